@@ -1,0 +1,167 @@
+//! The contract between the shim and the engine: one versioned table of C functions.
+//!
+//! This file is compiled into both: `preload` owns it, package `scr` includes it by path, so the two
+//! cannot differ within a build; [`ABI_VERSION`] and the sizes tell them apart across builds.
+//!
+//! Rules: strings are NUL-terminated and copied, never kept. Every path that the shim hands over is
+//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks in the prefix resolved), and lies
+//! below the prefix. The shim calls with its hook guard held, so the engine's own libc calls on that
+//! thread pass through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `init`
+//! and the finalize pair may communicate; everything else is local, quick, and never waits for
+//! another rank (one exception: [`Engine::open`] of a file that lives on another node, DESIGN 4).
+
+use core::ffi::{c_char, c_int, c_void};
+
+/// Raised at every change of this file's types.
+pub const ABI_VERSION: u32 = 1;
+
+/// Name of the function that the engine library exports; returns `*const Engine`.
+pub const ENTRY: &str = "scr_engine_table";
+
+/// Longest path that a [`Verdict`] carries, NUL included.
+pub const PATH_BYTES: usize = 4096;
+
+/// What the shim offers the engine.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// `size_of::<Host>()`.
+    pub size: usize,
+    /// Marks the calling thread as ours for good: its libc and MPI calls pass all hooks.
+    pub enter_thread: extern "C" fn(),
+    /// Absolute path of the shim library, for messages.
+    pub library_path: *const c_char,
+    /// Flushes (`fflush`) nothing, closes nothing: number of tracked descriptors still open for
+    /// writing with this token (0 when the token is unknown).
+    pub open_count: extern "C" fn(token: u64) -> c_int,
+}
+
+/// How the hook goes on. Values of [`Verdict::kind`].
+pub mod kind {
+    /// Do the real call with the program's own path.
+    pub const PASS: u32 = 0;
+    /// Do the real call on [`super::Verdict::path`] instead.
+    pub const REDIRECT: u32 = 1;
+    /// Fail with [`super::Verdict::errno`].
+    pub const FAIL: u32 = 2;
+    /// All done: return 0.
+    pub const DONE: u32 = 3;
+    /// Answer from [`super::Verdict::stat`] (a name whose file is not on this node).
+    pub const STAT: u32 = 4;
+}
+
+/// The fields of `struct stat` that an answer without a file carries.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct StatAnswer {
+    /// Size in bytes.
+    pub size: u64,
+    /// File type and permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Number of hard links.
+    pub nlink: u32,
+    /// Stable number of the file in our name space.
+    pub ino: u64,
+    /// Modification time, seconds.
+    pub mtime_seconds: i64,
+    /// Modification time, nanoseconds.
+    pub mtime_nanoseconds: i64,
+}
+
+/// The engine's answer to a path question. The caller zeroes it.
+#[repr(C)]
+pub struct Verdict {
+    /// One of [`kind`].
+    pub kind: u32,
+    /// For [`kind::FAIL`].
+    pub errno: c_int,
+    /// Nonzero: the descriptor that results is tracked; `opened` and `closed` must follow.
+    pub token: u64,
+    /// For [`kind::STAT`].
+    pub stat: StatAnswer,
+    /// For [`kind::REDIRECT`]: NUL-terminated.
+    pub path: [u8; PATH_BYTES],
+}
+
+/// Receives one directory entry: `name`, its `DT_*` type; `hide` nonzero removes it from the listing.
+pub type EntryFn = extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int);
+
+/// Kinds of synchronising MPI calls, for [`Engine::sync`].
+pub mod sync_kind {
+    /// Barrier, Allreduce, Alltoall, ...: every k-th carries the agreement.
+    pub const COLLECTIVE: i32 = 0;
+    /// Comm_dup, Comm_split, Comm_create, Cart_create: always carries it.
+    pub const CONSTRUCTOR: i32 = 1;
+}
+
+/// Noteworthy events, for [`Engine::note`].
+pub mod event {
+    /// Spawn, connect, accept or join was called: only the MPI_COMM_WORLD handle counts from here.
+    pub const DYNAMIC_PROCESSES: i32 = 1;
+    /// MPI_Abort is about to be called.
+    pub const ABORT: i32 = 2;
+    /// MPI_File_open was called on `path`.
+    pub const MPI_FILE_OPEN: i32 = 3;
+    /// The process ends (`exit`, destructor) and MPI_Finalize was not called.
+    pub const EXIT: i32 = 4;
+    /// MPI_Finalize is about to be called.
+    pub const FINALIZE_BEGIN: i32 = 5;
+    /// MPI_Finalize has returned.
+    pub const FINALIZE_END: i32 = 6;
+    /// The calling process is a forked child: no threads of the engine live in it.
+    pub const FORKED_CHILD: i32 = 7;
+    /// The program made the directory `path` (already done, on the PFS).
+    pub const MKDIR: i32 = 8;
+    /// The program changed mode, owner or times of a file that was redirected.
+    pub const ATTRIBUTES: i32 = 9;
+}
+
+/// The engine's functions.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Engine {
+    /// `size_of::<Engine>()`.
+    pub size: usize,
+    /// [`ABI_VERSION`].
+    pub version: u32,
+    /// Right after the real MPI_Init returned. `granted` is the thread level of this rank. Returns 1
+    /// if there is work for us (patterns are configured): hooks then ask. 0: pass-through for good.
+    /// Collective from the launch check on.
+    pub init: extern "C" fn(host: *const Host, granted: c_int) -> c_int,
+    /// The prefix directory, resolved; valid after `init` returned 1, for the process's life.
+    pub prefix: extern "C" fn() -> *const c_char,
+    /// Before a blocking synchronising call of the program on `comm` (the handle as passed, in a
+    /// register-wide integer; MPICH's are the low 32 bits). MPI depth is 0.
+    pub sync: extern "C" fn(comm: usize, kind: c_int),
+    /// See [`event`]. `path` may be null.
+    pub note: extern "C" fn(event: c_int, path: *const c_char),
+    /// The program opens `path` with open(2)'s `flags` and `mode`.
+    pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict),
+    /// The real open for a token returned: `fd`, or -1 with `errno`.
+    pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int),
+    /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed.
+    pub closed: extern "C" fn(token: u64),
+    /// A write, truncate, fsync or close on the token's file failed.
+    pub failed: extern "C" fn(token: u64, errno: c_int),
+    /// The token's file met ENOSPC: move what is written to the PFS. Returns a new descriptor on the
+    /// same content, opened with the same access mode and at `offset`; -1 if impossible.
+    pub evacuate: extern "C" fn(token: u64, fd: c_int) -> c_int,
+    /// stat, lstat, access, readlink, statfs, realpath: where is `path`?
+    pub lookup: extern "C" fn(path: *const c_char, follow: c_int, verdict: *mut Verdict),
+    /// chmod, chown, utime, truncate by path: like `lookup`, but the file will change.
+    pub change: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    /// unlink. [`kind::DONE`] when the name space dealt with it.
+    pub unlink: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    /// rename; `from` or `to` may lie outside the prefix.
+    pub rename: extern "C" fn(from: *const c_char, to: *const c_char, verdict: *mut Verdict),
+    /// link or symlink `target` as `path`; [`kind::PASS`] for symlinks, made on the PFS.
+    pub link: extern "C" fn(target: *const c_char, path: *const c_char, symbolic: c_int, verdict: *mut Verdict),
+    /// rmdir.
+    pub rmdir: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls made.
+    pub list: extern "C" fn(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int,
+}

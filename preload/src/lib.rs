@@ -1,0 +1,1 @@
+//! The preload shim of SCR.

@@ -1,0 +1,3 @@
+//! The `scr` command.
+
+fn main() {}

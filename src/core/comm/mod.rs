@@ -1,0 +1,36 @@
+//! Communication between ranks as every scheme, the rebuild and the agreement see it.
+//!
+//! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
+//! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher.
+
+use crate::error::Result;
+
+/// A group of ranks that can talk to one another. All calls but [`Comm::send`], [`Comm::receive`]
+/// and [`Comm::exchange`] are collective over the group: every member makes them in the same order.
+///
+/// An `Err(Error::Comm)` means that the group is unusable from now on.
+pub trait Comm: Send + Sync {
+    /// This process's rank in the group, `0..size`.
+    fn rank(&self) -> usize;
+    /// Number of ranks in the group.
+    fn size(&self) -> usize;
+    /// Returns when all ranks have entered.
+    fn barrier(&self) -> Result<()>;
+    /// Copies `bytes` of `root` to all ranks (any length; the others' content is replaced).
+    fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()>;
+    /// Every rank's `bytes` (lengths may differ), in rank order, on every rank.
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>>;
+    /// Element-wise maximum over all ranks; same length everywhere. One allreduce.
+    fn all_max(&self, words: &mut [i64]) -> Result<()>;
+    /// Sends `out` to `to` while receiving exactly `into.len()` bytes from `from`.
+    fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()>;
+    /// Sends a message of any length.
+    fn send(&self, bytes: &[u8], to: usize) -> Result<()>;
+    /// Receives one message of any length from `from`.
+    fn receive(&self, from: usize) -> Result<Vec<u8>>;
+    /// Sparse all-to-all: each `(destination, bytes)` arrives as `(source, bytes)`, sorted by
+    /// source. Destinations need not know their sources in advance. Self-sends are allowed.
+    fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>>;
+    /// Splits the group by `color`, ordered by `(key, rank)`; a negative color yields `None`.
+    fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>>;
+}

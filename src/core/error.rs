@@ -1,0 +1,73 @@
+//! The one error type of the library: what happened, to which file, rank or node.
+//!
+//! An error carries the sentence that a person reads; the place that handles it adds what was done
+//! instead. Nothing here prints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of every fallible operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong, by kind, since callers act on the kind and never on the text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operating system call on a path failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// The verb in plain words: "cannot write", "cannot create the directory".
+        action: &'static str,
+        /// The file or directory that it happened to.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file's content is not what its format demands (bad magic, checksum, length, field).
+    #[error("{} is damaged: {what}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// A setting, pattern or descriptor is wrong; `place` names file and line or the variable.
+    #[error("{place}: {what}")]
+    Config {
+        /// `file:line`, or "environment variable X".
+        place: String,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// Communication with other ranks failed; collectives must not be used any more.
+    #[error("communication failed: {0}")]
+    Comm(String),
+    /// Data is lost beyond what the redundancy scheme covers.
+    #[error("cannot be rebuilt: {0}")]
+    Unrecoverable(String),
+    /// The store has no room.
+    #[error("no space in {}: {need_bytes} bytes needed, {free_bytes} free", path.display())]
+    NoSpace {
+        /// The store.
+        path: PathBuf,
+        /// Bytes asked for.
+        need_bytes: u64,
+        /// Bytes free.
+        free_bytes: u64,
+    },
+    /// Anything that another rank reported, or a rule that does not hold.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Error {
+    /// Wraps an operating system error; `action` as in "cannot read".
+    pub fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Error::Io { action, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// A damaged file.
+    pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }
+    }
+}

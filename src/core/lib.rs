@@ -1,0 +1,29 @@
+//! The part of SCR that knows nothing of MPI.
+//!
+//! Layers, lowest first; a module may use only modules of its own layer or lower ones
+//! (`tests/tidy` checks it):
+//!
+//! | layer | modules |
+//! |---|---|
+//! | L0 | [`error`], [`log`] |
+//! | L1 | [`files`], [`system`] |
+//! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
+//! | L3 | [`records`], [`descriptors`] |
+//! | L4 | [`redundancy`] |
+//! | L5 | [`cache`], [`transfer`] |
+//! | L6 | [`session`] |
+
+pub mod cache;
+pub mod comm;
+pub mod descriptors;
+pub mod error;
+pub mod files;
+pub mod kvtree;
+pub mod log;
+pub mod params;
+pub mod patterns;
+pub mod records;
+pub mod redundancy;
+pub mod session;
+pub mod system;
+pub mod transfer;

@@ -1,0 +1,1 @@
+//! The engine that the preload shim opens, and the SCR library.
