@@ -1,0 +1,351 @@
+//! [`Comm`] over MPI, on communicators that belong to the engine alone.
+//!
+//! Errors are returned, never fatal: each communicator carries MPI_ERRORS_RETURN. Counts of MPI are
+//! `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+
+use mpi::ffi;
+use scr_core::comm::Comm;
+use scr_core::error::Result;
+
+use super::{check, sparse};
+
+/// Longest single message; well below the `int` that counts it.
+pub(super) const CHUNK_BYTES: usize = 1 << 30;
+
+pub(super) const TAG_EXCHANGE: c_int = 1;
+const TAG_HEADER: c_int = 2;
+const TAG_DATA: c_int = 3;
+
+/// A communicator of the engine. Dropped before MPI_Finalize it is freed.
+pub struct MpiComm {
+    pub(super) raw: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+}
+
+// SAFETY: a communicator handle is a plain value for MPI; the engine makes its MPI calls on one
+// thread at a time (inside the program's own calls), and moving the handle transfers nothing else.
+unsafe impl Send for MpiComm {}
+// SAFETY: as above: shared references only read the handle.
+unsafe impl Sync for MpiComm {}
+
+impl MpiComm {
+    /// A private duplicate of the world. Collective over the world.
+    ///
+    /// # Errors
+    /// [`scr_core::error::Error::Comm`] when MPI refuses.
+    pub fn duplicate_world() -> Result<Self> {
+        // SAFETY: MPI is initialised (the caller is the init hook), the handle outlives the call,
+        // and the value behind `raw` is replaced by MPI before it is read.
+        unsafe {
+            let mut raw = ffi::RSMPI_COMM_NULL;
+            check(
+                ffi::PMPI_Comm_dup(ffi::RSMPI_COMM_WORLD, &mut raw),
+                "MPI_Comm_dup",
+            )?;
+            Self::adopt(raw)
+        }
+    }
+
+    /// Takes over a fresh communicator: errors are returned from now on.
+    ///
+    /// # Safety
+    /// `raw` is valid and owned by the caller.
+    unsafe fn adopt(raw: ffi::MPI_Comm) -> Result<Self> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: `raw` is valid by this function's contract; the out-parameters are locals.
+        unsafe {
+            check(
+                ffi::PMPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
+                "MPI_Comm_set_errhandler",
+            )?;
+            check(ffi::PMPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
+            check(ffi::PMPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
+        }
+        Ok(MpiComm {
+            raw,
+            rank: rank as usize,
+            size: size as usize,
+        })
+    }
+
+    pub(super) fn send_part(&self, bytes: &[u8], to: usize, tag: c_int) -> Result<()> {
+        // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
+        let code = unsafe {
+            ffi::PMPI_Send(
+                bytes.as_ptr().cast::<c_void>(),
+                bytes.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                to as c_int,
+                tag,
+                self.raw,
+            )
+        };
+        check(code, "MPI_Send")
+    }
+
+    pub(super) fn receive_part(&self, into: &mut [u8], from: usize, tag: c_int) -> Result<()> {
+        // SAFETY: the pointer and the count describe `into`, which outlives the blocking call.
+        let code = unsafe {
+            ffi::PMPI_Recv(
+                into.as_mut_ptr().cast::<c_void>(),
+                into.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                from as c_int,
+                tag,
+                self.raw,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        };
+        check(code, "MPI_Recv")
+    }
+
+    fn broadcast_part(&self, bytes: &mut [u8], root: usize) -> Result<()> {
+        // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
+        let code = unsafe {
+            ffi::PMPI_Bcast(
+                bytes.as_mut_ptr().cast::<c_void>(),
+                bytes.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                root as c_int,
+                self.raw,
+            )
+        };
+        check(code, "MPI_Bcast")
+    }
+
+    fn gather_lengths(&self, own: usize) -> Result<Vec<u64>> {
+        let own = own as u64;
+        let mut lengths = vec![0_u64; self.size];
+        // SAFETY: one word goes out, `size` words come in, both buffers are that long.
+        let code = unsafe {
+            ffi::PMPI_Allgather(
+                (&raw const own).cast::<c_void>(),
+                1,
+                ffi::RSMPI_UINT64_T,
+                lengths.as_mut_ptr().cast::<c_void>(),
+                1,
+                ffi::RSMPI_UINT64_T,
+                self.raw,
+            )
+        };
+        check(code, "MPI_Allgather")?;
+        Ok(lengths)
+    }
+
+    /// One allgatherv; the sum of `lengths` fits an `int`.
+    fn gather_at_once(&self, bytes: &[u8], lengths: &[u64]) -> Result<Vec<Vec<u8>>> {
+        let counts: Vec<c_int> = lengths.iter().map(|&length| length as c_int).collect();
+        let mut starts = Vec::with_capacity(counts.len());
+        let mut total = 0;
+        for &count in &counts {
+            starts.push(total);
+            total += count;
+        }
+        let mut all = vec![0_u8; total as usize];
+        // SAFETY: `counts` and `starts` have one entry a rank and describe ranges within `all`.
+        let code = unsafe {
+            ffi::PMPI_Allgatherv(
+                bytes.as_ptr().cast::<c_void>(),
+                bytes.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                all.as_mut_ptr().cast::<c_void>(),
+                counts.as_ptr(),
+                starts.as_ptr(),
+                ffi::RSMPI_UINT8_T,
+                self.raw,
+            )
+        };
+        check(code, "MPI_Allgatherv")?;
+        let part = |(&start, &count): (&c_int, &c_int)| {
+            all[start as usize..(start + count) as usize].to_vec()
+        };
+        Ok(starts.iter().zip(&counts).map(part).collect())
+    }
+}
+
+/// Number of messages that `length` bytes take: an empty one is sent, too, so that both sides agree.
+fn chunk_count(length: usize) -> usize {
+    length.div_ceil(CHUNK_BYTES).max(1)
+}
+
+/// The bytes of chunk `index`; empty past the end.
+fn chunk_range(length: usize, index: usize) -> std::ops::Range<usize> {
+    let start = (index * CHUNK_BYTES).min(length);
+    start..(start + CHUNK_BYTES).min(length)
+}
+
+impl Comm for MpiComm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn barrier(&self) -> Result<()> {
+        // SAFETY: the communicator is ours and valid.
+        check(unsafe { ffi::PMPI_Barrier(self.raw) }, "MPI_Barrier")
+    }
+
+    fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
+        let mut length = (bytes.len() as u64).to_ne_bytes();
+        self.broadcast_part(&mut length, root)?;
+        if self.rank != root {
+            bytes.clear();
+            bytes.resize(u64::from_ne_bytes(length) as usize, 0);
+        }
+        for chunk in bytes.chunks_mut(CHUNK_BYTES) {
+            self.broadcast_part(chunk, root)?;
+        }
+        Ok(())
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let lengths = self.gather_lengths(bytes.len())?;
+        if lengths.iter().sum::<u64>() <= c_int::MAX as u64 {
+            return self.gather_at_once(bytes, &lengths);
+        }
+        let mut parts = Vec::with_capacity(self.size);
+        for (rank, &length) in lengths.iter().enumerate() {
+            let mut part = if rank == self.rank {
+                bytes.to_vec()
+            } else {
+                vec![0; length as usize]
+            };
+            for chunk in part.chunks_mut(CHUNK_BYTES) {
+                self.broadcast_part(chunk, rank)?;
+            }
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    fn all_max(&self, words: &mut [i64]) -> Result<()> {
+        let own = words.to_vec();
+        // SAFETY: both buffers hold `words.len()` words and do not overlap.
+        let code = unsafe {
+            ffi::PMPI_Allreduce(
+                own.as_ptr().cast::<c_void>(),
+                words.as_mut_ptr().cast::<c_void>(),
+                words.len() as c_int,
+                ffi::RSMPI_INT64_T,
+                ffi::RSMPI_MAX,
+                self.raw,
+            )
+        };
+        check(code, "MPI_Allreduce")
+    }
+
+    fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
+        let (sends, receives) = (chunk_count(out.len()), chunk_count(into.len()));
+        for index in 0..sends.max(receives) {
+            let part = &out[chunk_range(out.len(), index)];
+            let range = chunk_range(into.len(), index);
+            let room = &mut into[range];
+            // SAFETY: each pointer and count describe one of the two slices; MPI_PROC_NULL makes a
+            // side void once it has no chunk left.
+            let code = unsafe {
+                let nobody = ffi::RSMPI_PROC_NULL;
+                ffi::PMPI_Sendrecv(
+                    part.as_ptr().cast::<c_void>(),
+                    part.len() as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    if index < sends { to as c_int } else { nobody },
+                    TAG_EXCHANGE,
+                    room.as_mut_ptr().cast::<c_void>(),
+                    room.len() as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    if index < receives {
+                        from as c_int
+                    } else {
+                        nobody
+                    },
+                    TAG_EXCHANGE,
+                    self.raw,
+                    ffi::RSMPI_STATUS_IGNORE,
+                )
+            };
+            check(code, "MPI_Sendrecv")?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, bytes: &[u8], to: usize) -> Result<()> {
+        self.send_part(&(bytes.len() as u64).to_ne_bytes(), to, TAG_HEADER)?;
+        bytes
+            .chunks(CHUNK_BYTES)
+            .try_for_each(|chunk| self.send_part(chunk, to, TAG_DATA))
+    }
+
+    fn receive(&self, from: usize) -> Result<Vec<u8>> {
+        let mut length = [0; 8];
+        self.receive_part(&mut length, from, TAG_HEADER)?;
+        let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
+        for chunk in bytes.chunks_mut(CHUNK_BYTES) {
+            self.receive_part(chunk, from, TAG_DATA)?;
+        }
+        Ok(bytes)
+    }
+
+    fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>> {
+        sparse::exchange(self, &out)
+    }
+
+    fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
+        // SAFETY: the communicator is ours; MPI replaces `raw` before it is read.
+        unsafe {
+            let color = if color < 0 {
+                ffi::RSMPI_UNDEFINED
+            } else {
+                color as c_int
+            };
+            let mut raw = ffi::RSMPI_COMM_NULL;
+            check(
+                ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw),
+                "MPI_Comm_split",
+            )?;
+            if raw == ffi::RSMPI_COMM_NULL {
+                return Ok(None);
+            }
+            Ok(Some(Box::new(Self::adopt(raw)?)))
+        }
+    }
+}
+
+impl Drop for MpiComm {
+    fn drop(&mut self) {
+        if super::is_finalized() {
+            return;
+        }
+        // SAFETY: the handle is ours, freed once; MPI is not finalized. The code does not matter
+        // any more: there is nobody left who could use this communicator.
+        unsafe {
+            ffi::PMPI_Comm_free(&mut self.raw);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_a_message_once() {
+        assert_eq!(chunk_count(0), 1);
+        assert_eq!(chunk_range(0, 0), 0..0);
+        assert_eq!(chunk_count(CHUNK_BYTES + 1), 2);
+        assert_eq!(
+            chunk_range(CHUNK_BYTES + 1, 1),
+            CHUNK_BYTES..CHUNK_BYTES + 1
+        );
+        assert_eq!(
+            chunk_range(CHUNK_BYTES + 1, 2),
+            CHUNK_BYTES + 1..CHUNK_BYTES + 1
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The beginning and the end of MPI as the engine sees them.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+
+use mpi::ffi;
+use scr_core::error::Result;
+
+use super::check;
+
+/// Whether MPI_Finalize has completed.
+pub fn is_finalized() -> bool {
+    let mut flag = 0;
+    // SAFETY: may be called at any time; the out-parameter is a local.
+    unsafe { ffi::PMPI_Finalized(&mut flag) == 0 && flag != 0 }
+}
+
+/// Whether this process was spawned by another MPI program.
+pub fn has_parent() -> bool {
+    // SAFETY: MPI is initialised; MPI replaces the handle before it is compared.
+    unsafe {
+        let mut parent = ffi::RSMPI_COMM_NULL;
+        ffi::PMPI_Comm_get_parent(&mut parent) == 0 && parent != ffi::RSMPI_COMM_NULL
+    }
+}
+
+/// Has `callback` run inside MPI_Finalize, while communication still works: as the deletion of an
+/// attribute of MPI_COMM_SELF. Callbacks run in reverse order of registration, so one registered at
+/// init runs after those of the libraries that write files there (HDF5, PETSc).
+///
+/// # Errors
+/// [`scr_core::error::Error::Comm`] when MPI refuses.
+pub fn at_finalize(callback: fn()) -> Result<()> {
+    let mut keyval = 0;
+    // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
+    // attribute's value is the address of a function, never dereferenced as data.
+    unsafe {
+        check(
+            ffi::PMPI_Comm_create_keyval(
+                Some(copy_nothing),
+                Some(on_delete),
+                &mut keyval,
+                std::ptr::null_mut(),
+            ),
+            "MPI_Comm_create_keyval",
+        )?;
+        check(
+            ffi::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, keyval, callback as *mut c_void),
+            "MPI_Comm_set_attr",
+        )
+    }
+}
+
+/// A duplicate of MPI_COMM_SELF does not inherit the callback.
+unsafe extern "C" fn copy_nothing(
+    _comm: ffi::MPI_Comm,
+    _keyval: c_int,
+    _extra: *mut c_void,
+    _value: *mut c_void,
+    _copy: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: MPI passes a valid pointer to the flag.
+    unsafe { *flag = 0 };
+    0
+}
+
+unsafe extern "C" fn on_delete(
+    _comm: ffi::MPI_Comm,
+    _keyval: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    // SAFETY: the value is the `fn()` that `at_finalize` stored.
+    let callback: fn() = unsafe { std::mem::transmute(value) };
+    // A panic must not unwind into MPI's C code; the callback itself reports what went wrong.
+    let _ = std::panic::catch_unwind(callback);
+    0
+}

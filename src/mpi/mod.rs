@@ -1,0 +1,24 @@
+//! The only code that names MPI: a [`scr_core::comm::Comm`] over a private duplicate of the world,
+//! the classification of the program's communicators, and the finalize callback.
+//!
+//! Everything calls the `PMPI_` names: the engine's own traffic must not look like the program's to
+//! profiling tools. `mpi::ffi` declares them for the MPI that the engine is built with (`MPICC`).
+
+mod communicator;
+mod lifecycle;
+mod sparse;
+mod world;
+
+pub use communicator::MpiComm;
+pub use lifecycle::{at_finalize, has_parent, is_finalized};
+pub use world::{Classifier, thread_multiple_level, world_rank, world_size};
+
+use scr_core::error::{Error, Result};
+
+/// Turns a return code of MPI into a result.
+fn check(code: std::ffi::c_int, call: &'static str) -> Result<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Error::Comm(format!("{call} returned error {code}")))
+}

@@ -1,0 +1,117 @@
+//! Which of the program's communicators count for the agreement.
+//!
+//! All ranks must count the same calls. So only intra-communicators of world *size* count, whose
+//! members can only be all the world's ranks; and once processes can be added (spawn, connect,
+//! accept, join) or several threads may communicate, only the handle MPI_COMM_WORLD itself.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mpi::ffi;
+use scr_core::error::Result;
+
+use super::check;
+
+/// A communicator handle as the shim passes it on: a pointer (Open MPI) or an int (MPICH).
+trait FromWord {
+    fn from_word(word: usize) -> Self;
+}
+
+impl FromWord for c_int {
+    fn from_word(word: usize) -> Self {
+        word as u32 as c_int
+    }
+}
+
+impl<T> FromWord for *mut T {
+    fn from_word(word: usize) -> Self {
+        word as *mut T
+    }
+}
+
+/// Rank of this process in the world. Local.
+///
+/// # Errors
+/// [`scr_core::error::Error::Comm`] when MPI refuses.
+pub fn world_rank() -> Result<usize> {
+    let mut rank = 0;
+    // SAFETY: MPI is initialised when the engine is; the out-parameter is a local.
+    check(
+        unsafe { ffi::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank) },
+        "MPI_Comm_rank",
+    )?;
+    Ok(rank as usize)
+}
+
+/// Number of ranks in the world. Local.
+///
+/// # Errors
+/// [`scr_core::error::Error::Comm`] when MPI refuses.
+pub fn world_size() -> Result<usize> {
+    let mut size = 0;
+    // SAFETY: as in `world_rank`.
+    check(
+        unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) },
+        "MPI_Comm_size",
+    )?;
+    Ok(size as usize)
+}
+
+/// The value of MPI_THREAD_MULTIPLE in this MPI.
+pub fn thread_multiple_level() -> c_int {
+    // SAFETY: a constant of the MPI library, defined before main.
+    unsafe { ffi::RSMPI_THREAD_MULTIPLE }
+}
+
+/// Decides for each call whether its communicator counts.
+pub struct Classifier {
+    world_size: usize,
+    world_only: AtomicBool,
+}
+
+impl Classifier {
+    /// `world_only`: some rank was granted MPI_THREAD_MULTIPLE (agreed among all ranks).
+    pub fn new(world_size: usize, world_only: bool) -> Self {
+        Classifier {
+            world_size,
+            world_only: AtomicBool::new(world_only),
+        }
+    }
+
+    /// Processes were or will be added: from now on only the world handle counts.
+    pub fn restrict_to_world(&self) {
+        self.world_only.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a call on `handle` is a sync point.
+    pub fn is_world_class(&self, handle: usize) -> bool {
+        let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+        // SAFETY: the handle is what the program passes to its own MPI call right after; a null
+        // handle is sorted out first. The out-parameters are locals.
+        unsafe {
+            if comm == ffi::RSMPI_COMM_WORLD {
+                return true;
+            }
+            if self.world_only.load(Ordering::Relaxed) || comm == ffi::RSMPI_COMM_NULL {
+                return false;
+            }
+            let (mut size, mut inter) = (0, 0);
+            ffi::PMPI_Comm_size(comm, &mut size) == 0
+                && size as usize == self.world_size
+                && ffi::PMPI_Comm_test_inter(comm, &mut inter) == 0
+                && inter == 0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_int_handle_is_the_low_half_of_the_word() {
+        assert_eq!(c_int::from_word(0xffff_ffff_4400_0000), 0x4400_0000);
+        assert_eq!(<*mut u8>::from_word(16) as usize, 16);
+    }
+}
