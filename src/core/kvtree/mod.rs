@@ -1,5 +1,14 @@
-//! The spec's "hash": an ordered tree of strings.
+//! The documents' "hash": a tree of strings, its text, packed and file forms (000 section 3).
+//!
+//! | file | job |
+//! |---|---|
+//! | `tree.rs` | [`KvTree`], the tree itself (3.2) |
+//! | `encode.rs`, `decode.rs` | packed form (3.4.1) |
+//! | `file.rs` | file form: header, flags, checksum (3.4.2) |
+//! | `print.rs` | text forms (3.1, 3.3) |
+//!
+//! Over ranks, trees travel with [`crate::comm::trees`].
 
-/// A tree of keys; a value is a key without children.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KvTree {}
+mod tree;
+
+pub use tree::KvTree;

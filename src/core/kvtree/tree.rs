@@ -1,0 +1,285 @@
+//! The tree: keys in byte order, each with a subtree; a value is a key whose subtree is empty.
+
+use std::collections::{BTreeMap, btree_map};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// A tree of keys (000 section 3: "hash").
+///
+/// Invariants:
+/// * keys are unique under one parent and contain no NUL (the packed form ends keys with one);
+/// * equal trees iterate equally and have equal packed bytes, whatever the order they were built in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KvTree {
+    elements: BTreeMap<String, KvTree>,
+}
+
+/// What [`KvTree::child`] gives for a key that is not there.
+static EMPTY: KvTree = KvTree::new();
+
+impl KvTree {
+    /// Returns an empty tree.
+    #[must_use]
+    pub const fn new() -> Self {
+        KvTree { elements: BTreeMap::new() }
+    }
+
+    /// Number of keys at the top level.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Whether there is no key at all: what a value looks like from below.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.elements.clear();
+    }
+
+    /// Returns the subtree under `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&KvTree> {
+        self.elements.get(key)
+    }
+
+    /// Returns the subtree under `key`, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut KvTree> {
+        self.elements.get_mut(key)
+    }
+
+    /// Whether `key` is there.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.elements.contains_key(key)
+    }
+
+    /// Returns the subtree under `key`, an empty one if it is not there (the documents' rule that a
+    /// missing hash counts as an empty one), so that look-ups can be chained.
+    #[must_use]
+    pub fn child(&self, key: &str) -> &KvTree {
+        self.elements.get(key).unwrap_or(&EMPTY)
+    }
+
+    /// Returns the subtree under `key`, which is created if need be.
+    pub fn child_mut(&mut self, key: impl Display) -> &mut KvTree {
+        self.elements.entry(key_text(key)).or_default()
+    }
+
+    /// Puts `subtree` under `key` in place of what was there.
+    pub fn set(&mut self, key: impl Display, subtree: KvTree) -> &mut KvTree {
+        let slot = self.child_mut(key);
+        *slot = subtree;
+        slot
+    }
+
+    /// Returns the subtree of the pair `key`, `value`, as in `RANK`, `0`.
+    #[must_use]
+    pub fn get_kv(&self, key: &str, value: impl Display) -> Option<&KvTree> {
+        self.get(key)?.get(&value.to_string())
+    }
+
+    /// Adds `value` under `key` and returns its subtree. Values that are there stay: a second call
+    /// with another value keeps both (000 3.2.3). To replace, use [`KvTree::set_value`].
+    pub fn set_kv(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
+        self.child_mut(key).child_mut(value)
+    }
+
+    /// Makes `value` the only one under `key` and returns its subtree.
+    pub fn set_value(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
+        let slot = self.child_mut(key);
+        slot.clear();
+        slot.child_mut(value)
+    }
+
+    /// Returns the value under `key`; `None` if there is none or more than one.
+    #[must_use]
+    pub fn get_value(&self, key: &str) -> Option<&str> {
+        let mut values = self.get(key)?.keys();
+        let value = values.next()?;
+        values.next().is_none().then_some(value)
+    }
+
+    /// Returns the only value under `key`, read as `T`; `None` if absent, doubled or malformed.
+    #[must_use]
+    pub fn parse<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.get_value(key)?.parse().ok()
+    }
+
+    /// Returns the only value under `key` as an unsigned number.
+    #[must_use]
+    pub fn get_u64(&self, key: &str) -> Option<u64> {
+        self.parse(key)
+    }
+
+    /// Returns the only value under `key` as a signed number.
+    #[must_use]
+    pub fn get_i64(&self, key: &str) -> Option<i64> {
+        self.parse(key)
+    }
+
+    /// Whether the value under `key` is `1`, the documents' way to write a flag.
+    #[must_use]
+    pub fn get_flag(&self, key: &str) -> bool {
+        self.get_value(key) == Some("1")
+    }
+
+    /// Sets the flag `key` to `1`, or removes it.
+    pub fn set_flag(&mut self, key: &str, on: bool) {
+        if on {
+            self.set_value(key, 1);
+        } else {
+            self.remove(key);
+        }
+    }
+
+    /// Returns the subtree at the end of a chain of keys (the documents' `getf`).
+    #[must_use]
+    pub fn get_path(&self, path: &[&str]) -> Option<&KvTree> {
+        path.iter().try_fold(self, |tree, key| tree.get(key))
+    }
+
+    /// Returns the subtree at the end of a chain of keys, which is created as far as it is missing
+    /// (the documents' `setf`).
+    pub fn path_mut(&mut self, path: &[&str]) -> &mut KvTree {
+        path.iter().fold(self, |tree, key| tree.child_mut(key))
+    }
+
+    /// Removes `key` and returns what was under it; nothing happens if it is not there.
+    pub fn remove(&mut self, key: &str) -> Option<KvTree> {
+        self.elements.remove(key)
+    }
+
+    /// Removes `value` under `key`, and `key` too if that leaves it empty.
+    pub fn remove_kv(&mut self, key: &str, value: impl Display) -> Option<KvTree> {
+        self.remove_path(&[key, &value.to_string()])
+    }
+
+    /// Removes the last key of the chain, and every parent that this leaves empty.
+    pub fn remove_path(&mut self, path: &[&str]) -> Option<KvTree> {
+        let (first, rest) = path.split_first()?;
+        if rest.is_empty() {
+            return self.remove(first);
+        }
+        let below = self.get_mut(first)?;
+        let removed = below.remove_path(rest)?;
+        if below.is_empty() {
+            self.remove(first);
+        }
+        Some(removed)
+    }
+
+    /// Copies `other` into this tree: subtrees of common keys are merged, so nothing is lost. This
+    /// is what unpacking and receiving do with a tree that is not empty (000 3.2.7).
+    pub fn merge(&mut self, other: &KvTree) {
+        for (key, subtree) in other {
+            self.child_mut(key).merge(subtree);
+        }
+    }
+
+    /// Iterates over keys and subtrees, in byte order of the keys.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter(self.elements.iter())
+    }
+
+    /// Iterates over the keys, in byte order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.elements.keys().map(String::as_str)
+    }
+
+    /// Longest chain of keys below this tree: 0 for an empty one.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.elements.values().map(|subtree| 1 + subtree.depth()).max().unwrap_or(0)
+    }
+}
+
+/// Cuts at the first NUL, as a C string would end: what follows could not be read back.
+fn key_text(key: impl Display) -> String {
+    let mut text = key.to_string();
+    if let Some(nul) = text.find('\0') {
+        text.truncate(nul);
+    }
+    text
+}
+
+/// Iterator of [`KvTree::iter`].
+pub struct Iter<'a>(btree_map::Iter<'a, String, KvTree>);
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a str, &'a KvTree);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(key, subtree)| (key.as_str(), subtree))
+    }
+}
+
+impl<'a> IntoIterator for &'a KvTree {
+    type Item = (&'a str, &'a KvTree);
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_value_is_kept_until_replaced() {
+        let mut tree = KvTree::new();
+        tree.set_kv("TIMESTEP", 20);
+        tree.set_kv("TIMESTEP", 21);
+        assert_eq!(tree.child("TIMESTEP").keys().collect::<Vec<_>>(), ["20", "21"]);
+        assert_eq!(tree.get_value("TIMESTEP"), None);
+        tree.set_value("TIMESTEP", 22);
+        assert_eq!(tree.get_u64("TIMESTEP"), Some(22));
+    }
+
+    #[test]
+    fn removing_the_last_value_removes_its_parents() {
+        let mut tree = KvTree::new();
+        tree.path_mut(&["RANK", "0", "CKPT", "10"]);
+        tree.path_mut(&["RANK", "1"]);
+        assert!(tree.remove_path(&["RANK", "0", "CKPT", "11"]).is_none());
+        assert!(tree.remove_path(&["RANK", "0", "CKPT", "10"]).is_some());
+        assert_eq!(tree.child("RANK").keys().collect::<Vec<_>>(), ["1"]);
+        assert!(tree.remove_kv("RANK", 1).is_some());
+        assert!(tree.is_empty());
+    }
+
+    #[test]
+    fn merge_keeps_both_sides() {
+        let (mut left, mut right) = (KvTree::new(), KvTree::new());
+        left.path_mut(&["RANK", "0", "A"]);
+        right.path_mut(&["RANK", "0", "B"]);
+        right.path_mut(&["RANK", "1"]);
+        left.merge(&right);
+        assert_eq!(left.child("RANK").child("0").len(), 2);
+        assert_eq!(left.child("RANK").len(), 2);
+    }
+
+    #[test]
+    fn set_overwrites_and_missing_counts_as_empty() {
+        let mut tree = KvTree::new();
+        tree.set_kv("KEY", "old");
+        tree.set("KEY", KvTree::new());
+        assert_eq!(tree.get("KEY"), Some(&KvTree::new()));
+        assert_eq!(tree.child("NONE").child("NONE").len(), 0);
+        assert!(tree.get_kv("NONE", 1).is_none());
+    }
+
+    #[test]
+    fn a_key_ends_at_a_nul() {
+        let mut tree = KvTree::new();
+        tree.child_mut("left\0right");
+        assert!(tree.contains("left"));
+    }
+}

@@ -1,0 +1,261 @@
+//! One rank's record of one dataset in cache: the leaf of the filemap (000 section 4.2).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::kvtree::KvTree;
+use crate::records::FileMeta;
+use crate::records::text::{epoch_text, parse_epoch};
+
+/// What names a dataset before it has an id: equal on all ranks without communication.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatasetKey {
+    /// Name of the series.
+    pub series: String,
+    /// What `{id}` captured; empty if the series has none.
+    pub id: String,
+    /// Counts rewrites under the same series and id, from 0.
+    pub generation: u64,
+}
+
+/// First part of the directory name of a dataset that is not sealed.
+const OPEN_PREFIX: &str = "scr.open.";
+
+impl DatasetKey {
+    /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
+    #[must_use]
+    pub fn directory_name(&self) -> String {
+        let (series, id) = (escape(&self.series), escape(&self.id));
+        format!("{OPEN_PREFIX}{series}.{id}.{}", self.generation)
+    }
+
+    /// The inverse of [`DatasetKey::directory_name`].
+    #[must_use]
+    pub fn from_directory_name(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(OPEN_PREFIX)?.split('.');
+        let key = DatasetKey {
+            series: unescape(parts.next()?)?,
+            id: unescape(parts.next()?)?,
+            generation: parts.next()?.parse().ok()?,
+        };
+        // Only the one canonical spelling counts: two directories never mean the same key.
+        (parts.next().is_none() && key.directory_name() == name).then_some(key)
+    }
+
+    /// Keys SERIES, ID, GENERATION.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("SERIES", &self.series);
+        tree.set_value("ID", &self.id);
+        tree.set_value("GENERATION", self.generation);
+        tree
+    }
+
+    /// The inverse; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        Some(DatasetKey {
+            series: tree.get_value("SERIES")?.to_owned(),
+            id: tree.get_value("ID")?.to_owned(),
+            generation: tree.get_u64("GENERATION")?,
+        })
+    }
+}
+
+/// Writes bytes outside `[A-Za-z0-9_-]` as `%XX`, so that the result is one part of a file name.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The inverse of [`escape`].
+fn unescape(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let digits = [bytes.next()?, bytes.next()?];
+            let digits = std::str::from_utf8(&digits).ok()?;
+            out.push(u8::from_str_radix(digits, 16).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+/// How far a rank has come with a dataset, as its record says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DatasetState {
+    /// Being written, or revoked: never restored.
+    #[default]
+    Open,
+    /// Sizes, checksums and redundancy are durable on this rank.
+    Prepared,
+}
+
+/// One rank's record of one dataset.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DatasetRecord {
+    /// Series, captured id and generation.
+    pub key: DatasetKey,
+    /// Dataset id; 0 until prepared.
+    pub dataset_id: u64,
+    /// Epoch of the seal; 0 until prepared.
+    pub epoch: u64,
+    /// How far the rank has come.
+    pub state: DatasetState,
+    /// Known to be complete at the time of the seal already.
+    pub confirmed: bool,
+    /// Directory of the dataset on the node (UTF-8, as the settings demand of every store).
+    pub dir: PathBuf,
+    /// Number of program files the rank wrote (000 4.2 EXPECT).
+    pub expect: u64,
+    /// The program's files, in index order.
+    pub files: Vec<FileMeta>,
+    /// The redundancy descriptor: TYPE, GROUP_ID, GROUP_RANK, GROUP_SIZE, ...
+    pub descriptor: KvTree,
+    /// Free tags (000 4.3.7), as PARTNER.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl DatasetRecord {
+    /// Keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC, TAG.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("KEY", self.key.to_tree());
+        tree.set_value("DSET", self.dataset_id);
+        tree.set_value("EPOCH", epoch_text(self.epoch));
+        let state = match self.state {
+            DatasetState::Open => "OPEN",
+            DatasetState::Prepared => "PREPARED",
+        };
+        tree.set_value("STATE", state);
+        tree.set_flag("CONFIRMED", self.confirmed);
+        tree.set_value("DIR", self.dir.display());
+        tree.set_value("EXPECT", self.expect);
+        if !self.files.is_empty() {
+            let list = tree.child_mut("FILE");
+            for (index, file) in self.files.iter().enumerate() {
+                list.set(&file.name, file.to_fields()).set_value("INDEX", index);
+            }
+        }
+        if !self.descriptor.is_empty() {
+            tree.set("REDDESC", self.descriptor.clone());
+        }
+        for (tag, value) in &self.tags {
+            tree.child_mut("TAG").set_value(tag, value);
+        }
+        tree
+    }
+
+    /// The inverse; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        let mut tags = BTreeMap::new();
+        for tag in tree.child("TAG").keys() {
+            tags.insert(tag.to_owned(), tree.child("TAG").get_value(tag)?.to_owned());
+        }
+        Some(DatasetRecord {
+            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            dataset_id: tree.get_u64("DSET")?,
+            epoch: parse_epoch(tree.get_value("EPOCH")?)?,
+            state: match tree.get_value("STATE")? {
+                "OPEN" => DatasetState::Open,
+                "PREPARED" => DatasetState::Prepared,
+                _ => return None,
+            },
+            confirmed: tree.get_flag("CONFIRMED"),
+            dir: PathBuf::from(tree.get_value("DIR")?),
+            expect: tree.get_u64("EXPECT")?,
+            files: files_from_list(tree.child("FILE"))?,
+            descriptor: tree.child("REDDESC").clone(),
+            tags,
+        })
+    }
+
+    /// Sum of the sizes of the files, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
+    }
+}
+
+/// Reads `<name>/<fields>` entries back into index order; without INDEX, in order of names.
+fn files_from_list(list: &KvTree) -> Option<Vec<FileMeta>> {
+    let mut indexed = Vec::with_capacity(list.len());
+    for (position, (name, fields)) in list.iter().enumerate() {
+        let index = match fields.get("INDEX") {
+            None => position as u64,
+            Some(_) => fields.get_u64("INDEX")?,
+        };
+        indexed.push((index, FileMeta::from_fields(name, fields)?));
+    }
+    indexed.sort_by_key(|(index, _)| *index);
+    Some(indexed.into_iter().map(|(_, file)| file).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> DatasetRecord {
+        let file = |name: &str, size| FileMeta { name: name.into(), size, ..FileMeta::default() };
+        let mut descriptor = KvTree::new();
+        descriptor.set_value("TYPE", "XOR");
+        DatasetRecord {
+            key: DatasetKey { series: "ckpt".into(), id: "000100".into(), generation: 2 },
+            dataset_id: 18,
+            epoch: 0xfeed_0000_0000_0001,
+            state: DatasetState::Prepared,
+            confirmed: true,
+            dir: "/dev/shm/u/scr.1/scr.dataset.18".into(),
+            expect: 3,
+            files: vec![file("z", 1), file("a/b", 2), file("m", 3)],
+            descriptor,
+            tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
+        }
+    }
+
+    #[test]
+    fn record_survives_the_tree_with_its_file_order() {
+        assert_eq!(DatasetRecord::from_tree(&sample().to_tree()), Some(sample()));
+        let open = DatasetRecord { dir: "/d".into(), ..DatasetRecord::default() };
+        assert_eq!(DatasetRecord::from_tree(&open.to_tree()), Some(open));
+    }
+
+    #[test]
+    fn a_missing_field_gives_none() {
+        for key in ["KEY", "DSET", "EPOCH", "STATE", "DIR", "EXPECT"] {
+            let mut tree = sample().to_tree();
+            tree.remove(key);
+            assert_eq!(DatasetRecord::from_tree(&tree), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn directory_names_are_one_to_one() {
+        for id in ["", "100", "a.b/c%", "\u{e9}"] {
+            let key = DatasetKey { series: "state.cpt".into(), id: id.into(), generation: 7 };
+            let name = key.directory_name();
+            assert!(!name.contains('/'), "{name}");
+            assert_eq!(DatasetKey::from_directory_name(&name), Some(key));
+        }
+        for name in ["scr.open.a.b", "scr.open.a.b.c", "scr.open.a.b.01", "scr.open.%61.b.1"] {
+            assert_eq!(DatasetKey::from_directory_name(name), None, "{name}");
+        }
+        let plain = DatasetKey { series: "ckpt".into(), id: "100".into(), generation: 0 };
+        assert_eq!(plain.directory_name(), "scr.open.ckpt.100.0");
+    }
+}

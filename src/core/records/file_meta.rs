@@ -1,0 +1,112 @@
+//! What is known of one file of a dataset (000 section 5; the sidecar files are gone).
+
+use crate::kvtree::KvTree;
+use crate::records::text::{crc_text, parse_crc};
+
+/// What is known of one file (000 section 5; the sidecars are gone, the fields stay).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileMeta {
+    /// Path relative to the dataset directory, which is the path relative to the prefix.
+    pub name: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// CRC32 (IEEE) of the content, when computed.
+    pub crc32: Option<u32>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time, seconds since the epoch.
+    pub mtime_seconds: i64,
+    /// Its nanoseconds.
+    pub mtime_nanoseconds: i64,
+    /// The file lies on the PFS under its own name, not in the cache.
+    pub on_prefix: bool,
+}
+
+impl FileMeta {
+    /// Keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = self.to_fields();
+        tree.set_value("FILE", &self.name);
+        tree
+    }
+
+    /// The inverse; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        Self::from_fields(tree.get_value("FILE")?, tree)
+    }
+
+    /// All keys but FILE: the form in which lists are stored, `FILE/<name>/<fields>`.
+    #[must_use]
+    pub fn to_fields(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("SIZE", self.size);
+        if let Some(crc32) = self.crc32 {
+            tree.set_value("CRC", crc_text(crc32));
+        }
+        tree.set_value("MODE", format_args!("{:o}", self.mode));
+        tree.set_value("MTIME", self.mtime_seconds);
+        tree.set_value("MTIME_NSECS", self.mtime_nanoseconds);
+        tree.set_flag("PFS", self.on_prefix);
+        tree
+    }
+
+    /// The inverse of [`FileMeta::to_fields`]. SIZE must be there; of what older writers left out,
+    /// mode (0600) and times (0) have defaults.
+    #[must_use]
+    pub fn from_fields(name: &str, tree: &KvTree) -> Option<Self> {
+        let optional = |key: &str| match tree.get(key) {
+            None => Some(0),
+            Some(_) => tree.get_i64(key),
+        };
+        Some(FileMeta {
+            name: name.to_owned(),
+            size: tree.get_u64("SIZE")?,
+            crc32: match tree.get("CRC") {
+                None => None,
+                Some(_) => Some(parse_crc(tree.get_value("CRC")?)?),
+            },
+            mode: match tree.get("MODE") {
+                None => 0o600,
+                Some(_) => u32::from_str_radix(tree.get_value("MODE")?, 8).ok()?,
+            },
+            mtime_seconds: optional("MTIME")?,
+            mtime_nanoseconds: optional("MTIME_NSECS")?,
+            on_prefix: tree.get_flag("PFS"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_survives_the_tree() {
+        let meta = FileMeta {
+            name: "ckpt/step_6/rank_0.dat".into(),
+            size: 524_294,
+            crc32: Some(0x028e_eb9e),
+            mode: 0o640,
+            mtime_seconds: -5,
+            mtime_nanoseconds: 999_999_999,
+            on_prefix: true,
+        };
+        let tree = meta.to_tree();
+        assert_eq!(tree.get_value("CRC"), Some("0x28eeb9e"));
+        assert_eq!(FileMeta::from_tree(&tree), Some(meta));
+    }
+
+    #[test]
+    fn malformed_fields_give_none() {
+        for (key, value) in [("SIZE", "-1"), ("CRC", "xyz"), ("MODE", "9"), ("MTIME", "now")] {
+            let mut tree = FileMeta { name: "a".into(), ..FileMeta::default() }.to_tree();
+            tree.set_value(key, value);
+            assert_eq!(FileMeta::from_tree(&tree), None, "{key}={value}");
+        }
+        let mut tree = FileMeta::default().to_tree();
+        tree.remove("SIZE");
+        assert_eq!(FileMeta::from_tree(&tree), None);
+    }
+}

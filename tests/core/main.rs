@@ -1,0 +1,1 @@
+//! One binary for the tests of `scr-core`; each topic is a file beside this one.
