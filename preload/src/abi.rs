@@ -27,13 +27,17 @@ pub const PATH_BYTES: usize = 4096;
 pub struct Host {
     /// `size_of::<Host>()`.
     pub size: usize,
-    /// Marks the calling thread as ours for good: its libc and MPI calls pass all hooks.
+    /// Marks the calling thread as ours until the matching `leave_thread`: its libc and MPI calls
+    /// pass all hooks. Nests. A helper thread calls it once; a callback that MPI starts on a thread
+    /// of the program (attribute deletion inside MPI_Finalize) brackets itself with the pair.
     pub enter_thread: extern "C" fn(),
     /// Absolute path of the shim library, for messages.
     pub library_path: *const c_char,
     /// Flushes (`fflush`) nothing, closes nothing: number of tracked descriptors still open for
     /// writing with this token (0 when the token is unknown).
     pub open_count: extern "C" fn(token: u64) -> c_int,
+    /// Undoes one `enter_thread` of the calling thread.
+    pub leave_thread: extern "C" fn(),
 }
 
 /// How the hook goes on. Values of [`Verdict::kind`].
@@ -88,7 +92,8 @@ pub struct Verdict {
 }
 
 /// Receives one directory entry: `name`, its `DT_*` type; `hide` nonzero removes it from the listing.
-pub type EntryFn = extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int);
+pub type EntryFn =
+    extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int);
 
 /// Kinds of synchronising MPI calls, for [`Engine::sync`].
 pub mod sync_kind {
@@ -159,7 +164,12 @@ pub struct Engine {
     /// rename; `from` or `to` may lie outside the prefix.
     pub rename: extern "C" fn(from: *const c_char, to: *const c_char, verdict: *mut Verdict),
     /// link or symlink `target` as `path`; [`kind::PASS`] for symlinks, made on the PFS.
-    pub link: extern "C" fn(target: *const c_char, path: *const c_char, symbolic: c_int, verdict: *mut Verdict),
+    pub link: extern "C" fn(
+        target: *const c_char,
+        path: *const c_char,
+        symbolic: c_int,
+        verdict: *mut Verdict,
+    ),
     /// rmdir.
     pub rmdir: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
     /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls made.
