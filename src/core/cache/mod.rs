@@ -1,1 +1,82 @@
-//! Module cache.
+//! Datasets in node-local storage: records, seal, eviction, rebuild after a restart.
+//!
+//! | file | job |
+//! |---|---|
+//! | `layout.rs` | directories and their names |
+//! | `store.rs` | this rank's filemap in the control directory, crash-safe |
+//! | `catalog.rs` | what a dataset holds: path, owner, size of every file of every rank |
+//! | `seal.rs` | the two phases of a seal, confirmation |
+//! | `evict.rs` | removal: data first, record after |
+//! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
+//! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
+//! | `decide.rs` | which datasets count at a restart: a pure function |
+//! | `rebuild.rs` | the restart itself |
+//! | `replicate.rs` | small files of other nodes, copied to every node |
+//!
+//! Collective functions are marked so; all ranks of the world call them in the same order, all get
+//! `Ok` or all get `Err` unless communication itself failed.
+
+mod catalog;
+mod evict;
+mod identity;
+pub mod layout;
+pub mod rebuild;
+mod replicate;
+pub mod seal;
+mod store;
+
+use std::path::Path;
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::redundancy::{RedundancySet, Scheme};
+
+pub use catalog::{Catalog, CatalogEntry};
+pub use evict::{drop_open, evict};
+pub use identity::finish;
+pub use layout::{Layout, Store};
+pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
+pub use replicate::replicate_small;
+pub use seal::{Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
+pub use store::FilemapFile;
+
+/// What the operations on the cache need to know of this rank; it lives as long as the launch.
+pub struct Ctx<'a> {
+    /// All ranks, on a communicator of our own.
+    pub world: &'a dyn Comm,
+    /// The ranks of this node, in world order; its rank 0 is the node's leader. They share the
+    /// control directory and the stores.
+    pub node: &'a dyn Comm,
+    /// Host name, for messages and tags.
+    pub host: &'a str,
+    /// Directories of this node.
+    pub layout: &'a Layout,
+    /// This rank's filemap.
+    pub filemap: &'a FilemapFile,
+    /// The program's directory on the parallel file system.
+    pub prefix: &'a Path,
+    /// Schemes and the choice of sets.
+    pub protection: &'a dyn Protection,
+}
+
+impl Ctx<'_> {
+    /// Whether this rank acts for its node.
+    #[must_use]
+    pub fn is_node_leader(&self) -> bool {
+        self.node.rank() == 0
+    }
+}
+
+/// Finds schemes and redundancy sets, so that the cache needs to know neither settings nor groups.
+pub trait Protection: Send + Sync {
+    /// The scheme of a descriptor's TYPE.
+    fn scheme(&self, type_name: &str) -> Option<&dyn Scheme>;
+    /// Chooses sets for `descriptor` (TYPE, GROUP, SET_SIZE, STORE, ...) on the present placement
+    /// of the ranks. Returns the set of this rank and the descriptor completed with GROUP_ID,
+    /// GROUP_RANK, GROUP_SIZE and the world ranks of the set. Collective over the world.
+    fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)>;
+    /// Whether the members, `world ranks` of one set, still lie in different failure groups of
+    /// `descriptor` on the present placement. Local; the same answer on every rank.
+    fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool;
+}

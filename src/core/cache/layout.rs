@@ -1,0 +1,104 @@
+//! Where things lie on a node: control directory, cache directories, dataset directories.
+//!
+//! All names follow from the job, the dataset's key and its id, so the ranks of a node find one
+//! another's files without talking.
+
+use std::path::{Path, PathBuf};
+
+use crate::records::{DatasetKey, DatasetRecord};
+
+/// Folder inside a dataset directory for what is ours: redundancy files, catalog, markers.
+pub const OWN_FOLDER: &str = ".scr";
+
+/// First part of the directory name of a sealed dataset.
+const SEALED_PREFIX: &str = "scr.dataset.";
+
+/// A place that can hold datasets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    /// Name in descriptors and records: the base directory as the settings give it. The same on
+    /// every node.
+    pub name: String,
+    /// `<base>/<user>/scr.<jobid>` on this node; exists once the launch was accepted.
+    pub cache_dir: PathBuf,
+}
+
+/// The directories of one job on this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// `<SCR_CNTL_BASE>/<user>/scr.<jobid>`; holds filemaps and `launch.scr`.
+    pub control_dir: PathBuf,
+    /// The stores, in the order of the settings; the first is the default.
+    pub stores: Vec<Store>,
+}
+
+impl Layout {
+    /// The layout for base directories as the settings give them.
+    #[must_use]
+    pub fn new(control_base: &Path, store_bases: &[String], user: &str, job: &str) -> Self {
+        let below = |base: &Path| base.join(user).join(format!("scr.{job}"));
+        let stores = store_bases
+            .iter()
+            .map(|base| Store {
+                name: base.clone(),
+                cache_dir: below(Path::new(base)),
+            })
+            .collect();
+        Layout {
+            control_dir: below(control_base),
+            stores,
+        }
+    }
+
+    /// Cache directory of the store called `name`; that of the first store if no such store is
+    /// configured (a record may name a store that the settings no longer have), the control
+    /// directory if there is none at all.
+    #[must_use]
+    pub fn cache_dir(&self, name: &str) -> &Path {
+        let named = self.stores.iter().find(|store| store.name == name);
+        named
+            .or(self.stores.first())
+            .map_or(&self.control_dir, |store| &store.cache_dir)
+    }
+
+    /// Directory of the sealed dataset `id` in the store called `store`.
+    #[must_use]
+    pub fn dataset_dir(&self, store: &str, id: u64) -> PathBuf {
+        self.cache_dir(store).join(format!("{SEALED_PREFIX}{id}"))
+    }
+
+    /// Directory of a dataset in progress in the store called `store`.
+    #[must_use]
+    pub fn open_dir(&self, store: &str, key: &DatasetKey) -> PathBuf {
+        self.cache_dir(store).join(key.directory_name())
+    }
+
+    /// Where the data of `record` lies on this node, whichever name its directory has by now: a
+    /// record of an id may still lie under the key when a kill came before the rename.
+    #[must_use]
+    pub fn data_dir(&self, record: &DatasetRecord) -> PathBuf {
+        let store = store_of(record);
+        let open = self.open_dir(store, &record.key);
+        if record.dataset_id == 0 {
+            return open;
+        }
+        let sealed = self.dataset_dir(store, record.dataset_id);
+        if !sealed.exists() && open.exists() {
+            open
+        } else {
+            sealed
+        }
+    }
+}
+
+/// The id in a sealed dataset's directory name.
+#[must_use]
+pub fn sealed_id(name: &str) -> Option<u64> {
+    name.strip_prefix(SEALED_PREFIX)?.parse().ok()
+}
+
+/// Name of the store that a record's data lies in (key STORE of its descriptor).
+#[must_use]
+pub fn store_of(record: &DatasetRecord) -> &str {
+    record.descriptor.get_value("STORE").unwrap_or_default()
+}
