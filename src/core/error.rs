@@ -63,18 +63,11 @@ pub enum Error {
 impl Error {
     /// Wraps an operating system error; `action` as in "cannot read".
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
-        Error::Io {
-            action,
-            path: path.as_ref().to_path_buf(),
-            source,
-        }
+        Error::Io { action, path: path.as_ref().to_path_buf(), source }
     }
 
     /// A damaged file.
     pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
-        Error::Corrupt {
-            path: path.as_ref().to_path_buf(),
-            what: what.into(),
-        }
+        Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }
     }
 }

@@ -21,9 +21,7 @@ impl KvTree {
     /// Returns an empty tree.
     #[must_use]
     pub const fn new() -> Self {
-        KvTree {
-            elements: BTreeMap::new(),
-        }
+        KvTree { elements: BTreeMap::new() }
     }
 
     /// Number of keys at the top level.
@@ -197,11 +195,7 @@ impl KvTree {
     /// Longest chain of keys below this tree: 0 for an empty one.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.elements
-            .values()
-            .map(|subtree| 1 + subtree.depth())
-            .max()
-            .unwrap_or(0)
+        self.elements.values().map(|subtree| 1 + subtree.depth()).max().unwrap_or(0)
     }
 }
 
@@ -243,10 +237,7 @@ mod tests {
         let mut tree = KvTree::new();
         tree.set_kv("TIMESTEP", 20);
         tree.set_kv("TIMESTEP", 21);
-        assert_eq!(
-            tree.child("TIMESTEP").keys().collect::<Vec<_>>(),
-            ["20", "21"]
-        );
+        assert_eq!(tree.child("TIMESTEP").keys().collect::<Vec<_>>(), ["20", "21"]);
         assert_eq!(tree.get_value("TIMESTEP"), None);
         tree.set_value("TIMESTEP", 22);
         assert_eq!(tree.get_u64("TIMESTEP"), Some(22));

@@ -148,8 +148,7 @@ impl DatasetRecord {
         if !self.files.is_empty() {
             let list = tree.child_mut("FILE");
             for (index, file) in self.files.iter().enumerate() {
-                list.set(&file.name, file.to_fields())
-                    .set_value("INDEX", index);
+                list.set(&file.name, file.to_fields()).set_value("INDEX", index);
             }
         }
         if !self.descriptor.is_empty() {
@@ -189,9 +188,7 @@ impl DatasetRecord {
     /// Sum of the sizes of the files, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.files
-            .iter()
-            .fold(0, |sum, file| sum.saturating_add(file.size))
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
 }
 
@@ -214,19 +211,11 @@ mod tests {
     use super::*;
 
     fn sample() -> DatasetRecord {
-        let file = |name: &str, size| FileMeta {
-            name: name.into(),
-            size,
-            ..FileMeta::default()
-        };
+        let file = |name: &str, size| FileMeta { name: name.into(), size, ..FileMeta::default() };
         let mut descriptor = KvTree::new();
         descriptor.set_value("TYPE", "XOR");
         DatasetRecord {
-            key: DatasetKey {
-                series: "ckpt".into(),
-                id: "000100".into(),
-                generation: 2,
-            },
+            key: DatasetKey { series: "ckpt".into(), id: "000100".into(), generation: 2 },
             dataset_id: 18,
             epoch: 0xfeed_0000_0000_0001,
             state: DatasetState::Prepared,
@@ -241,14 +230,8 @@ mod tests {
 
     #[test]
     fn record_survives_the_tree_with_its_file_order() {
-        assert_eq!(
-            DatasetRecord::from_tree(&sample().to_tree()),
-            Some(sample())
-        );
-        let open = DatasetRecord {
-            dir: "/d".into(),
-            ..DatasetRecord::default()
-        };
+        assert_eq!(DatasetRecord::from_tree(&sample().to_tree()), Some(sample()));
+        let open = DatasetRecord { dir: "/d".into(), ..DatasetRecord::default() };
         assert_eq!(DatasetRecord::from_tree(&open.to_tree()), Some(open));
     }
 
@@ -264,28 +247,15 @@ mod tests {
     #[test]
     fn directory_names_are_one_to_one() {
         for id in ["", "100", "a.b/c%", "\u{e9}"] {
-            let key = DatasetKey {
-                series: "state.cpt".into(),
-                id: id.into(),
-                generation: 7,
-            };
+            let key = DatasetKey { series: "state.cpt".into(), id: id.into(), generation: 7 };
             let name = key.directory_name();
             assert!(!name.contains('/'), "{name}");
             assert_eq!(DatasetKey::from_directory_name(&name), Some(key));
         }
-        for name in [
-            "scr.open.a.b",
-            "scr.open.a.b.c",
-            "scr.open.a.b.01",
-            "scr.open.%61.b.1",
-        ] {
+        for name in ["scr.open.a.b", "scr.open.a.b.c", "scr.open.a.b.01", "scr.open.%61.b.1"] {
             assert_eq!(DatasetKey::from_directory_name(name), None, "{name}");
         }
-        let plain = DatasetKey {
-            series: "ckpt".into(),
-            id: "100".into(),
-            generation: 0,
-        };
+        let plain = DatasetKey { series: "ckpt".into(), id: "100".into(), generation: 0 };
         assert_eq!(plain.directory_name(), "scr.open.ckpt.100.0");
     }
 }

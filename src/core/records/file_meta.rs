@@ -100,17 +100,8 @@ mod tests {
 
     #[test]
     fn malformed_fields_give_none() {
-        for (key, value) in [
-            ("SIZE", "-1"),
-            ("CRC", "xyz"),
-            ("MODE", "9"),
-            ("MTIME", "now"),
-        ] {
-            let mut tree = FileMeta {
-                name: "a".into(),
-                ..FileMeta::default()
-            }
-            .to_tree();
+        for (key, value) in [("SIZE", "-1"), ("CRC", "xyz"), ("MODE", "9"), ("MTIME", "now")] {
+            let mut tree = FileMeta { name: "a".into(), ..FileMeta::default() }.to_tree();
             tree.set_value(key, value);
             assert_eq!(FileMeta::from_tree(&tree), None, "{key}={value}");
         }

@@ -9,17 +9,10 @@ pub fn crc_text(crc32: u32) -> String {
 /// Reads a CRC32 of any width, with or without `0x`.
 #[must_use]
 pub fn parse_crc(text: &str) -> Option<u32> {
-    let digits = text
-        .strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0X"))
-        .unwrap_or(text);
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     // from_str_radix alone would accept a sign.
     let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if all_hex {
-        u32::from_str_radix(digits, 16).ok()
-    } else {
-        None
-    }
+    if all_hex { u32::from_str_radix(digits, 16).ok() } else { None }
 }
 
 /// An epoch: 16 hex digits, so that it can be a part of file names.
@@ -32,9 +25,5 @@ pub fn epoch_text(epoch: u64) -> String {
 #[must_use]
 pub fn parse_epoch(text: &str) -> Option<u64> {
     let all_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if all_hex {
-        u64::from_str_radix(text, 16).ok()
-    } else {
-        None
-    }
+    if all_hex { u64::from_str_radix(text, 16).ok() } else { None }
 }
