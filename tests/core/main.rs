@@ -1,1 +1,3 @@
 //! One binary for the tests of `scr-core`; each topic is a file beside this one.
+
+mod comm_threads;

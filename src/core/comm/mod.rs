@@ -3,6 +3,9 @@
 //! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
 //! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher.
 
+pub mod solo;
+pub mod threads;
+
 use crate::error::Result;
 
 /// A group of ranks that can talk to one another. All calls but [`Comm::send`], [`Comm::receive`]
