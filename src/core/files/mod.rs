@@ -1,1 +1,24 @@
-//! Module files.
+//! File operations that survive a crash: what everything durable is built from.
+//!
+//! | file | job |
+//! |---|---|
+//! | `path.rs` | names: normalise, check, join |
+//! | `atomic_write.rs` | replace a small file: temporary, fsync, rename, fsync of the directory |
+//! | `copy.rs` | copy a file with holes, mode, times; checksum on the way |
+//! | `checksum.rs` | CRC32 (IEEE, as in zlib) |
+//! | `lock.rs` | lock files between processes |
+//! | `directory.rs` | fsync, create, remove directories |
+
+mod atomic_write;
+mod checksum;
+mod copy;
+mod directory;
+mod lock;
+mod path;
+
+pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
+pub use checksum::{Crc32, crc32, crc32_of_file};
+pub use copy::{Copied, CopyOptions, copy_file};
+pub use directory::{create_dirs, remove_file_if_there, remove_tree, sync_dir};
+pub use lock::{FileLock, LOCK_WAIT_MAX};
+pub use path::{is_safe_relative, join_relative, normalize, relative_to};

@@ -9,6 +9,11 @@
 //!
 //! Over ranks, trees travel with [`crate::comm::trees`].
 
+mod decode;
+mod encode;
+pub mod file;
+mod print;
 mod tree;
 
+pub use decode::{DEPTH_MAX, Malformed};
 pub use tree::KvTree;

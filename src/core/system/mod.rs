@@ -1,1 +1,25 @@
-//! Module system.
+//! Questions to the operating system that the standard library does not answer.
+//!
+//! The only module of this crate with `unsafe`; each block wraps one call and says why it is sound.
+#![allow(unsafe_code)]
+
+mod descriptor;
+mod memory;
+mod node;
+mod secure_dir;
+mod space;
+
+pub use descriptor::{has_writers, next_data, reserve, try_lock, unlock};
+pub use memory::{cgroup_memory_left, memory_available, room};
+pub use node::{
+    block_signals, hostname, monotonic_ms, random_u64, unix_seconds, user_id, user_name,
+};
+pub use secure_dir::{SecureDir, secure_dir};
+pub use space::{Space, space};
+
+use std::io;
+
+/// Turns the -1 of a system call into the error that errno holds.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

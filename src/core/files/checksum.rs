@@ -1,0 +1,92 @@
+//! CRC32 (IEEE polynomial, as in zlib; check value of "123456789": cbf43926).
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A CRC32 that is computed piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct Crc32(crc32fast::Hasher);
+
+impl Crc32 {
+    /// Starts with no bytes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Adds `count` zero bytes: a hole.
+    pub fn update_zeros(&mut self, count: u64) {
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        let mut left = count;
+        while left > 0 {
+            let now = left.min(ZEROS.len() as u64);
+            self.update(&ZEROS[..now as usize]);
+            left -= now;
+        }
+    }
+
+    /// The checksum of all bytes so far.
+    #[must_use]
+    pub fn value(&self) -> u32 {
+        self.0.clone().finalize()
+    }
+}
+
+/// Returns the checksum of `bytes`.
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+/// Returns size and checksum of a file's content.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
+    let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let (mut bytes, mut crc32) = (0, Crc32::new());
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok((bytes, crc32.value())),
+            Ok(count) => {
+                crc32.update(&buffer[..count]);
+                bytes += count as u64;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("cannot read", path, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_check_value() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        let mut pieces = Crc32::new();
+        pieces.update(b"12345");
+        pieces.update(b"6789");
+        assert_eq!(pieces.value(), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn a_hole_counts_as_zeros() {
+        let mut hole = Crc32::new();
+        hole.update_zeros(100_000);
+        assert_eq!(hole.value(), crc32(&[0; 100_000]));
+    }
+}

@@ -1,0 +1,153 @@
+//! Copies a file: holes stay holes, mode and times come along, the checksum is computed from the
+//! bytes in hand.
+
+use std::fs::{File, FileTimes, OpenOptions, Permissions};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use super::Crc32;
+use crate::error::{Error, Result};
+use crate::system;
+
+/// How to copy.
+pub struct CopyOptions<'a> {
+    /// Bytes moved between two calls of `progress`; also the size of the buffer.
+    pub buffer_bytes: usize,
+    /// Compute the CRC32. Without it the kernel copies, and may share blocks.
+    pub crc32: bool,
+    /// Fsync the copy. Its name is made durable by the caller, with the directory.
+    pub sync: bool,
+    /// Called with the number of bytes moved since the last call: to throttle and to count. An
+    /// error ends the copy.
+    pub progress: Option<&'a mut dyn FnMut(u64) -> Result<()>>,
+}
+
+impl Default for CopyOptions<'_> {
+    fn default() -> Self {
+        CopyOptions { buffer_bytes: 4 << 20, crc32: true, sync: true, progress: None }
+    }
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// Size of the file in bytes, holes included.
+    pub bytes: u64,
+    /// Checksum of the content, if asked for.
+    pub crc32: Option<u32>,
+}
+
+/// Copies the regular file `from` to `to`, which is created or replaced in place; a symbolic link
+/// there is refused. On an error what was written of `to` stays, to be removed by the caller.
+///
+/// # Errors
+/// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from` becomes
+/// shorter meanwhile.
+pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result<Copied> {
+    let read_failed = |error| Error::io("cannot read", from, error);
+    let source = File::open(from).map_err(|error| Error::io("cannot open", from, error))?;
+    let metadata = source.metadata().map_err(read_failed)?;
+    if !metadata.is_file() {
+        return Err(Error::io("cannot copy", from, io::ErrorKind::InvalidInput.into()));
+    }
+    let bytes = metadata.len();
+    let mut create = OpenOptions::new();
+    create.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let target = create.open(to).map_err(|error| Error::io("cannot create", to, error))?;
+    let mut copy = Copy { from, to, source, target, crc32: options.crc32.then(Crc32::new) };
+
+    let mut done = 0;
+    while let Some(data) = system::next_data(&copy.source, done, bytes).map_err(read_failed)? {
+        copy.hole(data.start - done);
+        done = data.end;
+        copy.data(data, &mut options)?;
+    }
+    copy.hole(bytes - done);
+
+    let Copy { target, crc32, .. } = copy;
+    let times = FileTimes::new()
+        .set_accessed(metadata.accessed().map_err(read_failed)?)
+        .set_modified(metadata.modified().map_err(read_failed)?);
+    let mode = metadata.permissions().mode() & 0o7777;
+    target
+        .set_len(bytes)
+        .and_then(|()| target.set_permissions(Permissions::from_mode(mode)))
+        .and_then(|()| target.set_times(times))
+        .and_then(|()| if options.sync { target.sync_all() } else { Ok(()) })
+        .map_err(|error| write_failed(to, bytes, error))?;
+    Ok(Copied { bytes, crc32: crc32.map(|crc32| crc32.value()) })
+}
+
+struct Copy<'a> {
+    from: &'a Path,
+    to: &'a Path,
+    source: File,
+    target: File,
+    crc32: Option<Crc32>,
+}
+
+impl Copy<'_> {
+    fn hole(&mut self, bytes: u64) {
+        if let Some(crc32) = &mut self.crc32 {
+            crc32.update_zeros(bytes);
+        }
+    }
+
+    fn data(&mut self, range: Range<u64>, options: &mut CopyOptions<'_>) -> Result<()> {
+        let (from, to) = (self.from, self.to);
+        let seek = SeekFrom::Start(range.start);
+        self.source.seek(seek).map_err(|error| Error::io("cannot read", from, error))?;
+        self.target.seek(seek).map_err(|error| Error::io("cannot write", to, error))?;
+        let piece = options.buffer_bytes.max(1);
+        let mut buffer = if self.crc32.is_some() { vec![0; piece] } else { Vec::new() };
+        let mut left = range.end - range.start;
+        while left > 0 {
+            let want = left.min(piece as u64);
+            let count = match &mut self.crc32 {
+                Some(crc32) => {
+                    let count = read_some(&mut self.source, &mut buffer[..want as usize])
+                        .map_err(|error| Error::io("cannot read", from, error))?;
+                    crc32.update(&buffer[..count]);
+                    self.target
+                        .write_all(&buffer[..count])
+                        .map_err(|error| write_failed(to, left, error))?;
+                    count as u64
+                }
+                // Lets the kernel copy (copy_file_range) where both file systems can.
+                None => io::copy(&mut (&self.source).take(want), &mut self.target)
+                    .map_err(|error| write_failed(to, left, error))?,
+            };
+            if count == 0 {
+                let cut = io::ErrorKind::UnexpectedEof;
+                return Err(Error::io("became shorter while it was copied:", from, cut.into()));
+            }
+            left -= count;
+            if let Some(progress) = &mut options.progress {
+                progress(count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// A full store is told apart, since the answer to it is another one.
+fn write_failed(to: &Path, need_bytes: u64, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let free_bytes = system::space(to).map_or(0, |space| space.free_bytes);
+            Error::NoSpace { path: to.to_path_buf(), need_bytes, free_bytes }
+        }
+        _ => Error::io("cannot write", to, error),
+    }
+}

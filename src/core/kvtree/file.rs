@@ -1,0 +1,184 @@
+//! File form (000 section 3.4.2). All integers are big-endian, the magic number included.
+//!
+//! ```text
+//!  0      4      6      8              16      20            size-4   size
+//!  | magic | type | vers | file size u64 | flags | packed tree | CRC32 |
+//! ```
+//!
+//! The file size counts every byte from the magic number to the checksum. The checksum (IEEE, as in
+//! zlib) covers all bytes before it; it is there if flag 0x1 is set, and we always write it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::KvTree;
+use super::decode::DEPTH_MAX;
+use crate::error::{Error, Result};
+use crate::files;
+
+/// First four bytes of every file of this family.
+pub const MAGIC: u32 = 0x951f_c3f5;
+/// File type of a tree file.
+const TYPE_TREE: u16 = 1;
+/// The one version of its format.
+const VERSION: u16 = 1;
+/// Flag: a CRC32 follows the data.
+const FLAG_CRC32: u32 = 0x1;
+
+const TYPE_OFFSET: usize = size_of::<u32>();
+const VERSION_OFFSET: usize = TYPE_OFFSET + size_of::<u16>();
+const SIZE_OFFSET: usize = VERSION_OFFSET + size_of::<u16>();
+const FLAGS_OFFSET: usize = SIZE_OFFSET + size_of::<u64>();
+/// Bytes before the packed tree.
+pub const HEADER_BYTES: usize = FLAGS_OFFSET + size_of::<u32>();
+const CRC_BYTES: usize = size_of::<u32>();
+
+const _: () = assert!(HEADER_BYTES == 20);
+
+/// Largest tree file that is read; a larger size in a header is taken for damage. A record of a
+/// million files has about 150 MB.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// Returns the file form of `tree`, checksum included.
+///
+/// # Errors
+/// If the tree is nested deeper than any reader accepts: a defect of the caller.
+pub fn to_file_bytes(tree: &KvTree) -> Result<Vec<u8>> {
+    if tree.depth() > DEPTH_MAX {
+        return Err(Error::Other(format!("a tree nested deeper than {DEPTH_MAX} cannot be stored")));
+    }
+    let size = HEADER_BYTES + tree.packed_len() + CRC_BYTES;
+    let mut bytes = Vec::with_capacity(size);
+    bytes.extend_from_slice(&MAGIC.to_be_bytes());
+    bytes.extend_from_slice(&TYPE_TREE.to_be_bytes());
+    bytes.extend_from_slice(&VERSION.to_be_bytes());
+    bytes.extend_from_slice(&(size as u64).to_be_bytes());
+    bytes.extend_from_slice(&FLAG_CRC32.to_be_bytes());
+    tree.encode_into(&mut bytes);
+    let crc32 = files::crc32(&bytes);
+    bytes.extend_from_slice(&crc32.to_be_bytes());
+    debug_assert_eq!(bytes.len(), size);
+    Ok(bytes)
+}
+
+/// Reads a file form that fills `bytes` exactly. The error is a sentence without the file's name.
+///
+/// # Errors
+/// If anything differs from the format, the checksum included.
+pub fn from_file_bytes(bytes: &[u8]) -> std::result::Result<KvTree, String> {
+    let header = Header::parse(bytes)?;
+    if header.size != bytes.len() as u64 {
+        return Err(format!("its header says {} bytes, it has {}", header.size, bytes.len()));
+    }
+    header.tree(bytes)
+}
+
+/// The fields of a header that matter to a reader, checked.
+struct Header {
+    size: u64,
+    has_crc32: bool,
+}
+
+impl Header {
+    fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(format!("{} bytes are too few for a header", bytes.len()));
+        };
+        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let u32_at = |at: usize| (u32::from(u16_at(at)) << 16) | u32::from(u16_at(at + 2));
+        let u64_at = |at: usize| (u64::from(u32_at(at)) << 32) | u64::from(u32_at(at + 4));
+        if u32_at(0) != MAGIC {
+            return Err(format!("its magic number is {:#010x}, not {MAGIC:#010x}", u32_at(0)));
+        }
+        let (kind, version) = (u16_at(TYPE_OFFSET), u16_at(VERSION_OFFSET));
+        if (kind, version) != (TYPE_TREE, VERSION) {
+            return Err(format!(
+                "it has type {kind} version {version}; known is type {TYPE_TREE} version {VERSION}"
+            ));
+        }
+        let has_crc32 = u32_at(FLAGS_OFFSET) & FLAG_CRC32 != 0;
+        let least = HEADER_BYTES + size_of::<u32>() + if has_crc32 { CRC_BYTES } else { 0 };
+        let size = u64_at(SIZE_OFFSET);
+        if !(least as u64..=FILE_BYTES_MAX).contains(&size) {
+            return Err(format!("its header says {size} bytes, which no such file has"));
+        }
+        Ok(Header { size, has_crc32 })
+    }
+
+    /// Checks and reads what follows the header; `bytes` is the whole file form.
+    fn tree(&self, bytes: &[u8]) -> std::result::Result<KvTree, String> {
+        let mut data = &bytes[HEADER_BYTES..];
+        if self.has_crc32 {
+            let Some((covered, stored)) = bytes.split_last_chunk::<CRC_BYTES>() else {
+                return Err("its checksum is cut off".into());
+            };
+            let (stored, computed) = (u32::from_be_bytes(*stored), files::crc32(covered));
+            if stored != computed {
+                return Err(format!("its checksum is {stored:#x}, its content has {computed:#x}"));
+            }
+            data = covered.get(HEADER_BYTES..).unwrap_or_default();
+        }
+        KvTree::decode(data).map_err(|malformed| {
+            format!("{} at byte {}", malformed.what, HEADER_BYTES + malformed.offset)
+        })
+    }
+}
+
+impl KvTree {
+    /// Reads a tree file; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the content is not that of a tree file, [`Error::Io`] if it cannot be
+    /// read.
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Option<KvTree>> {
+        let path = path.as_ref();
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("cannot open", path, error)),
+        };
+        let read = |error| Error::io("cannot read", path, error);
+        let length = file.metadata().map_err(read)?.len();
+        let (tree, used) = KvTree::read_prefix(&mut file, path)?;
+        if used != length {
+            return Err(Error::corrupt(
+                path,
+                format!("its header says {used} bytes, it has {length}"),
+            ));
+        }
+        Ok(Some(tree))
+    }
+
+    /// Reads the tree at the beginning of a stream that goes on after it, as redundancy files do,
+    /// and leaves the stream behind it. Gives its length in bytes, too; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`KvTree::read_file`].
+    pub fn read_prefix(from: &mut impl Read, path: &Path) -> Result<(KvTree, u64)> {
+        let read = |error| Error::io("cannot read", path, error);
+        let corrupt = |what: String| Error::corrupt(path, what);
+        let mut bytes = Vec::with_capacity(4096);
+        from.take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(read)?;
+        let header = Header::parse(&bytes).map_err(corrupt)?;
+        // Grows with what is really there, not with what the header claims.
+        from.take(header.size - HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(read)?;
+        if bytes.len() as u64 != header.size {
+            return Err(corrupt(format!(
+                "its header says {} bytes, it has {}",
+                header.size,
+                bytes.len()
+            )));
+        }
+        Ok((header.tree(&bytes).map_err(corrupt)?, header.size))
+    }
+
+    /// Writes the tree file `path` in place of an older one: atomic and durable
+    /// ([`files::write_atomic`]).
+    ///
+    /// # Errors
+    /// If a file operation fails; then the older file is still there, whole.
+    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::write_atomic(path.as_ref(), &to_file_bytes(self)?)
+    }
+}

@@ -1,0 +1,177 @@
+//! Calls on open files.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::check;
+
+/// Takes the exclusive lock (flock) of a file; `false` if another open file description has it.
+///
+/// # Errors
+/// If the file system has no locks, or the call fails otherwise.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives.
+        let result = check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) });
+        match result {
+            Ok(_) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Gives the lock of [`try_lock`] back, also for duplicates of the descriptor in other processes.
+pub fn unlock(file: &File) {
+    // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives. If it
+    // fails, closing the descriptor has the same effect.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+}
+
+/// Returns the first piece of data at or after `from` in a file of `size` bytes, up to the next hole;
+/// `None` if only a hole is left. Moves the file's offset. Where the file system cannot tell, all
+/// is data.
+///
+/// # Errors
+/// If the offset cannot be moved.
+pub fn next_data(file: &File, from: u64, size: u64) -> io::Result<Option<Range<u64>>> {
+    if from >= size {
+        return Ok(None);
+    }
+    let start = match seek(file, from, libc::SEEK_DATA) {
+        Ok(start) => start,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(libc::ENXIO) => Ok(None),
+                Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(Some(from..size)),
+                _ => Err(error),
+            };
+        }
+    };
+    // Data beyond `size` was appended after the caller looked: not part of the copy.
+    if start >= size {
+        return Ok(None);
+    }
+    let end = seek(file, start, libc::SEEK_HOLE).unwrap_or(size);
+    Ok(Some(start..end.clamp(start + 1, size)))
+}
+
+fn seek(file: &File, offset: u64, whence: libc::c_int) -> io::Result<u64> {
+    let Ok(offset) = libc::off_t::try_from(offset) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    // SAFETY: lseek takes no pointer, and the descriptor is open as long as `file` lives.
+    let result = unsafe { libc::lseek(file.as_raw_fd(), offset, whence) };
+    u64::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Reserves room for `bytes` from the file's start on; its size stays as it is.
+///
+/// # Errors
+/// `StorageFull` if there is no room, `Unsupported` where the file system cannot reserve.
+pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let Ok(length) = libc::off_t::try_from(bytes) else {
+        return Err(io::ErrorKind::StorageFull.into());
+    };
+    if length == 0 {
+        return Ok(());
+    }
+    loop {
+        // SAFETY: fallocate takes no pointer, and the descriptor is open as long as `file` lives.
+        let result = check(unsafe {
+            libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, length)
+        });
+        match result {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// fcntl command that picks the signal of a lease; the libc crate lacks it. The value is Linux's.
+const F_SETSIG: libc::c_int = 10;
+
+/// Whether any process of the node can still write the file: through a descriptor, a duplicate, a
+/// writable mapping, a child. `None` if the kernel does not tell for this file (not ours, network
+/// file system).
+///
+/// A read lease is refused while there is a writer; it is asked for and given back at once. An
+/// opener who comes in between waits for that instant, and the kernel's note about it is sent as
+/// SIGURG, which is ignored by default, since SIGIO would end the process.
+///
+/// # Errors
+/// If the file cannot be opened for reading.
+pub fn has_writers(path: &Path) -> io::Result<Option<bool>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let fd = file.as_raw_fd();
+    // SAFETY: fcntl with F_SETSIG takes an int, and the descriptor is open until `file` is dropped.
+    if check(unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) }).is_err() {
+        return Ok(None);
+    }
+    // SAFETY: fcntl with F_SETLEASE takes an int; the descriptor is open until `file` is dropped.
+    match check(unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK) }) {
+        Ok(_) => {
+            // SAFETY: as above. If it fails, closing the descriptor gives the lease back.
+            unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK) };
+            Ok(Some(false))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(Some(true)),
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_writer_is_seen_until_its_last_descriptor_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ckpt");
+        let writer = File::create(&path).unwrap();
+        let duplicate = writer.try_clone().unwrap();
+        assert_eq!(has_writers(&path).unwrap(), Some(true));
+        drop(writer);
+        assert_eq!(has_writers(&path).unwrap(), Some(true));
+        drop(duplicate);
+        let _reader = File::open(&path).unwrap();
+        assert_eq!(has_writers(&path).unwrap(), Some(false));
+        // And the lease is gone: a writer can come back at once.
+        File::options().append(true).open(&path).unwrap();
+    }
+
+    #[test]
+    fn holes_are_found() {
+        let mut file = tempfile::tempfile_in("/dev/shm").unwrap();
+        file.seek(SeekFrom::Start(1 << 20)).unwrap();
+        file.write_all(b"data").unwrap();
+        let size = 4 << 20;
+        file.set_len(size).unwrap();
+        let data = next_data(&file, 0, size).unwrap().unwrap();
+        assert!(data.start > 0 && data.start <= 1 << 20 && data.end >= (1 << 20) + 4);
+        assert!(data.end < size);
+        assert_eq!(next_data(&file, data.end, size).unwrap(), None);
+    }
+
+    #[test]
+    fn reserving_keeps_the_size() {
+        let file = tempfile::tempfile_in("/dev/shm").unwrap();
+        reserve(&file, 1 << 16).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 0);
+        assert!(reserve(&file, 1 << 60).is_err());
+    }
+}
