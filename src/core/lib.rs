@@ -13,6 +13,8 @@
 //! | L5 | [`cache`], [`transfer`] |
 //! | L6 | [`session`] |
 
+#![deny(unsafe_code)]
+
 pub mod cache;
 pub mod comm;
 pub mod descriptors;
