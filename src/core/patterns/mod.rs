@@ -1,1 +1,16 @@
-//! Module patterns.
+//! Patterns: which files belong to which series, dataset and rank (DESIGN section 3).
+//!
+//! | file | job |
+//! |---|---|
+//! | `element.rs` | a list's elements, `:own`, the classic form |
+//! | `glob.rs` | globs to regular expressions |
+//! | `series.rs` | [`SeriesSet`]: everything compiled, and the matching |
+//! | `temporary.rs` | [`Template`]: how a program names what it renames later |
+
+mod element;
+mod glob;
+mod series;
+mod temporary;
+
+pub use series::{Match, PatternConfig, PatternText, Series, SeriesSet};
+pub use temporary::Template;
