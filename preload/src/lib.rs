@@ -1,1 +1,28 @@
-//! The preload shim of SCR.
+//! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the engine.
+//!
+//! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in two
+//! kinds: in a launcher it sees to it that the ranks get it too ([`launcher`]), and in a process that
+//! calls MPI_Init it opens the engine that fits the running MPI ([`engine`]). Then the hooks
+//! ([`hooks`]) ask the engine about every path below the prefix. The contract is [`abi`].
+//!
+//! State must be usable before the constructor has run: other libraries' constructors reach hooks.
+
+mod abi;
+#[cfg_attr(test, allow(dead_code))]
+mod ask;
+#[cfg_attr(test, allow(dead_code))]
+mod engine;
+#[cfg(not(test))]
+mod family;
+#[cfg_attr(test, allow(dead_code))]
+mod guard;
+#[cfg(not(test))]
+mod hooks;
+#[cfg_attr(test, allow(dead_code))]
+mod message;
+#[cfg_attr(test, allow(dead_code))]
+mod open_files;
+#[cfg_attr(test, allow(dead_code))]
+mod paths;
+#[cfg_attr(test, allow(dead_code))]
+mod real;

@@ -1,0 +1,246 @@
+//! The engine: which one fits the running MPI, how it is opened, and the one pointer that says
+//! whether hooks have work to do.
+//!
+//! Invariant: [`active`] is `None` before MPI_Init has returned, in forked children, and for good
+//! when the engine is missing, does not fit, or has nothing to do. Then every hook passes.
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+
+use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
+use crate::message::complain;
+use crate::{guard, open_files, paths, real};
+
+/// An engine that wants to be asked.
+pub(crate) struct Active {
+    /// Its functions.
+    pub table: Engine,
+    /// The prefix directory, canonical.
+    pub prefix: Vec<u8>,
+}
+
+static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
+/// The process that called MPI_Init; a vfork child shares our memory but not this number.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+static FINALIZED: AtomicBool = AtomicBool::new(false);
+
+/// The engine, if hooks have work to do.
+#[inline]
+pub(crate) fn active() -> Option<&'static Active> {
+    // SAFETY: the pointer is null or leaked from a box in `start`, hence valid for ever.
+    unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
+}
+
+/// True in the process that called MPI_Init, false in its vfork children.
+pub(crate) fn own_process() -> bool {
+    // SAFETY: getpid has no preconditions.
+    OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
+extern "C" fn open_count(token: u64) -> c_int {
+    c_int::try_from(open_files::writers_of(token)).unwrap_or(c_int::MAX)
+}
+
+/// Opens and starts the engine. Called once, after the real MPI_Init, with both guards held.
+///
+/// `granted` is the thread level. Collective inside the engine from its launch check on.
+pub(crate) fn start(version: &str, granted: c_int) {
+    if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") {
+        return;
+    }
+    let Some(flavour) = flavour_of(version) else {
+        let line = version.lines().next().unwrap_or_default();
+        complain(&format!(
+            "this MPI is not known to us: \"{}\". The program runs without checkpoint caching. \
+             Open MPI and MPICH are served.",
+            line.chars().take(80).collect::<String>()
+        ));
+        return;
+    };
+    let table = match open_engine(flavour) {
+        Ok(table) => table,
+        Err(why) => {
+            complain(&format!("{why}. The program runs without checkpoint caching."));
+            return;
+        }
+    };
+    let host = Host {
+        size: size_of::<Host>(),
+        enter_thread: guard::enter_thread,
+        library_path: leak_c_string(library_path().as_os_str()),
+        open_count,
+        leave_thread: guard::leave_thread,
+    };
+    // The engine may keep the pointer, so the table lives as long as the process.
+    let host: &'static Host = Box::leak(Box::new(host));
+    if (table.init)(host, granted) != 1 {
+        return;
+    }
+    // SAFETY: after `init` returned 1, the engine's prefix is a C string for the process's life.
+    let prefix = unsafe { CStr::from_ptr((table.prefix)()) }.to_bytes().to_vec();
+    activate(table, prefix);
+}
+
+fn activate(table: Engine, prefix: Vec<u8>) {
+    // SAFETY: getpid has no preconditions.
+    OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        libc::atexit(at_exit);
+    }
+    ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix })), Ordering::Release);
+}
+
+/// `openmpi` or `mpich`, from the text of MPI_Get_library_version.
+fn flavour_of(version: &str) -> Option<&'static str> {
+    if version.starts_with("Open MPI") {
+        Some("openmpi")
+    } else if version.contains("MPICH") {
+        Some("mpich")
+    } else {
+        None
+    }
+}
+
+/// Absolute path of this library as the loader knows it, symlinks and relative parts resolved.
+pub(crate) fn library_path() -> PathBuf {
+    let name = real::object_info(real::own_address()).map_or(PathBuf::new(), |info| {
+        // SAFETY: the loader's name of a loaded object is a C string that stays.
+        PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes()))
+    });
+    std::fs::canonicalize(&name).unwrap_or(name)
+}
+
+/// Opens `<directory of the shim>/scr/<flavour>/libscr.so`.
+fn open_engine(flavour: &str) -> Result<Engine, String> {
+    let shim = library_path();
+    let place = shim.parent().unwrap_or(Path::new("/")).join("scr").join(flavour);
+    let file = place.join("libscr.so");
+    if !file.exists() {
+        return Err(format!(
+            "the engine {} is missing (expected beside {})",
+            file.display(),
+            shim.display()
+        ));
+    }
+    let name = CString::new(file.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    // SAFETY: the engine is our own library; its initialisers do nothing but Rust's.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        return Err(format!("the engine {} cannot be loaded: {}", file.display(), loader_error()));
+    }
+    if !same_mpi(handle) {
+        return Err(format!(
+            "the engine {} is linked with another MPI library than the program",
+            file.display()
+        ));
+    }
+    let entry = CString::new(ENTRY).map_err(|error| error.to_string())?;
+    // SAFETY: the handle is live, the name a C string.
+    let entry = unsafe { libc::dlsym(handle, entry.as_ptr()) };
+    if entry.is_null() {
+        return Err(format!("{} is not an engine of SCR", file.display()));
+    }
+    // SAFETY: the contract (abi.rs) says that the symbol is a function of this type, and that the
+    // table begins with its size and version whatever else has changed.
+    unsafe {
+        let entry: extern "C" fn() -> *const Engine = std::mem::transmute(entry);
+        let table = entry();
+        if table.is_null()
+            || (*table).size != size_of::<Engine>()
+            || (*table).version != ABI_VERSION
+        {
+            return Err(format!(
+                "the engine {} and {} are of different versions",
+                file.display(),
+                shim.display()
+            ));
+        }
+        Ok(*table)
+    }
+}
+
+/// True if the MPI that the engine sees has been initialised, hence is the program's.
+fn same_mpi(engine: *mut c_void) -> bool {
+    // SAFETY: the handle is live; MPI_Initialized takes a pointer to an int and may be called at
+    // any time.
+    unsafe {
+        let address = libc::dlsym(engine, c"PMPI_Initialized".as_ptr());
+        if address.is_null() {
+            return true;
+        }
+        let initialized: unsafe extern "C" fn(*mut c_int) -> c_int = std::mem::transmute(address);
+        let mut flag = 0;
+        initialized(&raw mut flag) == 0 && flag != 0
+    }
+}
+
+fn loader_error() -> String {
+    // SAFETY: dlerror returns null or a C string that stays until the next dl call of this thread.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() {
+            return "unknown error".to_owned();
+        }
+        CStr::from_ptr(text).to_string_lossy().into_owned()
+    }
+}
+
+fn leak_c_string(text: &OsStr) -> *const c_char {
+    CString::new(text.as_bytes()).unwrap_or_default().into_raw()
+}
+
+unsafe extern "C" fn before_fork() {
+    paths::lock_for_fork();
+    open_files::lock_for_fork();
+}
+
+unsafe extern "C" fn after_fork() {
+    open_files::unlock_after_fork();
+    paths::unlock_after_fork();
+}
+
+/// The engine's threads do not exist in a child: it passes through from here.
+unsafe extern "C" fn in_child() {
+    // SAFETY: the same as in the parent: the locks were taken by `before_fork` on this thread.
+    unsafe { after_fork() };
+    let engine = active();
+    ACTIVE.store(std::ptr::null_mut(), Ordering::Release);
+    if let Some(engine) = engine {
+        guard::enter_thread();
+        (engine.table.note)(event::FORKED_CHILD, std::ptr::null());
+        guard::leave_thread();
+    }
+}
+
+/// MPI_Finalize was called: leaving now is no surprise.
+pub(crate) fn set_finalized() {
+    FINALIZED.store(true, Ordering::Release);
+}
+
+extern "C" fn at_exit() {
+    if !FINALIZED.load(Ordering::Acquire)
+        && let Some(engine) = active()
+        && own_process()
+    {
+        guard::enter_thread();
+        (engine.table.note)(event::EXIT, std::ptr::null());
+        guard::leave_thread();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_flavours_and_the_unknown() {
+        assert_eq!(flavour_of("Open MPI v4.1.4, package: Debian"), Some("openmpi"));
+        assert_eq!(flavour_of("MPICH Version:\t4.0.2\nMPICH Release date"), Some("mpich"));
+        assert_eq!(flavour_of("HAL MPI 1.0"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! "Inside the shim": the recursion guard, the MPI depth, and the scope in which hooks do real work.
+//!
+//! Invariants: a lock of the shim is taken only while the guard is held, so a signal handler that
+//! interrupts us and reaches a hook passes through instead of waiting for its own thread. The engine
+//! is called only from [`work`] or with both marks set. Neither mark has a destructor, so both can be
+//! read at any time of a thread's life.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libc::c_int;
+
+thread_local! {
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+    static MPI_DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+// Not in the libc crate for Linux; part of glibc and musl since ever.
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// Returns the calling thread's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: __errno_location returns the address of the calling thread's errno, always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's `errno`.
+pub(crate) fn set_errno(value: c_int) {
+    // SAFETY: as in `errno`.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// True while this thread runs our own or the engine's code: its libc calls pass.
+pub(crate) fn inside() -> bool {
+    INSIDE.get() != 0
+}
+
+/// True while this thread is in a hooked MPI call: calls made from there do not count.
+pub(crate) fn in_mpi() -> bool {
+    MPI_DEPTH.get() != 0
+}
+
+/// Marks the thread as the engine's: both guards, until [`leave_thread`].
+pub(crate) extern "C" fn enter_thread() {
+    INSIDE.set(INSIDE.get() + 1);
+    MPI_DEPTH.set(MPI_DEPTH.get() + 1);
+}
+
+/// Undoes one [`enter_thread`].
+pub(crate) extern "C" fn leave_thread() {
+    INSIDE.set(INSIDE.get().saturating_sub(1));
+    MPI_DEPTH.set(MPI_DEPTH.get().saturating_sub(1));
+}
+
+/// Counts one hooked MPI call that is under way on this thread.
+pub(crate) struct MpiDepth {
+    inside: u32,
+    depth: u32,
+}
+
+impl MpiDepth {
+    /// Enters; dropping the value leaves.
+    pub(crate) fn enter() -> Self {
+        let before = Self { inside: INSIDE.get(), depth: MPI_DEPTH.get() };
+        MPI_DEPTH.set(before.depth + 1);
+        before
+    }
+}
+
+impl Drop for MpiDepth {
+    /// Restores both marks as they were: a callback that entered the engine and was left by an
+    /// exception must not disable the hooks of the program's thread.
+    fn drop(&mut self) {
+        INSIDE.set(self.inside);
+        MPI_DEPTH.set(self.depth);
+    }
+}
+
+/// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved.
+///
+/// Returns `None` when the thread is inside already or the job panicked (its message has been
+/// printed): the hook then passes through.
+pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
+    if inside() {
+        return None;
+    }
+    let saved = errno();
+    let mut state = 0;
+    // A thread that is cancelled below a catch_unwind aborts the process.
+    // SAFETY: the pointer is valid for the call.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
+    INSIDE.set(1);
+    let result = catch_unwind(AssertUnwindSafe(job));
+    INSIDE.set(0);
+    // SAFETY: restores the state that the call above stored.
+    unsafe { pthread_setcancelstate(state, std::ptr::null_mut()) };
+    set_errno(saved);
+    result.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_work_passes_and_errno_survives() {
+        set_errno(7);
+        let nested = work(|| {
+            set_errno(9);
+            work(|| ()).is_none()
+        });
+        assert_eq!(nested, Some(true));
+        assert_eq!(errno(), 7);
+        assert!(!inside());
+    }
+
+    #[test]
+    fn a_panic_leaves_the_guard() {
+        assert!(work(|| panic!("expected by the test")).is_none());
+        assert!(!inside());
+    }
+
+    #[test]
+    fn depth_is_restored_to_what_it_was() {
+        {
+            let _depth = MpiDepth::enter();
+            enter_thread();
+            assert!(in_mpi() && inside());
+        }
+        assert!(!in_mpi() && !inside());
+    }
+}

@@ -1,0 +1,159 @@
+//! Everything that ends or copies a descriptor.
+
+use std::ffi::{c_int, c_uint};
+
+use crate::ask::{Outcome, handle};
+use crate::engine;
+use crate::family::interpose;
+use crate::guard;
+use crate::hooks::open::{fresh, report};
+use crate::open_files;
+
+type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
+type CloseFrom = unsafe extern "C-unwind" fn(c_int);
+type CloseRange = unsafe extern "C-unwind" fn(c_uint, c_uint, c_int) -> c_int;
+type Dup = unsafe extern "C-unwind" fn(c_int) -> c_int;
+type Dup2 = unsafe extern "C-unwind" fn(c_int, c_int) -> c_int;
+type Dup3 = unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int;
+type Fcntl = unsafe extern "C-unwind" fn(c_int, c_int, ...) -> c_int;
+
+interpose! {
+    cancellable [close, __close](fd: c_int) -> c_int = Close => close;
+    plain [close_range](first: c_uint, last: c_uint, flags: c_int) -> c_int
+        = CloseRange => close_range;
+    plain [closefrom](low: c_int) -> () = CloseFrom => closefrom;
+    plain [dup](fd: c_int) -> c_int = Dup => dup;
+    plain [dup2, __dup2](from: c_int, to: c_int) -> c_int = Dup2 => dup2;
+    plain [dup3](from: c_int, to: c_int, flags: c_int) -> c_int = Dup3 => dup3;
+    cancellable [fcntl, fcntl64, __fcntl](fd: c_int, command: c_int, argument: usize) -> c_int
+        = Fcntl => fcntl;
+}
+
+/// Errors of close(2) that mean that data were lost.
+pub(super) fn loses_data(code: c_int) -> bool {
+    matches!(code, libc::EIO | libc::ENOSPC | libc::EDQUOT)
+}
+
+unsafe fn close(real: Close, fd: c_int) -> c_int {
+    let done = close_tracked(fd, || {
+        // SAFETY: closes what the program asked to close.
+        match unsafe { real(fd) } {
+            0 => Ok(0),
+            _ => Err(guard::errno()),
+        }
+    });
+    // SAFETY: as above.
+    done.unwrap_or_else(|| unsafe { real(fd) })
+}
+
+/// Closes a tracked descriptor by `call`. `None` if it is not tracked: nothing was done.
+///
+/// The claim is given up first: once the real call has returned, the number can belong to another
+/// thread's new file.
+pub(super) fn close_tracked(
+    fd: c_int,
+    call: impl FnOnce() -> Result<c_int, c_int>,
+) -> Option<c_int> {
+    if !open_files::may_hold(fd) {
+        return None;
+    }
+    let active = engine::active()?;
+    handle(-1, active, || {
+        let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
+        let result = call();
+        if let Err(code) = result
+            && loses_data(code)
+        {
+            (active.table.failed)(released.claim.token, code);
+        }
+        report(&active.table, [released]);
+        result.map_or_else(Outcome::Fail, Outcome::Done)
+    })
+}
+
+unsafe fn close_range(real: CloseRange, first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let only_marks = flags & libc::CLOSE_RANGE_CLOEXEC.cast_signed() != 0;
+    let done = match engine::active() {
+        Some(active) if !only_marks => handle(-1, active, || {
+            let low = c_int::try_from(first).unwrap_or(c_int::MAX);
+            let high = c_int::try_from(last).unwrap_or(c_int::MAX);
+            // SAFETY: the program's own call; nothing is given up before it has succeeded.
+            let result = unsafe { real(first, last, flags) };
+            let outcome = Outcome::of(result);
+            if result == 0 {
+                report(&active.table, open_files::detach_range(low, high));
+            }
+            outcome
+        }),
+        _ => None,
+    };
+    // SAFETY: the program's own call.
+    done.unwrap_or_else(|| unsafe { real(first, last, flags) })
+}
+
+unsafe fn closefrom(real: CloseFrom, low: c_int) {
+    // SAFETY: the program's own call.
+    unsafe { real(low) };
+    if let Some(active) = engine::active() {
+        let _: Option<()> = handle((), active, || {
+            report(&active.table, open_files::detach_range(low.max(0), c_int::MAX));
+            Outcome::Pass
+        });
+    }
+}
+
+unsafe fn dup(real: Dup, fd: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    copied(fd, unsafe { real(fd) })
+}
+
+unsafe fn dup2(real: Dup2, from: c_int, to: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    copied_onto(from, to, || unsafe { real(from, to) })
+}
+
+unsafe fn dup3(real: Dup3, from: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    copied_onto(from, to, || unsafe { real(from, to, flags) })
+}
+
+unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the argument is passed on in the width of a register, as it came.
+    let result = unsafe { real(fd, command, argument) };
+    if command == libc::F_DUPFD || command == libc::F_DUPFD_CLOEXEC {
+        return copied(fd, result);
+    }
+    result
+}
+
+/// `to` is a new descriptor, a copy of `from`.
+fn copied(from: c_int, to: c_int) -> c_int {
+    if to < 0 || !open_files::may_hold(from) {
+        return fresh(to);
+    }
+    if let Some(active) = engine::active() {
+        let _: Option<c_int> = handle(-1, active, || {
+            report(&active.table, open_files::copy(from, to));
+            Outcome::Pass
+        });
+    }
+    to
+}
+
+/// `to` is replaced by a copy of `from`; whatever `to` was is closed by the call.
+fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
+    if from == to || !(open_files::may_hold(from) || open_files::may_hold(to)) {
+        return call();
+    }
+    let done = engine::active().and_then(|active| {
+        handle(-1, active, || {
+            let result = call();
+            let outcome = Outcome::of(result);
+            if result >= 0 {
+                report(&active.table, open_files::copy(from, to));
+            }
+            outcome
+        })
+    });
+    done.unwrap_or_else(call)
+}

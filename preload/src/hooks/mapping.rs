@@ -1,0 +1,152 @@
+//! Shared mappings: a file can be written through memory long after its descriptor was closed.
+//!
+//! A shared mapping of a writable tracked descriptor holds the token until it is unmapped, whatever
+//! its protection, since mprotect can make it writable.
+
+use std::ffi::{c_int, c_void};
+
+use libc::{off_t, size_t};
+
+use crate::abi::Engine;
+use crate::ask::{Outcome, handle};
+use crate::family::interpose;
+use crate::hooks::open::report;
+use crate::open_files::{self, Claim};
+use crate::{engine, guard};
+
+// Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
+type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
+type Munmap = unsafe extern "C-unwind" fn(usize, size_t) -> c_int;
+type Mremap = unsafe extern "C-unwind" fn(usize, size_t, size_t, c_int, ...) -> isize;
+type Msync = unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
+
+interpose! {
+    plain [mmap, mmap64](
+        address: usize, length: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off_t
+    ) -> isize = Mmap => mmap;
+    plain [munmap](address: usize, length: size_t) -> c_int = Munmap => munmap;
+    plain [mremap](
+        address: usize, old_length: size_t, new_length: size_t, flags: c_int, new_address: usize
+    ) -> isize = Mremap => mremap;
+    cancellable [msync](address: *mut c_void, length: size_t, flags: c_int) -> c_int
+        = Msync => msync;
+}
+
+const FAILED: isize = -1;
+
+unsafe fn mmap(
+    real: Mmap,
+    address: usize,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> isize {
+    // SAFETY: the program's own call.
+    let start = unsafe { real(address, length, protection, flags, fd, offset) };
+    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
+    if start != FAILED && shared && open_files::may_hold(fd) {
+        mapped(start.cast_unsigned(), length, fd);
+    } else if start != FAILED && flags & libc::MAP_FIXED != 0 {
+        unmapped(start.cast_unsigned(), length);
+    }
+    start
+}
+
+fn mapped(start: usize, length: usize, fd: c_int) {
+    with_engine(|table| {
+        if let Some(claim) = open_files::claim(fd)
+            && claim.writable
+        {
+            report(table, open_files::attach_mapping(start, page_up(length), claim));
+        }
+    });
+}
+
+fn unmapped(start: usize, length: usize) {
+    if open_files::any_mappings() {
+        with_engine(|table| report(table, open_files::detach_mapping(start, page_up(length))));
+    }
+}
+
+fn with_engine(job: impl FnOnce(&Engine)) {
+    if let Some(active) = engine::active() {
+        let _: Option<()> = handle((), active, || {
+            job(&active.table);
+            Outcome::Pass
+        });
+    }
+}
+
+fn page_up(length: usize) -> usize {
+    // SAFETY: sysconf has no preconditions.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    length.checked_next_multiple_of(page).unwrap_or(length)
+}
+
+unsafe fn munmap(real: Munmap, address: usize, length: size_t) -> c_int {
+    // The claim goes after the call has succeeded; no other thread may map these addresses before,
+    // and if one does in between, its own claim replaces ours.
+    // SAFETY: the program's own call.
+    let result = unsafe { real(address, length) };
+    if result == 0 {
+        unmapped(address, length);
+    }
+    result
+}
+
+unsafe fn mremap(
+    real: Mremap,
+    address: usize,
+    old_length: size_t,
+    new_length: size_t,
+    flags: c_int,
+    new_address: usize,
+) -> isize {
+    let held = if open_files::any_mappings() {
+        guard::work(|| open_files::mapping_claim(address)).flatten()
+    } else {
+        None
+    };
+    // SAFETY: the program's own call; the last argument is used with MREMAP_FIXED only.
+    let start = unsafe { real(address, old_length, new_length, flags, new_address) };
+    if let Some(claim) = held
+        && start != FAILED
+    {
+        moved(claim, address, old_length, start.cast_unsigned(), new_length);
+    }
+    start
+}
+
+/// The new place is claimed before the old one is given up, so that the token stays held.
+fn moved(claim: Claim, old: usize, old_length: usize, new: usize, new_length: usize) {
+    with_engine(|table| {
+        if old != new {
+            report(table, open_files::attach_mapping(new, page_up(new_length), claim));
+            report(table, open_files::detach_mapping(old, page_up(old_length)));
+        } else if new_length > old_length {
+            report(table, open_files::attach_mapping(new, page_up(new_length), claim));
+        } else {
+            let end = new + page_up(new_length);
+            let cut = page_up(old_length) - page_up(new_length);
+            report(table, open_files::detach_mapping(end, cut));
+        }
+    });
+}
+
+unsafe fn msync(real: Msync, address: *mut c_void, length: size_t, flags: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    let result = unsafe { real(address, length, flags) };
+    if result == -1 && open_files::any_mappings() {
+        let code = guard::errno();
+        if code == libc::EIO || code == libc::ENOSPC {
+            with_engine(|table| {
+                if let Some(claim) = open_files::mapping_claim(address as usize) {
+                    (table.failed)(claim.token, code);
+                }
+            });
+        }
+    }
+    result
+}

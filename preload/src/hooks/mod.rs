@@ -1,0 +1,18 @@
+//! The C edge: each file declares the symbols of one subject and their bodies.
+//!
+//! A body asks [`crate::ask`] and ends in the real call. Real calls of the pass-through case are made
+//! outside of [`crate::guard::work`], so that they can be cancelled as without us.
+
+mod attributes;
+mod close;
+mod data;
+//mod directory;
+//mod links;
+mod mapping;
+mod mpi;
+mod mpi_files;
+mod names;
+mod open;
+mod stat;
+mod stdio;
+mod working_directory;

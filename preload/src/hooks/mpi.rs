@@ -1,0 +1,261 @@
+//! The MPI entry points that matter, each under its `MPI_` and its `PMPI_` name.
+//!
+//! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded before
+//! or after us see what they would see without us. Arguments travel as register-wide integers: no
+//! MPI header, no data of libmpi, no difference between the two MPIs. Everything that MPI calls
+//! while a hooked call is under way has depth above zero and does not count.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::abi::{event, sync_kind};
+use crate::guard::{self, MpiDepth};
+use crate::real::Symbol;
+use crate::{engine, message, paths};
+
+/// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
+const ERR_OTHER: c_int = 15;
+/// Room for MPI_Get_library_version in every MPI (MPICH's limit is the largest known).
+const VERSION_BYTES: usize = 8192;
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Exports one MPI function under both names. `before` runs when the program calls it, not when MPI
+/// calls itself; its arguments are an array of register-wide integers.
+macro_rules! mpi {
+    ($( ($name:literal, $c:ident, $p:ident, $($arg:ident)*) => $before:expr; )+) => {
+        $(
+            $crate::hooks::mpi::mpi_one! { concat!("MPI_", $name, "\0"), $c, $($arg)* => $before }
+            $crate::hooks::mpi::mpi_one! { concat!("PMPI_", $name, "\0"), $p, $($arg)* => $before }
+        )+
+    };
+}
+
+macro_rules! mpi_one {
+    ($symbol:expr, $name:ident, $($arg:ident)* => $before:expr) => {
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
+            static SYMBOL: $crate::real::Symbol = $crate::real::Symbol::new(
+                match core::ffi::CStr::from_bytes_with_nul($symbol.as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("name with NUL"),
+                },
+            );
+            let Some(address) = SYMBOL.next_or_private() else {
+                return $crate::hooks::mpi::missing($symbol);
+            };
+            // SAFETY: the next definition of the function of this name takes these arguments, each
+            // passed in a register or an 8-byte slot whatever its C type, and returns an int.
+            unsafe {
+                let real = core::mem::transmute::<
+                    usize,
+                    unsafe extern "C-unwind" fn($($crate::hooks::mpi::mpi_one!(@word $arg)),*) -> core::ffi::c_int,
+                >(address.get());
+                let call = || real($($arg),*);
+                $crate::hooks::mpi::around(&[$($arg),*], $before, call)
+            }
+        }
+    };
+    (@word $arg:ident) => { usize };
+}
+
+pub(super) use {mpi, mpi_one};
+
+/// What a hooked call does besides the call.
+pub(super) enum Role {
+    /// MPI_Init, MPI_Init_thread.
+    Init,
+    /// MPI_Finalize.
+    Finalize,
+    /// Synchronises a communicator, which is this argument.
+    Sync(usize, c_int),
+    /// Worth a note to the engine.
+    Note(c_int),
+    /// MPI_File_open; this argument is the name.
+    FileOpen(usize),
+    /// Only its depth matters.
+    Depth,
+}
+
+mpi! {
+    ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
+    ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
+    ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
+    ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Note(event::ABORT);
+    ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::COLLECTIVE);
+    ("Allreduce", MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
+        => Role::Sync(5, sync_kind::COLLECTIVE);
+    ("Alltoall", MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)
+        => Role::Sync(6, sync_kind::COLLECTIVE);
+    ("Alltoallv", MPI_Alltoallv, PMPI_Alltoallv,
+        send scounts sdispls stype receive rcounts rdispls rtype comm)
+        => Role::Sync(8, sync_kind::COLLECTIVE);
+    ("Alltoallw", MPI_Alltoallw, PMPI_Alltoallw,
+        send scounts sdispls stypes receive rcounts rdispls rtypes comm)
+        => Role::Sync(8, sync_kind::COLLECTIVE);
+    ("Allgather", MPI_Allgather, PMPI_Allgather, send scount stype receive rcount rtype comm)
+        => Role::Sync(6, sync_kind::COLLECTIVE);
+    ("Allgatherv", MPI_Allgatherv, PMPI_Allgatherv,
+        send scount stype receive rcounts displs rtype comm)
+        => Role::Sync(7, sync_kind::COLLECTIVE);
+    ("Reduce_scatter", MPI_Reduce_scatter, PMPI_Reduce_scatter,
+        send receive counts datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
+    ("Reduce_scatter_block", MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
+        send receive count datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
+    ("Comm_dup", MPI_Comm_dup, PMPI_Comm_dup, comm new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Comm_dup_with_info", MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info, comm info new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Comm_split", MPI_Comm_split, PMPI_Comm_split, comm color key new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Comm_split_type", MPI_Comm_split_type, PMPI_Comm_split_type, comm kind key info new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Comm_create", MPI_Comm_create, PMPI_Comm_create, comm group new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Cart_create", MPI_Cart_create, PMPI_Cart_create, comm ndims dims periods reorder new)
+        => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    ("Comm_spawn", MPI_Comm_spawn, PMPI_Comm_spawn,
+        command argv maxprocs info root comm intercomm errcodes)
+        => Role::Note(event::DYNAMIC_PROCESSES);
+    ("Comm_spawn_multiple", MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple,
+        count commands argvs maxprocs infos root comm intercomm errcodes)
+        => Role::Note(event::DYNAMIC_PROCESSES);
+    ("Comm_connect", MPI_Comm_connect, PMPI_Comm_connect, port info root comm new)
+        => Role::Note(event::DYNAMIC_PROCESSES);
+    ("Comm_accept", MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
+        => Role::Note(event::DYNAMIC_PROCESSES);
+    ("Comm_join", MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
+}
+
+/// Says that a function of MPI was called that no loaded library has.
+pub(super) fn missing(symbol: &str) -> c_int {
+    message::complain(&format!("{} was called, but no MPI has it", symbol.trim_end_matches('\0')));
+    ERR_OTHER
+}
+
+/// Runs `call`, and what `role` asks for if the program itself made the call.
+pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
+    if guard::in_mpi() {
+        return call();
+    }
+    match role {
+        Role::Init => return initialise(call),
+        Role::Finalize => return finalise(call),
+        _ if engine::active().is_none() => return call(),
+        Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
+        Role::Note(what) => note(what, None),
+        Role::FileOpen(name) => note_file_open(arguments[name]),
+        Role::Depth => {}
+    }
+    let _depth = MpiDepth::enter();
+    call()
+}
+
+fn synchronise(comm: usize, kind: c_int) {
+    let Some(active) = engine::active() else { return };
+    let _depth = MpiDepth::enter();
+    // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
+    if !guard::inside() {
+        let saved = guard::errno();
+        guard::enter_thread();
+        (active.table.sync)(comm, kind);
+        // Dropping the depth restores both marks.
+        guard::set_errno(saved);
+    }
+}
+
+fn note(what: c_int, path: Option<&CStr>) {
+    if let Some(active) = engine::active() {
+        let path = path.map_or(std::ptr::null(), CStr::as_ptr);
+        let _depth = MpiDepth::enter();
+        let _: Option<()> = guard::work(|| (active.table.note)(what, path));
+    }
+}
+
+fn note_file_open(name: usize) {
+    let Some(active) = engine::active() else { return };
+    let name = name as *const c_char;
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: the program passes a C string as the file's name.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let below = guard::work(|| {
+        // ROMIO takes a file system's name and a colon before the path.
+        let bare = name.iter().position(|&byte| byte == b':').map_or(name, |at| &name[at + 1..]);
+        let find = |name| paths::locate(&active.prefix, libc::AT_FDCWD, name);
+        find(name).or_else(|| find(bare))
+    });
+    if let Some(Some(path)) = below {
+        note(event::MPI_FILE_OPEN, Some(&path));
+    }
+}
+
+/// The real MPI_Init, then the engine.
+fn initialise(call: impl FnOnce() -> c_int) -> c_int {
+    let _depth = MpiDepth::enter();
+    let result = call();
+    if result == 0 && !guard::inside() && !STARTED.swap(true, Ordering::AcqRel) {
+        let saved = guard::errno();
+        guard::enter_thread();
+        let started = std::panic::catch_unwind(|| {
+            if let Some(version) = library_version() {
+                engine::start(&version, granted_level());
+            }
+        });
+        if started.is_err() {
+            message::complain("internal error at start. The program runs without caching.");
+        }
+        guard::set_errno(saved);
+    }
+    result
+}
+
+fn finalise(call: impl FnOnce() -> c_int) -> c_int {
+    note(event::FINALIZE_BEGIN, None);
+    let result = {
+        let _depth = MpiDepth::enter();
+        call()
+    };
+    engine::set_finalized();
+    note(event::FINALIZE_END, None);
+    result
+}
+
+/// The real function of MPI, for our own calls.
+fn own(symbol: &Symbol) -> Option<NonZeroUsize> {
+    symbol.next_or_private()
+}
+
+fn library_version() -> Option<String> {
+    static SYMBOL: Symbol = Symbol::new(c"PMPI_Get_library_version");
+    let address = own(&SYMBOL)?;
+    let mut text = vec![0 as c_char; VERSION_BYTES];
+    let mut length: c_int = 0;
+    // SAFETY: the function of this name takes a text buffer and a pointer to an int; the buffer is as
+    // large as any MPI's limit and longer by a NUL at its end.
+    unsafe {
+        let get: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
+            std::mem::transmute(address.get());
+        if get(text.as_mut_ptr(), &raw mut length) != 0 {
+            return None;
+        }
+        Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned())
+    }
+}
+
+fn granted_level() -> c_int {
+    static SYMBOL: Symbol = Symbol::new(c"PMPI_Query_thread");
+    let mut level: c_int = 0;
+    if let Some(address) = own(&SYMBOL) {
+        // SAFETY: the function of this name takes a pointer to an int; MPI is initialised.
+        unsafe {
+            let query: unsafe extern "C" fn(*mut c_int) -> c_int =
+                std::mem::transmute(address.get() as *const c_void);
+            query(&raw mut level);
+        }
+    }
+    level
+}

@@ -1,0 +1,253 @@
+//! Names that appear, move and go: unlink, rename, mkdir, rmdir.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+
+use libc::{AT_FDCWD, mode_t};
+
+use crate::abi::event;
+use crate::ask::{Answer, Outcome, Question, ask, below_prefix, handle};
+use crate::family::interpose;
+use crate::{engine, guard, paths};
+
+type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
+type UnlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int) -> c_int;
+type Mkdir = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
+type MkdirAt = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t) -> c_int;
+type Rename = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
+type RenameAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
+type RenameAt2 =
+    unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char, c_uint) -> c_int;
+
+interpose! {
+    plain [unlink](path: *const c_char) -> c_int = ByPath => unlink;
+    plain [unlinkat](dirfd: c_int, path: *const c_char, flags: c_int) -> c_int
+        = UnlinkAt => unlinkat;
+    plain [remove](path: *const c_char) -> c_int = ByPath => remove;
+    plain [rmdir](path: *const c_char) -> c_int = ByPath => rmdir;
+    plain [mkdir](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkdir;
+    plain [mkdirat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int = MkdirAt => mkdirat;
+    plain [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
+    plain [renameat](
+        from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char
+    ) -> c_int = RenameAt => renameat;
+    plain [renameat2](
+        from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char, flags: c_uint
+    ) -> c_int = RenameAt2 => renameat2;
+}
+
+unsafe fn unlink(real: ByPath, path: *const c_char) -> c_int {
+    // SAFETY: the program's arguments, here and below.
+    unsafe {
+        below_prefix(-1, AT_FDCWD, path, |question| unlink_below(&question))
+            .unwrap_or_else(|| real(path))
+    }
+}
+
+unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe {
+        below_prefix(-1, dirfd, path, |question| {
+            if flags & libc::AT_REMOVEDIR == 0 {
+                unlink_below(&question)
+            } else {
+                rmdir_below(&question)
+            }
+        })
+        .unwrap_or_else(|| real(dirfd, path, flags))
+    }
+}
+
+unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe {
+        below_prefix(-1, AT_FDCWD, path, |question| rmdir_below(&question))
+            .unwrap_or_else(|| real(path))
+    }
+}
+
+/// remove(3) is unlink for files and rmdir for directories; libc's inner calls pass no hook.
+unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe {
+        below_prefix(-1, AT_FDCWD, path, |question| {
+            if is_directory(&question.path) {
+                rmdir_below(&question)
+            } else {
+                unlink_below(&question)
+            }
+        })
+        .unwrap_or_else(|| real(path))
+    }
+}
+
+fn is_directory(path: &CStr) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: lstat writes the structure when it returns 0.
+    unsafe {
+        libc::lstat(path.as_ptr(), found.as_mut_ptr()) == 0
+            && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
+    }
+}
+
+fn unlink_below(question: &Question) -> Outcome<c_int> {
+    let (answer, _) = ask(|verdict| (question.engine.unlink)(question.path.as_ptr(), verdict));
+    removed(answer, |path| {
+        // SAFETY: a path of the engine.
+        Outcome::of(unsafe { libc::unlink(path.as_ptr()) })
+    })
+}
+
+fn rmdir_below(question: &Question) -> Outcome<c_int> {
+    let (answer, _) = ask(|verdict| (question.engine.rmdir)(question.path.as_ptr(), verdict));
+    let outcome = removed(answer, |path| {
+        // SAFETY: a path of the engine.
+        Outcome::of(unsafe { libc::rmdir(path.as_ptr()) })
+    });
+    paths::forget();
+    outcome
+}
+
+fn removed(answer: Answer, call: impl Fn(&CStr) -> Outcome<c_int>) -> Outcome<c_int> {
+    match answer {
+        Answer::Pass => Outcome::Pass,
+        Answer::Redirect(path) => call(&path),
+        Answer::Fail(code) => Outcome::Fail(code),
+        Answer::Done | Answer::Stat(_) => Outcome::Done(0),
+    }
+}
+
+unsafe fn mkdir(real: Mkdir, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_directory(AT_FDCWD, path, || real(path, mode)) }
+}
+
+unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_directory(dirfd, path, || real(dirfd, path, mode)) }
+}
+
+/// Directories are real, on the PFS; the engine is told.
+unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
+    // SAFETY: as in `unlink`.
+    let done = unsafe {
+        below_prefix(-1, dirfd, path, |question| {
+            let outcome = Outcome::of(call());
+            if matches!(outcome, Outcome::Done(_)) {
+                (question.engine.note)(event::MKDIR, question.path.as_ptr());
+            }
+            outcome
+        })
+    };
+    done.unwrap_or_else(call)
+}
+
+unsafe fn rename(real: Rename, from: *const c_char, to: *const c_char) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { rename_any(AT_FDCWD, from, AT_FDCWD, to, 0).unwrap_or_else(|| real(from, to)) }
+}
+
+unsafe fn renameat(
+    real: RenameAt,
+    from_dir: c_int,
+    from: *const c_char,
+    to_dir: c_int,
+    to: *const c_char,
+) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe {
+        rename_any(from_dir, from, to_dir, to, 0)
+            .unwrap_or_else(|| real(from_dir, from, to_dir, to))
+    }
+}
+
+unsafe fn renameat2(
+    real: RenameAt2,
+    from_dir: c_int,
+    from: *const c_char,
+    to_dir: c_int,
+    to: *const c_char,
+    flags: c_uint,
+) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe {
+        rename_any(from_dir, from, to_dir, to, flags)
+            .unwrap_or_else(|| real(from_dir, from, to_dir, to, flags))
+    }
+}
+
+/// `None` if neither name lies below the prefix.
+unsafe fn rename_any(
+    from_dir: c_int,
+    from: *const c_char,
+    to_dir: c_int,
+    to: *const c_char,
+    flags: c_uint,
+) -> Option<c_int> {
+    let active = engine::active()?;
+    if from.is_null() || to.is_null() || guard::inside() {
+        return None;
+    }
+    // SAFETY: not null, so C strings of the program.
+    let (from, to) = unsafe { (CStr::from_ptr(from).to_bytes(), CStr::from_ptr(to).to_bytes()) };
+    let prefix = &active.prefix;
+    if paths::surely_outside(prefix, from) && paths::surely_outside(prefix, to) {
+        return None;
+    }
+    handle(-1, active, || {
+        let below = (paths::locate(prefix, from_dir, from), paths::locate(prefix, to_dir, to));
+        let (from, to) = match below {
+            (None, None) => return Outcome::Pass,
+            (Some(from), Some(to)) => (from, to),
+            (Some(from), None) => match paths::absolute_name(to_dir, to) {
+                Some(to) => (from, to),
+                None => return Outcome::Pass,
+            },
+            (None, Some(to)) => match paths::absolute_name(from_dir, from) {
+                Some(from) => (from, to),
+                None => return Outcome::Pass,
+            },
+        };
+        if is_directory(&from) {
+            paths::forget();
+        }
+        rename_below(&active.table, &active.prefix, from, to, flags)
+    })
+}
+
+fn rename_below(
+    table: &'static crate::abi::Engine,
+    prefix: &'static [u8],
+    from: CString,
+    to: CString,
+    flags: c_uint,
+) -> Outcome<c_int> {
+    if flags != 0 {
+        let cached = |path: &CString| {
+            let mut question = Question { engine: table, prefix, path: path.clone() };
+            !matches!(question.lookup(false), Answer::Pass)
+        };
+        let (from_cached, to_cached) = (cached(&from), cached(&to));
+        if !from_cached && !to_cached {
+            return Outcome::Pass;
+        }
+        if flags != libc::RENAME_NOREPLACE {
+            // What a file system says that cannot exchange names; programs have a fallback for it.
+            return Outcome::Fail(libc::EINVAL);
+        }
+        // SAFETY: a C string of ours; the guard is held, so this asks the PFS.
+        if to_cached || unsafe { libc::faccessat(AT_FDCWD, to.as_ptr(), 0, 0) } == 0 {
+            return Outcome::Fail(libc::EEXIST);
+        }
+    }
+    let (answer, _) = ask(|verdict| (table.rename)(from.as_ptr(), to.as_ptr(), verdict));
+    match answer {
+        Answer::Pass => Outcome::Pass,
+        // The file lies in the cache under another name, and leaves it under the program's.
+        Answer::Redirect(place) => {
+            // SAFETY: C strings of the engine and of ours.
+            Outcome::of(unsafe { libc::rename(place.as_ptr(), to.as_ptr()) })
+        }
+        Answer::Fail(code) => Outcome::Fail(code),
+        Answer::Done | Answer::Stat(_) => Outcome::Done(0),
+    }
+}

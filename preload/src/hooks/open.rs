@@ -1,0 +1,179 @@
+//! open(2) and its relatives.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use libc::{AT_FDCWD, mode_t};
+
+use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
+use crate::family::interpose;
+use crate::open_files::{self, Claim, Released};
+use crate::{engine, guard};
+
+type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
+type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
+type Creat = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
+
+interpose! {
+    cancellable [open, open64, __open, __open64]
+        (path: *const c_char, flags: c_int, mode: mode_t) -> c_int = Open => open;
+    cancellable [__open_2, __open64_2](path: *const c_char, flags: c_int) -> c_int
+        = Open => open_2;
+    cancellable [openat, openat64, __openat64]
+        (dirfd: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int
+        = OpenAt => openat;
+    cancellable [__openat_2, __openat64_2]
+        (dirfd: c_int, path: *const c_char, flags: c_int) -> c_int = OpenAt => openat_2;
+    cancellable [creat, creat64](path: *const c_char, mode: mode_t) -> c_int = Creat => creat;
+}
+
+unsafe fn open(real: Open, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+    // SAFETY: the arguments are the program's, or a path of ours in their place.
+    unsafe {
+        open_any(AT_FDCWD, path, flags, mode, |to| match to {
+            Some(to) => real(to.as_ptr(), flags, mode),
+            None => real(path, flags, mode),
+        })
+    }
+}
+
+unsafe fn open_2(real: Open, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: as in `open`; the fortified form has no mode.
+    unsafe {
+        open_any(AT_FDCWD, path, flags, 0, |to| match to {
+            Some(to) => real(to.as_ptr(), flags),
+            None => real(path, flags),
+        })
+    }
+}
+
+unsafe fn openat(
+    real: OpenAt,
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+) -> c_int {
+    // SAFETY: as in `open`.
+    unsafe {
+        open_any(dirfd, path, flags, mode, |to| match to {
+            Some(to) => real(AT_FDCWD, to.as_ptr(), flags, mode),
+            None => real(dirfd, path, flags, mode),
+        })
+    }
+}
+
+unsafe fn openat_2(real: OpenAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: as in `open_2`.
+    unsafe {
+        open_any(dirfd, path, flags, 0, |to| match to {
+            Some(to) => real(AT_FDCWD, to.as_ptr(), flags),
+            None => real(dirfd, path, flags),
+        })
+    }
+}
+
+unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+    // SAFETY: as in `open`.
+    unsafe {
+        open_any(AT_FDCWD, path, flags, mode, |to| match to {
+            Some(to) => real(to.as_ptr(), mode),
+            None => real(path, mode),
+        })
+    }
+}
+
+/// The body of all: `call` makes the real call on another path, or on the program's.
+unsafe fn open_any(
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    call: impl Fn(Option<&CStr>) -> c_int,
+) -> c_int {
+    if !concerns_files(flags) {
+        return fresh(call(None));
+    }
+    let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
+    // SAFETY: `path` is what the program gave for a C string.
+    let done = unsafe {
+        below_prefix(-1, dirfd, path, |question| {
+            let opened = open_below(question, flags, mode, |to| match call(to) {
+                -1 => Err(guard::errno()),
+                fd => Ok((fd, fd)),
+            });
+            match opened {
+                None => Outcome::Pass,
+                Some(Ok(fd)) => Outcome::Done(fd),
+                Some(Err(code)) => Outcome::Fail(code),
+            }
+        })
+    };
+    done.unwrap_or_else(|| fresh(call(None)))
+}
+
+/// Directories, nameless files and mere path handles are never routed.
+fn concerns_files(flags: c_int) -> bool {
+    flags & libc::O_TMPFILE != libc::O_TMPFILE && flags & (libc::O_DIRECTORY | libc::O_PATH) == 0
+}
+
+/// Opens a located path as the engine says: `call` returns the result and its descriptor, or an
+/// errno. `None`: the real call without tracking, outside of our work. Guard held.
+pub(super) fn open_below<T>(
+    mut question: Question,
+    flags: c_int,
+    mode: mode_t,
+    call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
+) -> Option<Result<T, c_int>> {
+    let table = question.engine;
+    let exclusive = libc::O_CREAT | libc::O_EXCL;
+    let follow = flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive;
+    let ask = |path: &CStr, verdict| (table.open)(path.as_ptr(), flags, mode, verdict);
+    let (answer, token) = if follow {
+        question.ask_following(ask)
+    } else {
+        crate::ask::ask(|verdict| ask(&question.path, verdict))
+    };
+    let result = match answer {
+        Answer::Pass if token == 0 => return None,
+        Answer::Redirect(to) => call(Some(&to)),
+        Answer::Fail(code) => Err(code),
+        _ => call(None),
+    };
+    if token != 0 {
+        match &result {
+            Ok((_, fd)) => {
+                let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
+                let stale = open_files::attach(*fd, Claim { token, writable });
+                report(table, stale);
+                (table.opened)(token, *fd, 0);
+            }
+            Err(code) => (table.opened)(token, -1, *code),
+        }
+    }
+    Some(result.map(|(value, _)| value))
+}
+
+/// Tells the engine of a token whose last holder has gone. Guard held.
+pub(super) fn report(table: &crate::abi::Engine, released: impl IntoIterator<Item = Released>) {
+    for gone in released {
+        if gone.last {
+            (table.closed)(gone.claim.token);
+        }
+    }
+}
+
+/// A descriptor that is not tracked. If its number still is, the old one was closed by a way that no
+/// hook sees (a raw system call, or inside of libc).
+pub(super) fn fresh(fd: c_int) -> c_int {
+    if fd >= 0
+        && open_files::may_hold(fd)
+        && let Some(active) = engine::active()
+    {
+        let _: Option<c_int> = handle(-1, active, || {
+            report(&active.table, open_files::detach(fd));
+            Outcome::Pass
+        });
+    }
+    fd
+}

@@ -1,0 +1,153 @@
+//! Streams: opened, reopened and closed. What stdio writes in between passes no hook.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use libc::{AT_FDCWD, FILE};
+
+use crate::ask::{Outcome, below_prefix, handle};
+use crate::family::interpose;
+use crate::hooks::close::loses_data;
+use crate::hooks::open::{fresh, open_below, report};
+use crate::{engine, guard, open_files};
+
+type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
+type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+type Fclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
+
+interpose! {
+    cancellable [fopen, fopen64, _IO_fopen](path: *const c_char, mode: *const c_char) -> *mut FILE
+        = Fopen => fopen;
+    cancellable [freopen, freopen64]
+        (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE
+        = Freopen => freopen;
+    cancellable [fclose, _IO_fclose](stream: *mut FILE) -> c_int = Fclose => fclose;
+}
+
+/// Permissions of a file that fopen(3) creates, before the umask.
+const MODE: libc::mode_t = 0o666;
+
+/// open(2)'s flags for a mode of fopen(3), as glibc reads it.
+fn flags_of(mode: &CStr) -> Option<c_int> {
+    let mode = mode.to_bytes();
+    let mut flags = match mode.first()? {
+        b'r' => libc::O_RDONLY,
+        b'w' => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+        b'a' => libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND,
+        _ => return None,
+    };
+    for letter in mode[1..].iter().take_while(|&&letter| letter != b',') {
+        match letter {
+            b'+' => flags = (flags & !libc::O_ACCMODE) | libc::O_RDWR,
+            b'x' => flags |= libc::O_EXCL,
+            b'e' => flags |= libc::O_CLOEXEC,
+            _ => {}
+        }
+    }
+    Some(flags)
+}
+
+unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut FILE {
+    // SAFETY: the program's arguments, or a path of ours in place of its own.
+    unsafe {
+        open_stream(path, mode, |to| real(to.map_or(path, CStr::as_ptr), mode))
+            .unwrap_or_else(|| fresh_stream(real(path, mode)))
+    }
+}
+
+/// A stream that is not tracked; see [`fresh`].
+unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
+    if !stream.is_null() && engine::active().is_some() {
+        // SAFETY: an open stream.
+        fresh(unsafe { libc::fileno(stream) });
+    }
+    stream
+}
+
+unsafe fn open_stream(
+    path: *const c_char,
+    mode: *const c_char,
+    call: impl Fn(Option<&CStr>) -> *mut FILE,
+) -> Option<*mut FILE> {
+    let open = |question| {
+        // SAFETY: `mode` is what the program gave for a C string.
+        let Some(flags) = flags_of(unsafe { CStr::from_ptr(mode) }) else { return Outcome::Pass };
+        let opened = open_below(question, flags, MODE, |to| {
+            let stream = call(to);
+            if stream.is_null() {
+                return Err(guard::errno());
+            }
+            // SAFETY: the stream was opened just now.
+            Ok((stream, unsafe { libc::fileno(stream) }))
+        });
+        match opened {
+            None => Outcome::Pass,
+            Some(Ok(stream)) => Outcome::Done(stream),
+            Some(Err(code)) => Outcome::Fail(code),
+        }
+    };
+    // SAFETY: `path` is null or what the program gave for a C string.
+    unsafe { below_prefix(std::ptr::null_mut(), AT_FDCWD, path, open) }
+}
+
+unsafe fn freopen(
+    real: Freopen,
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+) -> *mut FILE {
+    // Without a path only the mode changes; the descriptor stays what it is.
+    if path.is_null() || stream.is_null() || engine::active().is_none() {
+        // SAFETY: the program's own call.
+        return unsafe { real(path, mode, stream) };
+    }
+    // SAFETY: the program's arguments; freopen closes the old file before it opens the new one, so
+    // the old claim goes first.
+    unsafe {
+        let old = libc::fileno(stream);
+        give_up(old);
+        open_stream(path, mode, |to| real(to.map_or(path, CStr::as_ptr), mode, stream))
+            .unwrap_or_else(|| fresh_stream(real(path, mode, stream)))
+    }
+}
+
+/// Flushes and gives up a stream's descriptor before it is reopened.
+fn give_up(fd: c_int) {
+    if open_files::may_hold(fd)
+        && let Some(active) = engine::active()
+    {
+        let _: Option<c_int> = handle(-1, active, || {
+            report(&active.table, open_files::detach(fd));
+            Outcome::Pass
+        });
+    }
+}
+
+unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
+    let done = match engine::active() {
+        Some(active) if !stream.is_null() && !guard::inside() => {
+            // SAFETY: the program closes an open stream.
+            let fd = unsafe { libc::fileno(stream) };
+            if !open_files::may_hold(fd) {
+                None
+            } else {
+                handle(libc::EOF, active, || {
+                    let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
+                    // SAFETY: as above. A write that failed earlier shows in the error mark only.
+                    let (marked, result) = unsafe { (libc::ferror(stream), real(stream)) };
+                    let code = guard::errno();
+                    let token = released.claim.token;
+                    if result != 0 && loses_data(code) {
+                        (active.table.failed)(token, code);
+                    } else if marked != 0 && released.claim.writable {
+                        (active.table.failed)(token, libc::EIO);
+                    }
+                    report(&active.table, [released]);
+                    if result == 0 { Outcome::Done(0) } else { Outcome::Fail(code) }
+                })
+            }
+        }
+        _ => None,
+    };
+    // SAFETY: the program's own call.
+    done.unwrap_or_else(|| unsafe { real(stream) })
+}

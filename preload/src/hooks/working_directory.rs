@@ -1,0 +1,32 @@
+//! chdir: relative names mean something else from here on.
+
+use std::ffi::{c_char, c_int};
+
+use crate::family::interpose;
+use crate::{engine, guard, paths};
+
+type Chdir = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
+type Fchdir = unsafe extern "C-unwind" fn(c_int) -> c_int;
+
+interpose! {
+    plain [chdir](path: *const c_char) -> c_int = Chdir => chdir;
+    plain [fchdir](fd: c_int) -> c_int = Fchdir => fchdir;
+}
+
+unsafe fn chdir(real: Chdir, path: *const c_char) -> c_int {
+    // SAFETY: the program's own call.
+    moved(unsafe { real(path) })
+}
+
+unsafe fn fchdir(real: Fchdir, fd: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    moved(unsafe { real(fd) })
+}
+
+fn moved(result: c_int) -> c_int {
+    // A vfork child has its own working directory but our memory: forgetting does no harm there.
+    if result == 0 && engine::active().is_some() {
+        let _: Option<()> = guard::work(paths::forget_working_directory);
+    }
+    result
+}

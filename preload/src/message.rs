@@ -1,0 +1,22 @@
+//! The shim's few messages: one line on standard error, from one process per cause.
+
+use std::io::Write;
+
+/// Variables in which launchers tell a process its rank.
+const RANK_VARIABLES: [&str; 5] =
+    ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPIRUN_RANK", "SLURM_PROCID"];
+
+/// Prints `text` if this is rank 0, or a process that knows no rank.
+pub(crate) fn complain(text: &str) {
+    let rank = RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
+    if rank.is_none_or(|rank| rank == "0") {
+        say(text);
+    }
+}
+
+/// Prints `text`, whoever we are.
+pub(crate) fn say(text: &str) {
+    let line = format!("scr: {text}\n");
+    // One write, so that lines of several processes do not mix. Nobody to tell if it fails.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

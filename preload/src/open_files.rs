@@ -1,0 +1,281 @@
+//! Which descriptors and mappings hold which of the engine's tokens.
+//!
+//! Invariants: a token's holders are exactly its descriptors plus its shared mappings; the lock is
+//! taken only with the guard held and never while the engine is called. A bit per descriptor tells
+//! without lock that a descriptor is not ours, which is the answer for nearly all.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// Descriptors below this have a bit of their own; the others share one count.
+const BITS: usize = 65_536;
+
+static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
+static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
+static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
+static TABLE: Mutex<Table> = Mutex::new(Table::new());
+
+/// A descriptor's or mapping's claim on a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The engine's token.
+    pub token: u64,
+    /// The file can be changed through it.
+    pub writable: bool,
+}
+
+/// What remains when a holder has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// The claim that was given up.
+    pub claim: Claim,
+    /// It was the token's last one: the engine is told once the real call has been made.
+    pub last: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Mapping {
+    length: usize,
+    claim: Claim,
+}
+
+struct Table {
+    descriptors: BTreeMap<c_int, Claim>,
+    mappings: BTreeMap<usize, Mapping>,
+    holders: BTreeMap<u64, usize>,
+}
+
+impl Table {
+    const fn new() -> Self {
+        Self { descriptors: BTreeMap::new(), mappings: BTreeMap::new(), holders: BTreeMap::new() }
+    }
+
+    fn add_holder(&mut self, token: u64) {
+        *self.holders.entry(token).or_insert(0) += 1;
+    }
+
+    fn drop_holder(&mut self, claim: Claim) -> Released {
+        let count = self.holders.entry(claim.token).or_insert(1);
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            self.holders.remove(&claim.token);
+        }
+        Released { claim, last }
+    }
+
+    fn attach(&mut self, fd: c_int, claim: Claim) -> Option<Released> {
+        self.add_holder(claim.token);
+        let before = self.descriptors.insert(fd, claim);
+        mark(fd, before.is_some(), true);
+        before.map(|before| self.drop_holder(before))
+    }
+
+    fn detach(&mut self, fd: c_int) -> Option<Released> {
+        let claim = self.descriptors.remove(&fd)?;
+        mark(fd, true, false);
+        Some(self.drop_holder(claim))
+    }
+}
+
+fn mark(fd: c_int, was: bool, is: bool) {
+    let Ok(index) = usize::try_from(fd) else { return };
+    if index < BITS {
+        let bit = 1 << (index % 64);
+        if is {
+            HELD[index / 64].fetch_or(bit, Ordering::Release);
+        } else {
+            HELD[index / 64].fetch_and(!bit, Ordering::Release);
+        }
+    } else if is && !was {
+        HELD_ABOVE.fetch_add(1, Ordering::Release);
+    } else if was && !is {
+        HELD_ABOVE.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// False if `fd` is surely not tracked. No lock.
+pub(crate) fn may_hold(fd: c_int) -> bool {
+    match usize::try_from(fd) {
+        Ok(index) if index < BITS => {
+            HELD[index / 64].load(Ordering::Acquire) & (1 << (index % 64)) != 0
+        }
+        Ok(_) => HELD_ABOVE.load(Ordering::Acquire) != 0,
+        Err(_) => false,
+    }
+}
+
+/// Claims `fd`. Returns the claim of a descriptor of that number that was closed behind our back.
+pub(crate) fn attach(fd: c_int, claim: Claim) -> Option<Released> {
+    TABLE.lock().attach(fd, claim)
+}
+
+/// Gives up `fd`'s claim.
+pub(crate) fn detach(fd: c_int) -> Option<Released> {
+    TABLE.lock().detach(fd)
+}
+
+/// Gives up the claims of all descriptors from `first` to `last`, both included.
+pub(crate) fn detach_range(first: c_int, last: c_int) -> Vec<Released> {
+    if first > last {
+        return Vec::new();
+    }
+    let mut table = TABLE.lock();
+    let held: Vec<c_int> = table.descriptors.range(first..=last).map(|(&fd, _)| fd).collect();
+    held.into_iter().filter_map(|fd| table.detach(fd)).collect()
+}
+
+/// `to` is a copy of `from`: it gets the same claim, or none. Returns what `to` held before.
+pub(crate) fn copy(from: c_int, to: c_int) -> Option<Released> {
+    let mut table = TABLE.lock();
+    match table.descriptors.get(&from).copied() {
+        Some(claim) => table.attach(to, claim),
+        None => table.detach(to),
+    }
+}
+
+/// The claim of `fd`.
+pub(crate) fn claim(fd: c_int) -> Option<Claim> {
+    TABLE.lock().descriptors.get(&fd).copied()
+}
+
+/// All descriptors that hold `token`.
+pub(crate) fn descriptors_of(token: u64) -> Vec<c_int> {
+    let table = TABLE.lock();
+    table.descriptors.iter().filter(|(_, held)| held.token == token).map(|(&fd, _)| fd).collect()
+}
+
+/// Number of writable holders of `token`.
+pub(crate) fn writers_of(token: u64) -> usize {
+    let table = TABLE.lock();
+    let writes = |claim: &Claim| claim.token == token && claim.writable;
+    table.descriptors.values().filter(|claim| writes(claim)).count()
+        + table.mappings.values().filter(|mapping| writes(&mapping.claim)).count()
+}
+
+/// True if any mapping is tracked. No lock.
+pub(crate) fn any_mappings() -> bool {
+    MAPPINGS.load(Ordering::Acquire) != 0
+}
+
+/// A shared mapping of a tracked descriptor appeared at `start`.
+pub(crate) fn attach_mapping(start: usize, length: usize, claim: Claim) -> Vec<Released> {
+    let mut table = TABLE.lock();
+    // First the new holder, so that a mapping that replaces its own kind never looks like the last.
+    table.add_holder(claim.token);
+    let gone = unmap(&mut table, start, length);
+    table.mappings.insert(start, Mapping { length, claim });
+    MAPPINGS.store(table.mappings.len(), Ordering::Release);
+    gone
+}
+
+/// The addresses `start .. start + length` are no longer mapped, or mapped anew.
+pub(crate) fn detach_mapping(start: usize, length: usize) -> Vec<Released> {
+    let mut table = TABLE.lock();
+    let gone = unmap(&mut table, start, length);
+    MAPPINGS.store(table.mappings.len(), Ordering::Release);
+    gone
+}
+
+/// The claim behind an address.
+pub(crate) fn mapping_claim(address: usize) -> Option<Claim> {
+    let table = TABLE.lock();
+    let (&start, mapping) = table.mappings.range(..=address).next_back()?;
+    (address - start < mapping.length).then_some(mapping.claim)
+}
+
+/// Cuts a hole into the mappings; pieces that remain keep their claim.
+fn unmap(table: &mut Table, start: usize, length: usize) -> Vec<Released> {
+    let end = start.saturating_add(length);
+    let hit: Vec<(usize, Mapping)> = table
+        .mappings
+        .range(..end)
+        .filter(|(from, mapping)| from.saturating_add(mapping.length) > start)
+        .map(|(&from, &mapping)| (from, mapping))
+        .collect();
+    let mut gone = Vec::new();
+    for (from, mapping) in hit {
+        table.mappings.remove(&from);
+        let to = from + mapping.length;
+        if from < start {
+            table.add_holder(mapping.claim.token);
+            table.mappings.insert(from, Mapping { length: start - from, ..mapping });
+        }
+        if to > end {
+            table.add_holder(mapping.claim.token);
+            table.mappings.insert(end, Mapping { length: to - end, ..mapping });
+        }
+        gone.push(table.drop_holder(mapping.claim));
+    }
+    gone
+}
+
+/// Takes the lock of this file before a fork, so that the child gets it in a known state.
+pub(crate) fn lock_for_fork() {
+    std::mem::forget(TABLE.lock());
+}
+
+/// Gives back what [`lock_for_fork`] took, in parent or child.
+pub(crate) fn unlock_after_fork() {
+    // SAFETY: this thread locked it in `lock_for_fork` and forgot the guard.
+    unsafe { TABLE.force_unlock() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn writer(token: u64) -> Claim {
+        Claim { token, writable: true }
+    }
+
+    // Descriptor numbers and tokens differ from test to test: the table is one per process.
+    #[test]
+    fn the_last_of_several_copies_releases() {
+        assert!(!may_hold(1001));
+        assert_eq!(attach(1001, writer(11)), None);
+        assert_eq!(copy(1001, 1002), None);
+        assert!(may_hold(1001) && may_hold(1002));
+        assert_eq!(writers_of(11), 2);
+        assert_eq!(descriptors_of(11), [1001, 1002]);
+        assert_eq!(detach(1001), Some(Released { claim: writer(11), last: false }));
+        assert_eq!(detach(1001), None);
+        assert_eq!(detach_range(1000, 1003), [Released { claim: writer(11), last: true }]);
+        assert!(!may_hold(1002));
+    }
+
+    #[test]
+    fn a_number_used_again_tells_that_the_old_descriptor_is_gone() {
+        attach(1101, writer(21));
+        let before = attach(1101, writer(22));
+        assert_eq!(before, Some(Released { claim: writer(21), last: true }));
+        // dup2 of an untracked descriptor over a tracked one.
+        assert_eq!(copy(1199, 1101), Some(Released { claim: writer(22), last: true }));
+    }
+
+    #[test]
+    fn numbers_above_the_bitmap_are_found_too() {
+        let fd = c_int::try_from(BITS).unwrap() + 5;
+        attach(fd, writer(31));
+        assert!(may_hold(fd));
+        assert!(detach(fd).unwrap().last);
+        assert!(!may_hold(fd));
+    }
+
+    #[test]
+    fn a_mapping_holds_the_token_until_its_last_page_goes() {
+        attach(1301, writer(41));
+        attach_mapping(0x10_000, 0x4000, writer(41));
+        assert!(!detach(1301).unwrap().last);
+        assert_eq!(mapping_claim(0x13_fff), Some(writer(41)));
+        assert_eq!(mapping_claim(0x14_000), None);
+        // A hole in the middle leaves two pieces.
+        assert!(detach_mapping(0x11_000, 0x1000).iter().all(|gone| !gone.last));
+        assert!(detach_mapping(0x10_000, 0x1000).iter().all(|gone| !gone.last));
+        let rest = detach_mapping(0x12_000, 0x2000);
+        assert_eq!(rest, [Released { claim: writer(41), last: true }]);
+    }
+}

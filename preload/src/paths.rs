@@ -1,0 +1,346 @@
+//! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with the
+//! symlinks of its directory resolved.
+//!
+//! Most opens of a program concern files outside the prefix. For those [`surely_outside`] decides
+//! without lock, allocation or system call: it remembers, as 64-bit hashes in a fixed table, which
+//! directories lie outside and which are their own canonical spelling. A symlink or directory that
+//! the program makes or moves empties the memory ([`forget`]).
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Slots of the directory memory; a power of two.
+const SLOTS: usize = 4096;
+const OUTSIDE: u64 = 1;
+const CANONICAL: u64 = 2;
+const TAG_BITS: u64 = 3;
+/// Directories reached through symlinks are remembered by name, up to this number.
+const ALIASES_MAX: usize = 1024;
+
+static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+static WORKING_DIRECTORY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static ALIASES: Mutex<BTreeMap<Vec<u8>, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
+/// Forgets what is known about directories: a symlink or a directory appeared or moved.
+pub(crate) fn forget() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    ALIASES.lock().clear();
+}
+
+/// Forgets the working directory. Guard held.
+pub(crate) fn forget_working_directory() {
+    WORKING_DIRECTORY.lock().clear();
+}
+
+/// Takes the locks of this file before a fork, so that the child gets them in a known state.
+pub(crate) fn lock_for_fork() {
+    std::mem::forget(WORKING_DIRECTORY.lock());
+    std::mem::forget(ALIASES.lock());
+}
+
+/// Gives back what [`lock_for_fork`] took, in parent or child.
+pub(crate) fn unlock_after_fork() {
+    // SAFETY: this thread locked both in `lock_for_fork` and forgot the guards.
+    unsafe {
+        ALIASES.force_unlock();
+        WORKING_DIRECTORY.force_unlock();
+    }
+}
+
+/// True if `path` is, for sure and at once, not below `prefix`. False proves nothing.
+pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
+    let Some(slash) = last_slash_if_plain(path) else { return false };
+    if below(prefix, path) {
+        return false;
+    }
+    recall(&path[..slash.max(1)]) == OUTSIDE
+}
+
+/// True if `path` is the prefix or lies below it; both canonical.
+pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
+    path.starts_with(prefix)
+        && (path.len() == prefix.len() || prefix == b"/" || path[prefix.len()] == b'/')
+}
+
+/// The canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The last
+/// component is not followed when it is a symlink. Guard held.
+pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString> {
+    if path.is_empty() {
+        return None;
+    }
+    let whole = absolute(dirfd, path)?;
+    let found = if has_dot_dot(&whole) {
+        through_dot_dot(&whole)?
+    } else {
+        let plain = lexical(&whole);
+        if plain == prefix {
+            plain
+        } else {
+            let slash = plain.iter().rposition(|&byte| byte == b'/')?;
+            let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;
+            join(&directory, &plain[slash + 1..])
+        }
+    };
+    if below(prefix, &found) { CString::new(found).ok() } else { None }
+}
+
+/// Absolute name of `path`, wherever it lies; symlinks are left as they are. Guard held.
+pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
+    if path.is_empty() {
+        return None;
+    }
+    let whole = absolute(dirfd, path)?;
+    let name = if has_dot_dot(&whole) { through_dot_dot(&whole)? } else { lexical(&whole) };
+    CString::new(name).ok()
+}
+
+/// Resolves the symlink `link` (canonical, known to be one) one step; `None` when it is none or
+/// leads out of the prefix. Guard held.
+pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
+    let mut target = [0_u8; libc::PATH_MAX as usize];
+    // SAFETY: the buffer is writable for its length.
+    let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    let target = &target[..usize::try_from(length).ok()?];
+    if target.first() == Some(&b'/') {
+        return locate(prefix, libc::AT_FDCWD, target);
+    }
+    let own = link.to_bytes();
+    let slash = own.iter().rposition(|&byte| byte == b'/')?;
+    locate(prefix, libc::AT_FDCWD, &join(&own[..slash.max(1)], target))
+}
+
+/// Physical path of the directory or file behind a descriptor. Guard held.
+pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
+    let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
+    let mut target = [0_u8; libc::PATH_MAX as usize];
+    // SAFETY: the buffer is writable for its length.
+    let length = unsafe { libc::readlink(name.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    let target = &target[..usize::try_from(length).ok()?];
+    (target.first() == Some(&b'/')).then(|| target.to_vec())
+}
+
+/// `realpath(3)` of the real file system. Guard held.
+pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
+    let path = CString::new(path).map_err(|_| libc::EINVAL)?;
+    // SAFETY: a null buffer makes realpath allocate; the result is freed below.
+    unsafe {
+        let found = libc::realpath(path.as_ptr(), std::ptr::null_mut());
+        if found.is_null() {
+            return Err(crate::guard::errno());
+        }
+        let bytes = CStr::from_ptr(found).to_bytes().to_vec();
+        libc::free(found.cast());
+        Ok(bytes)
+    }
+}
+
+/// Position of the last slash of an absolute path without `//`, `/.` and trailing slash.
+fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
+    if path.first() != Some(&b'/') {
+        return None;
+    }
+    let mut slash = 0;
+    for (at, pair) in path.windows(2).enumerate() {
+        if pair[0] == b'/' {
+            if pair[1] == b'/' || pair[1] == b'.' {
+                return None;
+            }
+            slash = at;
+        }
+    }
+    (slash + 1 < path.len()).then_some(slash)
+}
+
+fn absolute(dirfd: c_int, path: &[u8]) -> Option<Vec<u8>> {
+    if path[0] == b'/' {
+        return Some(path.to_vec());
+    }
+    let base = if dirfd == libc::AT_FDCWD { working_directory()? } else { of_descriptor(dirfd)? };
+    Some(join(&base, path))
+}
+
+fn working_directory() -> Option<Vec<u8>> {
+    let mut known = WORKING_DIRECTORY.lock();
+    if known.is_empty() {
+        let mut buffer = [0 as c_char; libc::PATH_MAX as usize];
+        // SAFETY: the buffer is writable for its length; on success it holds a C string.
+        unsafe {
+            if libc::getcwd(buffer.as_mut_ptr(), buffer.len()).is_null() {
+                return None;
+            }
+            let path = CStr::from_ptr(buffer.as_ptr()).to_bytes();
+            // The kernel writes "(unreachable)" before a directory outside our root.
+            if path.first() != Some(&b'/') {
+                return None;
+            }
+            known.extend_from_slice(path);
+        }
+    }
+    Some(known.clone())
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(directory.len() + name.len() + 1);
+    whole.extend_from_slice(directory);
+    if !directory.ends_with(b"/") {
+        whole.push(b'/');
+    }
+    whole.extend_from_slice(name);
+    whole
+}
+
+fn has_dot_dot(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').any(|part| part == b"..")
+}
+
+/// Removes `.`, `//` and a trailing slash; the path has no `..`.
+fn lexical(path: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(path.len());
+    for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
+        plain.push(b'/');
+        plain.extend_from_slice(part);
+    }
+    if plain.is_empty() {
+        plain.push(b'/');
+    }
+    plain
+}
+
+/// `..` after a symlink leads elsewhere than the text says, so the file system is asked.
+fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
+    let trimmed = path.len() - path.iter().rev().take_while(|&&byte| byte == b'/').count();
+    let path = &path[..trimmed];
+    let slash = path.iter().rposition(|&byte| byte == b'/')?;
+    match &path[slash + 1..] {
+        b"." | b".." => real_path(path).ok(),
+        name => Some(join(&real_path(&path[..slash.max(1)]).ok()?, name)),
+    }
+}
+
+/// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
+fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
+    match recall(directory) {
+        OUTSIDE => return None,
+        CANONICAL => return Some(directory.to_vec()),
+        _ => {}
+    }
+    if let Some(known) = ALIASES.lock().get(directory) {
+        return Some(known.clone());
+    }
+    let real = match real_path(directory) {
+        Ok(real) => real,
+        // A directory that is not there yet: its nearest ancestor tells. Nothing is remembered.
+        Err(libc::ENOENT) if directory.len() > 1 => {
+            let slash = directory.iter().rposition(|&byte| byte == b'/')?;
+            let parent = &directory[..slash.max(1)];
+            let above = real_path(parent)
+                .or_else(|_| canonical_directory(prefix, parent).ok_or(libc::ENOENT));
+            return above.ok().map(|above| join(&above, &directory[slash + 1..]));
+        }
+        Err(_) => return Some(directory.to_vec()),
+    };
+    if !below(prefix, &real) {
+        remember(directory, OUTSIDE);
+        return None;
+    }
+    if real == directory {
+        remember(directory, CANONICAL);
+    } else {
+        let mut aliases = ALIASES.lock();
+        if aliases.len() < ALIASES_MAX {
+            aliases.insert(directory.to_vec(), real.clone());
+        }
+    }
+    Some(real)
+}
+
+/// A 64-bit hash of a directory name and the generation, tag bits clear.
+fn fingerprint(directory: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut hash = GENERATION.load(Ordering::Relaxed) ^ directory.len() as u64 ^ FACTOR;
+    for chunk in directory.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let product = u128::from(u64::from_ne_bytes(word) ^ hash) * u128::from(FACTOR);
+        #[allow(clippy::cast_possible_truncation)] // the two halves are folded on purpose
+        {
+            hash = (product as u64) ^ ((product >> 64) as u64).rotate_left(23);
+        }
+    }
+    hash & !TAG_BITS
+}
+
+fn slot(fingerprint: u64) -> &'static AtomicU64 {
+    #[allow(clippy::cast_possible_truncation)] // the upper bits choose the slot
+    &MEMORY[(fingerprint >> 40) as usize % SLOTS]
+}
+
+fn recall(directory: &[u8]) -> u64 {
+    let fingerprint = fingerprint(directory);
+    let known = slot(fingerprint).load(Ordering::Relaxed);
+    if known & !TAG_BITS == fingerprint { known & TAG_BITS } else { 0 }
+}
+
+fn remember(directory: &[u8], tag: u64) {
+    let fingerprint = fingerprint(directory);
+    slot(fingerprint).store(fingerprint | tag, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(prefix: &[u8], path: &str) -> Option<String> {
+        locate(prefix, libc::AT_FDCWD, path.as_bytes()).map(|found| found.into_string().unwrap())
+    }
+
+    #[test]
+    fn plain_paths_are_told_at_a_glance() {
+        assert_eq!(last_slash_if_plain(b"/a/b"), Some(2));
+        assert_eq!(last_slash_if_plain(b"/a"), Some(0));
+        for path in ["a/b", "/a/", "/a//b", "/a/./b", "/a/../b", "/", ""] {
+            assert_eq!(last_slash_if_plain(path.as_bytes()), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_only_begins_like_the_prefix_is_outside() {
+        assert!(below(b"/p", b"/p/x") && below(b"/p", b"/p") && below(b"/", b"/x"));
+        assert!(!below(b"/p", b"/pq/x") && !below(b"/p/q", b"/p"));
+    }
+
+    #[test]
+    fn symlinks_dots_and_missing_directories() {
+        let top = std::env::temp_dir().join(format!("scr-paths-{}", std::process::id()));
+        let prefix = top.join("real/prefix");
+        std::fs::create_dir_all(prefix.join("sub")).unwrap();
+        std::os::unix::fs::symlink(&prefix, top.join("alias")).unwrap();
+        std::os::unix::fs::symlink("sub", prefix.join("inner")).unwrap();
+        let top = real_path(top.to_str().unwrap().as_bytes()).unwrap();
+        let top = String::from_utf8(top).unwrap();
+        let prefix = format!("{top}/real/prefix");
+        let cases = [
+            ("/alias/f", "/f"),
+            ("/alias//./f/", "/f"),
+            ("/alias/inner/f", "/sub/f"),
+            ("/real/prefix/inner/../f", "/f"),
+            ("/real/prefix/new/deep/f", "/new/deep/f"),
+            ("/real/../alias/sub/f", "/sub/f"),
+        ];
+        for round in 0..2 {
+            for (written, found) in cases {
+                let want = Some(format!("{prefix}{found}"));
+                assert_eq!(located(prefix.as_bytes(), &format!("{top}{written}")), want, "{round}");
+            }
+            assert_eq!(located(prefix.as_bytes(), &format!("{top}/real/f")), None);
+        }
+        assert!(surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
+        forget();
+        assert!(!surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

@@ -1,0 +1,179 @@
+/* An engine that the tests can see through: every path below $FAKE_PREFIX whose last component
+ * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..." is a
+ * name whose file is on another node (stat only). "f..." fails with EDOM. Everything else passes.
+ * Each call appends a line to $FAKE_LOG. Mirrors preload/src/abi.rs. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PASS, REDIRECT, FAIL, DONE, STAT };
+
+struct answer { uint64_t size; uint32_t mode, uid, gid, nlink; uint64_t ino; int64_t sec, nsec; };
+struct verdict { uint32_t kind; int err; uint64_t token; struct answer stat; char path[4096]; };
+struct host {
+    size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
+    void (*leave)(void);
+};
+typedef void (*entry_fn)(void *, const char *, unsigned char, int);
+struct engine {
+    size_t size; uint32_t version;
+    int (*init)(const struct host *, int);
+    const char *(*prefix)(void);
+    void (*sync)(size_t, int);
+    void (*note)(int, const char *);
+    void (*open)(const char *, int, uint32_t, struct verdict *);
+    void (*opened)(uint64_t, int, int);
+    void (*closed)(uint64_t);
+    void (*failed)(uint64_t, int);
+    int (*evacuate)(uint64_t, int);
+    void (*lookup)(const char *, int, struct verdict *);
+    void (*change)(const char *, struct verdict *);
+    void (*unlink)(const char *, struct verdict *);
+    void (*rename)(const char *, const char *, struct verdict *);
+    void (*link)(const char *, const char *, int, struct verdict *);
+    void (*rmdir)(const char *, struct verdict *);
+    int (*list)(const char *, entry_fn, void *);
+};
+
+static const struct host *host;
+static char prefix[4096], cache[4096];
+
+static int log_fd = -1;
+static uint64_t tokens;
+
+static void say(const char *what, const char *path, long number)
+{
+    char line[5000];
+    int n = snprintf(line, sizeof line, "%s %s %ld\n", what, path ? path : "-", number);
+    if (log_fd >= 0 && write(log_fd, line, n) != n) abort();
+}
+
+static const char *last(const char *path) { return strrchr(path, '/') + 1; }
+
+static int cached(const char *path, char *place)
+{
+    size_t n = strlen(prefix);
+    if (strncmp(path, prefix, n) || path[n] != '/' || last(path)[0] != 'c') return 0;
+    if (strlen(cache) + strlen(path + n) >= 4096) abort();
+    strcat(strcat(strcpy(place, cache), "/"), path + n + 1);
+    for (char *p = place + strlen(cache) + 1; *p; p++) if (*p == '/') *p = '+';
+    return 1;
+}
+
+static int answer(const char *path, struct verdict *v)
+{
+    if (last(path)[0] == 'f') { v->kind = FAIL; v->err = EDOM; return 1; }
+    if (cached(path, v->path)) { v->kind = REDIRECT; return 1; }
+    return 0;
+}
+
+static int init(const struct host *h, int granted)
+{
+    host = h;
+    if (getenv("FAKE_LOG"))
+        log_fd = fcntl(open(getenv("FAKE_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644),
+                       F_DUPFD_CLOEXEC, 500);
+    say("init", h->library, granted);
+    if (!getenv("FAKE_PREFIX") || !realpath(getenv("FAKE_PREFIX"), prefix)) return 0;
+    if (!realpath(getenv("FAKE_CACHE"), cache)) return 0;
+    return 1;
+}
+
+static const char *get_prefix(void) { return prefix; }
+static void sync_(size_t comm, int kind) { (void)comm; say("sync", 0, kind); }
+static void note(int event, const char *path) { say("note", path, event); }
+
+static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
+{
+    say("open", path, flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_EXCL));
+    (void)mode;
+    if (answer(path, v) && v->kind == REDIRECT)
+        v->token = __atomic_add_fetch(&tokens, 1, __ATOMIC_SEQ_CST);
+}
+static void opened(uint64_t token, int fd, int err) { (void)fd; (void)token; say("opened", 0, err); }
+static void closed(uint64_t token) { say("closed", 0, host->open_count(token)); }
+static void failed(uint64_t token, int err) { (void)token; say("failed", 0, err); }
+
+static int evacuate(uint64_t token, int fd)
+{
+    const char *place = getenv("FAKE_EVACUATE");
+    char buffer[65536];
+    (void)token;
+    say("evacuate", place, 0);
+    if (!place) return -1;
+    int to = open(place, O_RDWR | O_CREAT, 0644);
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    char name[64], self[4096] = "";
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    if (readlink(name, self, sizeof self - 1) < 0) return -1;
+    int from = open(self, O_RDONLY);
+    ssize_t n;
+    while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    close(from);
+    lseek(to, at, SEEK_SET);
+    return to;
+}
+
+static void lookup(const char *path, int follow, struct verdict *v)
+{
+    say("lookup", path, follow);
+    if (last(path)[0] == 'g') {
+        v->kind = STAT;
+        v->stat = (struct answer){ .size = 4242, .mode = S_IFREG | 0644, .nlink = 1, .ino = 99,
+                                   .sec = 1000000000, .nsec = 5 };
+        return;
+    }
+    answer(path, v);
+}
+static void change(const char *path, struct verdict *v) { say("change", path, 0); answer(path, v); }
+static void unlink_(const char *path, struct verdict *v) { say("unlink", path, 0); answer(path, v); }
+
+static void rename_(const char *from, const char *to, struct verdict *v)
+{
+    char a[4096], b[4096];
+    say("rename", to, 0);
+    int in = cached(from, a), out = cached(to, b);
+    if (!in && !out) return;
+    if (rename(in ? a : from, out ? b : to)) { v->kind = FAIL; v->err = errno; }
+    else v->kind = DONE;
+}
+
+static void link_(const char *target, const char *path, int symbolic, struct verdict *v)
+{
+    char a[4096], b[4096];
+    say(symbolic ? "symlink" : "link", path, 0);
+    if (symbolic || !cached(target, a) || !cached(path, b)) return;
+    if (link(a, b)) { v->kind = FAIL; v->err = errno; }
+    else v->kind = DONE;
+}
+static void rmdir_(const char *path, struct verdict *v)
+{
+    say("rmdir", path, 0);
+    if (last(path)[0] == 'f') { v->kind = FAIL; v->err = ENOTEMPTY; }
+}
+
+static int list(const char *path, entry_fn entry, void *context)
+{
+    say("list", path, 0);
+    if (!strcmp(last(path), "listed")) {
+        entry(context, "c_one", 8, 0);
+        entry(context, "c_two", 8, 0);
+        entry(context, "there", 8, 0);
+        entry(context, "hidden", 8, 1);
+        return 4;
+    }
+    return 0;
+}
+
+static const struct engine table = {
+    sizeof table, 1, init, get_prefix, sync_, note, open_, opened, closed, failed, evacuate, lookup,
+    change, unlink_, rename_, link_, rmdir_, list,
+};
+
+const struct engine *scr_engine_table(void) { return &table; }
