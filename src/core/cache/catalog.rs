@@ -1,10 +1,25 @@
 //! What a sealed dataset holds: every file of every rank.
+//!
+//! Each node's leader keeps it as `.scr/catalog.scr` in the dataset's directory:
+//! ```text
+//! VERSION / 1
+//! DSET / <id>      EPOCH / <hex>      KEY / SERIES, ID, GENERATION
+//! RANK / <world rank> / FILE / <name> / SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, INDEX
+//! ```
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use super::layout::OWN_FOLDER;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::records::text::{epoch_text, parse_epoch};
 use crate::records::{DatasetKey, FileMeta};
+
+/// Name of the catalog in a dataset's own folder.
+const FILE_NAME: &str = "catalog.scr";
+/// Version of the format.
+const VERSION: u64 = 1;
 
 /// One file of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +30,7 @@ pub struct CatalogEntry {
     pub meta: FileMeta,
 }
 
-/// All files of a dataset, sorted by name, then rank.
+/// All files of a dataset, by rank, in each rank's index order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// Dataset id.
@@ -26,4 +41,161 @@ pub struct Catalog {
     pub key: DatasetKey,
     /// The files.
     pub entries: Vec<CatalogEntry>,
+}
+
+impl Catalog {
+    /// Collects everyone's files. Collective over `world`.
+    pub(crate) fn gather(
+        world: &dyn Comm,
+        id: u64,
+        epoch: u64,
+        key: &DatasetKey,
+        own: &[FileMeta],
+    ) -> Result<Catalog> {
+        let mut entries = Vec::new();
+        for (rank, bytes) in world.all_gather(&file_list(own).encode())?.iter().enumerate() {
+            let list = KvTree::decode(bytes)?;
+            let files = files_of(&list).ok_or_else(|| {
+                Error::Other(format!("rank {rank} sent a list of files that cannot be read"))
+            })?;
+            entries.extend(files.into_iter().map(|meta| CatalogEntry { rank, meta }));
+        }
+        Ok(Catalog { id, epoch, key: key.clone(), entries })
+    }
+
+    /// Where the catalog of the dataset in `dir` lies.
+    #[must_use]
+    pub fn path(dir: &Path) -> PathBuf {
+        dir.join(OWN_FOLDER).join(FILE_NAME)
+    }
+
+    /// Reads the catalog of the dataset in `dir`; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it is damaged or cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Catalog>> {
+        let path = Self::path(dir);
+        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
+        match Self::from_tree(&tree) {
+            Some(catalog) => Ok(Some(catalog)),
+            None => Err(Error::corrupt(path, "it is not a catalog of this version")),
+        }
+    }
+
+    /// Writes the catalog of the dataset in `dir`, durably.
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        self.to_tree().write_file(Self::path(dir))
+    }
+
+    /// Files of one rank.
+    pub fn files_of_rank(&self, rank: usize) -> impl Iterator<Item = &FileMeta> {
+        self.entries.iter().filter(move |entry| entry.rank == rank).map(|entry| &entry.meta)
+    }
+
+    /// Sum of all sizes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.meta.size))
+    }
+
+    /// The tree of the file head's picture.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("VERSION", VERSION);
+        tree.set_value("DSET", self.id);
+        tree.set_value("EPOCH", epoch_text(self.epoch));
+        tree.set("KEY", self.key.to_tree());
+        let mut rest = &self.entries[..];
+        while let Some(first) = rest.first() {
+            let count = rest.iter().take_while(|entry| entry.rank == first.rank).count();
+            let files: Vec<_> = rest[..count].iter().map(|entry| entry.meta.clone()).collect();
+            tree.child_mut("RANK").set(first.rank, file_list(&files));
+            rest = &rest[count..];
+        }
+        tree
+    }
+
+    /// The inverse; `None` if a field is missing, malformed, or of another version.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Catalog> {
+        if tree.get_u64("VERSION") != Some(VERSION) {
+            return None;
+        }
+        let mut entries = Vec::new();
+        for (rank, list) in tree.child("RANK") {
+            let rank = rank.parse().ok()?;
+            entries.extend(files_of(list)?.into_iter().map(|meta| CatalogEntry { rank, meta }));
+        }
+        // Keys are in byte order, in which 10 comes before 9.
+        entries.sort_by_key(|entry| entry.rank);
+        Some(Catalog {
+            id: tree.get_u64("DSET")?,
+            epoch: parse_epoch(tree.get_value("EPOCH")?)?,
+            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            entries,
+        })
+    }
+}
+
+/// `FILE/<name>/<fields>` with INDEX, so that the order survives.
+pub(crate) fn file_list(files: &[FileMeta]) -> KvTree {
+    let mut tree = KvTree::new();
+    for (index, file) in files.iter().enumerate() {
+        let entry = tree.child_mut("FILE").set(&file.name, file.to_fields());
+        entry.set_value("INDEX", index);
+    }
+    tree
+}
+
+/// The inverse of [`file_list`].
+pub(crate) fn files_of(tree: &KvTree) -> Option<Vec<FileMeta>> {
+    let mut indexed = Vec::new();
+    for (name, fields) in tree.child("FILE") {
+        indexed.push((fields.get_u64("INDEX")?, FileMeta::from_fields(name, fields)?));
+    }
+    indexed.sort_by_key(|(index, _)| *index);
+    Some(indexed.into_iter().map(|(_, file)| file).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::run;
+
+    fn meta(name: &str, size: u64) -> FileMeta {
+        FileMeta { name: name.into(), size, crc32: Some(7), mode: 0o640, ..FileMeta::default() }
+    }
+
+    #[test]
+    fn gathered_lists_keep_ranks_and_index_order() {
+        let key = DatasetKey { series: "a".into(), id: "6".into(), generation: 1 };
+        let catalogs = run(11, |comm| {
+            let rank = comm.rank();
+            let own = match rank {
+                0 => vec![],
+                _ => vec![meta(&format!("z{rank}"), 1), meta(&format!("b/{rank}"), 2)],
+            };
+            Catalog::gather(&*comm, 3, 0xabc, &key, &own).unwrap()
+        });
+        assert_eq!(catalogs[0], catalogs[10]);
+        assert_eq!(catalogs[0].files_of_rank(10).next().unwrap().name, "z10");
+        assert_eq!(catalogs[0].files_of_rank(0).count(), 0);
+        assert_eq!(catalogs[0].bytes(), 30);
+        assert_eq!(Catalog::from_tree(&catalogs[0].to_tree()), Some(catalogs[0].clone()));
+    }
+
+    #[test]
+    fn a_damaged_catalog_is_an_error_and_a_missing_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Catalog::read(dir.path()).unwrap(), None);
+        std::fs::create_dir(dir.path().join(OWN_FOLDER)).unwrap();
+        Catalog::default().write(dir.path()).unwrap();
+        assert_eq!(Catalog::read(dir.path()).unwrap(), Some(Catalog::default()));
+        let mut bytes = std::fs::read(Catalog::path(dir.path())).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(Catalog::path(dir.path()), bytes).unwrap();
+        assert!(Catalog::read(dir.path()).is_err());
+    }
 }

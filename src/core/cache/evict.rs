@@ -1,16 +1,57 @@
 //! Removal from the cache: data first, record after.
+//!
+//! A kill in between leaves records of data that is gone, which the next start treats like any
+//! other loss; the other way round it would leave data that nothing names.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::Ctx;
+use super::agree::agree;
 use crate::error::Result;
-use crate::records::DatasetKey;
+use crate::files::remove_tree;
+use crate::kvtree::KvTree;
+use crate::records::{DatasetKey, DatasetRecord};
 
-/// Removes dataset `id` from the cache: data first, records after. Collective over the *node*: all
-/// ranks of a node call it; nodes need not wait for one another.
+/// Removes dataset `id` from the cache. Collective over the *node*: all ranks of a node call it;
+/// nodes need not wait for one another.
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
-    todo!()
+    discard(ctx, &|record| record.dataset_id == id)
 }
 
 /// The same for a dataset that was never sealed.
 pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
-    todo!()
+    discard(ctx, &|record| record.key == *key)
+}
+
+/// Removes everything that the chosen records of this node's ranks name, then the records.
+/// Collective over the node.
+pub(super) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Result<()> {
+    let held = ctx.filemap.held();
+    let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
+    let mut names = KvTree::new();
+    for (_, record) in &mine {
+        for dir in directories(ctx, record) {
+            names.child_mut(dir.display());
+        }
+    }
+    let mut all = BTreeSet::new();
+    for bytes in ctx.node.all_gather(&names.encode())? {
+        all.extend(KvTree::decode(&bytes)?.keys().map(PathBuf::from));
+    }
+    let removed =
+        if ctx.is_node_leader() { all.iter().try_for_each(|dir| remove_tree(dir)) } else { Ok(()) };
+    agree(ctx.node, removed)?;
+    let gone: Vec<_> = mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
+    agree(ctx.node, ctx.filemap.remove_held(&gone))
+}
+
+/// Every name that the data of `record` may have on this node.
+fn directories(ctx: &Ctx, record: &DatasetRecord) -> Vec<PathBuf> {
+    let store = super::layout::store_of(record);
+    let mut dirs = vec![ctx.layout.open_dir(store, &record.key)];
+    if record.dataset_id != 0 {
+        dirs.push(ctx.layout.dataset_dir(store, record.dataset_id));
+    }
+    dirs
 }

@@ -1,10 +1,113 @@
-//! Which launch a cache belongs to.
+//! Which launch a cache belongs to: `launch.scr` in each node's control directory.
+//!
+//! ```text
+//! VERSION / 1
+//! IDENTITY / <prefix, world size, patterns, as one line>
+//! ```
+//! It is there before the first record, so a control directory without it holds nothing of value.
 
-use super::Ctx;
-use crate::error::Result;
+use std::path::PathBuf;
 
-/// Notes that everything of value is on the prefix, so that a launch with another identity may take
-/// the directories. Each node's leader writes; others return. Local.
-pub fn finish(ctx: &Ctx, identity: &str) -> Result<()> {
-    todo!()
+use super::agree::agree;
+use super::disk::{make_own_dir, names_in};
+use super::rebuild::Takeover;
+use super::scatter::is_filemap_name;
+use super::{Ctx, sweep};
+use crate::error::{Error, Result};
+use crate::files::{remove_file_if_there, remove_tree, sync_dir};
+use crate::kvtree::KvTree;
+
+/// Name of the file.
+const FILE_NAME: &str = "launch.scr";
+
+/// What a node's leader found.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    Nothing,
+    Ours,
+    Foreign,
+    Unreadable,
+}
+
+/// Whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag afterwards.
+/// Collective.
+pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
+    let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Found::Nothing) };
+    let found = agree(ctx.world, found)?;
+    let mut answer = vec![found as u8];
+    answer.extend_from_slice(ctx.host.as_bytes());
+    let all = ctx.world.all_gather(&answer)?;
+    let hosts_with = |wanted: Found| -> Vec<String> {
+        let with = all.iter().filter(|answer| answer.first() == Some(&(wanted as u8)));
+        with.map(|answer| String::from_utf8_lossy(&answer[1..]).into_owned()).collect()
+    };
+    let ours = !hosts_with(Found::Ours).is_empty();
+    let mut foreign = hosts_with(Found::Foreign);
+    if !ours {
+        // A damaged tag among ours is a node's mishap: epochs and checksums judge its data. Without
+        // any readable tag of ours nothing tells whose data it is.
+        foreign.extend(hosts_with(Found::Unreadable));
+    }
+    if !foreign.is_empty() {
+        return Ok(Takeover::Foreign { hosts: foreign });
+    }
+    let tagged = if ctx.is_node_leader() && found != Found::Ours {
+        write_tag(ctx, identity)
+    } else {
+        Ok(())
+    };
+    agree(ctx.world, tagged)?;
+    Ok(if ours { Takeover::Ours } else { Takeover::Fresh })
+}
+
+fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
+    match KvTree::read_file(path(ctx)) {
+        Ok(None) => Ok(Found::Nothing),
+        Ok(Some(tree)) if tree.get_value("IDENTITY") == Some(identity) => Ok(Found::Ours),
+        Ok(Some(_)) => Ok(Found::Foreign),
+        Err(Error::Corrupt { .. }) => Ok(Found::Unreadable),
+        Err(other) => Err(other),
+    }
+}
+
+fn write_tag(ctx: &Ctx, identity: &str) -> Result<()> {
+    make_own_dir(&ctx.layout.control_dir)?;
+    let mut tree = KvTree::new();
+    tree.set_value("VERSION", 1);
+    tree.set_value("IDENTITY", identity);
+    tree.write_file(path(ctx))
+}
+
+fn path(ctx: &Ctx) -> PathBuf {
+    ctx.layout.control_dir.join(FILE_NAME)
+}
+
+/// Empties the cache once everything of value is on the prefix, so that the next launch starts
+/// afresh, whatever its identity, and reads the prefix. Collective over the node.
+pub fn finish(ctx: &Ctx) -> Result<()> {
+    let cleared = if ctx.is_node_leader() { clear(ctx) } else { Ok(()) };
+    agree(ctx.node, cleared)?;
+    ctx.filemap.forget_all();
+    Ok(())
+}
+
+/// Data, then records, then the tag: a kill in between leaves a cache that is still ours.
+fn clear(ctx: &Ctx) -> Result<()> {
+    for store in &ctx.layout.stores {
+        for name in names_in(&store.cache_dir)? {
+            if sweep::is_dataset_name(&name) {
+                remove_tree(&store.cache_dir.join(name))?;
+            }
+        }
+    }
+    let control = &ctx.layout.control_dir;
+    let names = names_in(control)?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in names.iter().filter(|name| is_filemap_name(name)) {
+        remove_file_if_there(&control.join(name))?;
+    }
+    sync_dir(control)?;
+    remove_file_if_there(&path(ctx))
 }

@@ -39,15 +39,9 @@ impl Layout {
         let below = |base: &Path| base.join(user).join(format!("scr.{job}"));
         let stores = store_bases
             .iter()
-            .map(|base| Store {
-                name: base.clone(),
-                cache_dir: below(Path::new(base)),
-            })
+            .map(|base| Store { name: base.clone(), cache_dir: below(Path::new(base)) })
             .collect();
-        Layout {
-            control_dir: below(control_base),
-            stores,
-        }
+        Layout { control_dir: below(control_base), stores }
     }
 
     /// Cache directory of the store called `name`; that of the first store if no such store is
@@ -56,9 +50,7 @@ impl Layout {
     #[must_use]
     pub fn cache_dir(&self, name: &str) -> &Path {
         let named = self.stores.iter().find(|store| store.name == name);
-        named
-            .or(self.stores.first())
-            .map_or(&self.control_dir, |store| &store.cache_dir)
+        named.or(self.stores.first()).map_or(&self.control_dir, |store| &store.cache_dir)
     }
 
     /// Directory of the sealed dataset `id` in the store called `store`.
@@ -83,11 +75,7 @@ impl Layout {
             return open;
         }
         let sealed = self.dataset_dir(store, record.dataset_id);
-        if !sealed.exists() && open.exists() {
-            open
-        } else {
-            sealed
-        }
+        if !sealed.exists() && open.exists() { open } else { sealed }
     }
 }
 

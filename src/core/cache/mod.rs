@@ -16,14 +16,21 @@
 //! Collective functions are marked so; all ranks of the world call them in the same order, all get
 //! `Ok` or all get `Err` unless communication itself failed.
 
+pub(crate) mod agree;
 mod catalog;
+mod decide;
+pub(crate) mod disk;
+mod distribute;
 mod evict;
 mod identity;
 pub mod layout;
 pub mod rebuild;
+mod recover;
 mod replicate;
+mod scatter;
 pub mod seal;
 mod store;
+mod sweep;
 
 use std::path::Path;
 
@@ -57,7 +64,7 @@ pub struct Ctx<'a> {
     /// The program's directory on the parallel file system.
     pub prefix: &'a Path,
     /// Schemes and the choice of sets.
-    pub protection: &'a dyn Protection,
+    pub protection: &'a dyn Protect,
 }
 
 impl Ctx<'_> {
@@ -69,7 +76,7 @@ impl Ctx<'_> {
 }
 
 /// Finds schemes and redundancy sets, so that the cache needs to know neither settings nor groups.
-pub trait Protection: Send + Sync {
+pub trait Protect: Send + Sync {
     /// The scheme of a descriptor's TYPE.
     fn scheme(&self, type_name: &str) -> Option<&dyn Scheme>;
     /// Chooses sets for `descriptor` (TYPE, GROUP, SET_SIZE, STORE, ...) on the present placement

@@ -1,10 +1,23 @@
 //! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use super::agree::{agree, any};
+use super::decide::{Claim, Decision, Verdict, decide};
+use super::disk::{make_own_dir, matches};
+use super::distribute::{distribute, plan};
+use super::evict::discard;
+use super::identity::take_over;
+use super::layout::{OWN_FOLDER, store_of};
+use super::recover::{Placement, Recovered, recover};
+use super::scatter::scatter;
+use super::seal::{marked_epoch, rename_sealed, write_marker};
+use super::sweep::sweep;
 use super::{Catalog, Ctx};
-use crate::error::Result;
-use crate::records::{DatasetKey, FileMeta};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetKey, DatasetRecord, FileMeta};
 
 /// Whose cache was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +58,8 @@ pub struct Offered {
     pub moved: Vec<usize>,
     /// Whether the redundancy was applied anew on the new placement.
     pub reencoded: bool,
+    /// Why it is whole but not protected, if so: a second loss would be final.
+    pub unprotected: Option<String>,
     /// Scheme: "XOR", ...
     pub scheme: String,
     /// Seconds for this dataset.
@@ -74,6 +89,8 @@ pub struct RebuildReport {
     pub offered: Vec<Offered>,
     /// What cannot.
     pub withheld: Vec<Withheld>,
+    /// Filemaps that are damaged, with their hosts; the files that they named count as lost.
+    pub damaged: Vec<String>,
     /// Largest id ever seen in the cache; 0 if none.
     pub highest_id: u64,
     /// Seconds for everything.
@@ -85,6 +102,180 @@ pub struct RebuildReport {
 /// with the one that left the cache: prefix, world size, patterns, as one line of text.
 ///
 /// Collective. An interrupted rebuild can be repeated.
+///
+/// # Errors
+/// If communication fails, or a control directory cannot be read or written. A dataset that cannot
+/// be restored is no error.
 pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
-    todo!()
+    let start = Instant::now();
+    let mut report = RebuildReport {
+        takeover: take_over(ctx, identity)?,
+        offered: Vec::new(),
+        withheld: Vec::new(),
+        damaged: Vec::new(),
+        highest_id: 0,
+        seconds: 0.0,
+    };
+    if matches!(report.takeover, Takeover::Foreign { .. }) {
+        return Ok(report);
+    }
+    let damaged = agree(ctx.world, scatter(ctx))?;
+    let placement = Placement::gather(ctx)?;
+    let claims = gather_claims(ctx)?;
+    report.highest_id = claims.iter().map(|claim| claim.id).max().unwrap_or(0);
+    for decision in decide(&claims, ctx.world.size()) {
+        let group = claims.iter().filter(|claim| belongs(claim, &decision)).collect::<Vec<_>>();
+        let outcome = match &decision.verdict {
+            Verdict::Restore => restore(ctx, &decision, &group, &placement)?,
+            Verdict::Withhold(reason) => Err(reason.clone()),
+            Verdict::Delete(reason) => {
+                let chosen = |record: &DatasetRecord| matches_record(record, &decision);
+                agree(ctx.world, discard(ctx, &chosen))?;
+                Err(reason.clone())
+            }
+        };
+        match outcome {
+            Ok(offered) => report.offered.push(offered),
+            Err(reason) => report.withheld.push(Withheld {
+                id: decision.id,
+                key: decision.key.clone(),
+                reason,
+                deleted: matches!(decision.verdict, Verdict::Delete(_)),
+            }),
+        }
+    }
+    if any(ctx.world, !damaged.is_empty())? {
+        report.damaged = gather_names(ctx, &damaged)?;
+    } else {
+        // Files whose filemap was damaged have no name any more; they stay for a person to look at.
+        let ids: Vec<u64> = report.offered.iter().map(|offered| offered.id).collect();
+        agree(ctx.world, sweep(ctx, &ids))?;
+    }
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+impl Placement {
+    fn gather(ctx: &Ctx) -> Result<Placement> {
+        let mut leader = (ctx.world.rank() as u64).to_be_bytes().to_vec();
+        ctx.node.broadcast(&mut leader, 0)?;
+        let mut answer = KvTree::new();
+        let leader = leader.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        answer.set_value("NODE", leader);
+        answer.set_value("HOST", ctx.host);
+        let mut placement = Placement { nodes: Vec::new(), hosts: Vec::new() };
+        for bytes in ctx.world.all_gather(&answer.encode())? {
+            let tree = KvTree::decode(&bytes)?;
+            placement.nodes.push(tree.parse("NODE").unwrap_or_default());
+            placement.hosts.push(tree.get_value("HOST").unwrap_or_default().to_owned());
+        }
+        Ok(placement)
+    }
+}
+
+fn belongs(claim: &Claim, decision: &Decision) -> bool {
+    (claim.id, claim.epoch, &claim.key) == (decision.id, decision.epoch, &decision.key)
+}
+
+fn matches_record(record: &DatasetRecord, decision: &Decision) -> bool {
+    (record.dataset_id, record.epoch, &record.key) == (decision.id, decision.epoch, &decision.key)
+}
+
+/// What all records on all nodes say. Collective.
+fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
+    let mut own = KvTree::new();
+    for (index, (owner, record)) in ctx.filemap.held().iter().enumerate() {
+        let dir = ctx.layout.data_dir(record);
+        let mut claim = Claim::new(*owner, ctx.world.rank(), record);
+        claim.confirmed |= claim.prepared && marked_epoch(&dir) == Some(record.epoch);
+        let mut files = record.files.iter().filter(|file| !file.on_prefix);
+        claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
+        own.set(index, claim.to_tree());
+    }
+    let mut claims = Vec::new();
+    for bytes in ctx.world.all_gather(&own.encode())? {
+        claims
+            .extend(KvTree::decode(&bytes)?.iter().filter_map(|(_, tree)| Claim::from_tree(tree)));
+    }
+    Ok(claims)
+}
+
+fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
+    let mut own = KvTree::new();
+    for path in damaged {
+        own.child_mut(format_args!("{} on {}", path.display(), ctx.host));
+    }
+    let mut names = Vec::new();
+    for bytes in ctx.world.all_gather(&own.encode())? {
+        names.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
+    }
+    Ok(names)
+}
+
+/// Brings one dataset back. The inner error says in words why not. Collective.
+fn restore(
+    ctx: &Ctx,
+    chosen: &Decision,
+    claims: &[&Claim],
+    placement: &Placement,
+) -> Result<std::result::Result<Offered, String>> {
+    let start = Instant::now();
+    let outcome = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key)).and_then(|()| {
+        let rounds = plan(claims, &placement.nodes);
+        distribute(ctx, chosen, &rounds)?;
+        let recovered = match recover(ctx, chosen, claims, placement)? {
+            Ok(recovered) => recovered,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let catalog = complete_folders(ctx, chosen, &recovered)?;
+        Ok(Ok((rounds, recovered, catalog)))
+    });
+    let (rounds, recovered, catalog) = match outcome {
+        Ok(Ok(found)) => found,
+        Ok(Err(reason)) => return Ok(Err(reason)),
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(other) => return Ok(Err(other.to_string())),
+    };
+    let record = recovered.record;
+    let moved = rounds.iter().flatten().map(|transfer| transfer.to);
+    Ok(Ok(Offered {
+        id: chosen.id,
+        key: chosen.key.clone(),
+        epoch: chosen.epoch,
+        confirmed: chosen.confirmed,
+        dir: record.dir.clone(),
+        store: store_of(&record).to_owned(),
+        scheme: record.descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
+        files: record.files,
+        catalog,
+        moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),
+        rebuilt: recovered.rebuilt,
+        reencoded: recovered.reencoded,
+        unprotected: recovered.unprotected,
+        seconds: start.elapsed().as_secs_f64(),
+    }))
+}
+
+/// Sees to it that every node has catalog and confirmation. Collective.
+fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<Catalog> {
+    let files = &recovered.record.files;
+    let catalog = Catalog::gather(ctx.world, chosen.id, chosen.epoch, &chosen.key, files)?;
+    let written = if ctx.is_node_leader() {
+        complete_folder(&recovered.record.dir, chosen, &catalog)
+    } else {
+        Ok(())
+    };
+    agree(ctx.world, written)?;
+    Ok(catalog)
+}
+
+fn complete_folder(dir: &Path, chosen: &Decision, catalog: &Catalog) -> Result<()> {
+    make_own_dir(&dir.join(OWN_FOLDER))?;
+    if !matches!(Catalog::read(dir), Ok(Some(found)) if found == *catalog) {
+        catalog.write(dir)?;
+    }
+    if chosen.confirmed && marked_epoch(dir) != Some(chosen.epoch) {
+        write_marker(dir, chosen.epoch)?;
+    }
+    Ok(())
 }

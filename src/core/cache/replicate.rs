@@ -1,12 +1,89 @@
-//! Small files of other nodes.
+//! Small files of other nodes: a header or a pointer file that every rank reads at a restart is on
+//! every node, whoever wrote it.
 
-use super::Ctx;
+use std::fs::{self, File};
+use std::path::Path;
+
+use super::agree::agree;
+use super::disk::make_own_dir;
+use super::distribute::restore_attributes;
 use super::rebuild::Offered;
-use crate::error::Result;
+use super::{Catalog, CatalogEntry, Ctx};
+use crate::error::{Error, Result};
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
 
-/// Copies small files (up to 1 MiB in all) of dataset `id` to every node, for programs whose ranks
-/// read one another's files at a restart. Returns the names that are now on this node too.
-/// Collective.
+/// Most bytes that are copied to every node, for each dataset.
+const REPLICATED_BYTES_MAX: u64 = 1 << 20;
+
+/// Copies small files (up to 1 MiB in all) of dataset `offered` to every node, for programs whose
+/// ranks read one another's files at a restart. Returns the names of all files of other nodes that
+/// are now on this one. Collective.
 pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
-    todo!()
+    let small = choose(&offered.catalog);
+    let me = ctx.world.rank();
+    let own = small.iter().filter(|entry| entry.rank == me);
+    let mut bytes = Vec::new();
+    for entry in own {
+        match fs::read(offered.dir.join(&entry.meta.name)) {
+            Ok(content) if content.len() as u64 == entry.meta.size => bytes.extend(content),
+            // The receivers see that the length is wrong and take nothing of this rank.
+            _ => {
+                bytes.clear();
+                break;
+            }
+        }
+    }
+    let all = ctx.world.all_gather(&bytes)?;
+    let my_rank = (me as u64).to_be_bytes();
+    let local = ctx.node.all_gather(&my_rank)?;
+    let is_local = |rank: usize| local.iter().any(|bytes| *bytes == (rank as u64).to_be_bytes());
+    let mut names = KvTree::new();
+    let mut written = Ok(());
+    if ctx.is_node_leader() {
+        for (rank, content) in all.iter().enumerate().filter(|(rank, _)| !is_local(*rank)) {
+            let files: Vec<_> = small.iter().filter(|entry| entry.rank == rank).collect();
+            written = written.and(unpack(&offered.dir, &files, content, &mut names));
+        }
+    }
+    agree(ctx.node, written)?;
+    let mut list = names.encode();
+    ctx.node.broadcast(&mut list, 0)?;
+    Ok(KvTree::decode(&list)?.keys().map(str::to_owned).collect())
+}
+
+/// The smallest files first, as many as fit. The same on all ranks.
+fn choose(catalog: &Catalog) -> Vec<&CatalogEntry> {
+    let mut files: Vec<_> = catalog.entries.iter().filter(|e| !e.meta.on_prefix).collect();
+    files.sort_by_key(|entry| (entry.meta.size, &entry.meta.name, entry.rank));
+    let mut left = REPLICATED_BYTES_MAX;
+    files.retain(|entry| {
+        let fits = entry.meta.size <= left;
+        left -= if fits { entry.meta.size } else { 0 };
+        fits
+    });
+    files
+}
+
+/// Writes the files of one rank out of its `content`.
+fn unpack(dir: &Path, files: &[&&CatalogEntry], content: &[u8], names: &mut KvTree) -> Result<()> {
+    let total: u64 = files.iter().map(|entry| entry.meta.size).sum();
+    if total != content.len() as u64 {
+        return Ok(());
+    }
+    let mut rest = content;
+    for entry in files {
+        let (bytes, after) = rest.split_at(entry.meta.size as usize);
+        rest = after;
+        let path = join_relative(dir, &entry.meta.name)?;
+        if let Some(parent) = path.parent() {
+            make_own_dir(parent)?;
+        }
+        fs::write(&path, bytes)
+            .and_then(|()| File::options().write(true).open(&path))
+            .and_then(|file| restore_attributes(&file, &entry.meta))
+            .map_err(|e| Error::io("cannot write", &path, e))?;
+        names.child_mut(&entry.meta.name);
+    }
+    Ok(())
 }

@@ -1,12 +1,32 @@
 //! The seal: a dataset in progress becomes a sealed one, in two phases (DESIGN 4).
+//!
+//! What a kill leaves, by when it comes:
+//! * before every rank's Prepared record: some rank is Open or has another epoch, so the next start
+//!   does not count it;
+//! * after them, before the renames: the next start counts it and renames;
+//! * between renames: as above; a directory is found under either name.
+//!
+//! The CONFIRMED marker is written only after all ranks agreed on the first phase, so one marker on
+//! any node proves that every rank was prepared and untouched.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
+use super::agree::agree;
+use super::catalog::{file_list, files_of};
+use super::decide::ranks_text;
+use super::disk::{describe, make_own_dir};
+use super::layout::OWN_FOLDER;
 use super::{Catalog, Ctx};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, FileMeta};
-use crate::redundancy::RedundancySet;
+use crate::records::text::{epoch_text, parse_epoch};
+use crate::records::{DatasetKey, DatasetRecord, DatasetState, FileMeta};
+use crate::redundancy::{MemberData, Protection, RedundancySet};
+
+/// Name of the marker in a dataset's own folder.
+const CONFIRMED: &str = "CONFIRMED";
 
 /// What is to be sealed, as this rank sees it; ranks that wrote nothing take part with no files.
 pub struct SealRequest<'a> {
@@ -20,7 +40,7 @@ pub struct SealRequest<'a> {
     pub store: &'a str,
     /// Name and `on_prefix` of this rank's files, in index order; the rest is found out here.
     pub files: Vec<FileMeta>,
-    /// How to protect it: redundancy set and complete descriptor of [`super::Protection::choose`].
+    /// How to protect it: redundancy set and complete descriptor of [`super::Protect::choose`].
     pub set: &'a RedundancySet,
     /// See `set`; its TYPE names the scheme.
     pub descriptor: &'a KvTree,
@@ -50,28 +70,217 @@ pub struct Prepared {
 /// First phase: sizes, CRC32, redundancy, catalog, the durable record. `untouched` is asked last:
 /// false if the program has touched a file of the dataset since the seal began.
 ///
-/// Collective. `Err` on all ranks if any failed or was touched; every record is Open again then.
+/// Collective.
+///
+/// # Errors
+/// On all ranks if any failed or was touched; every record is Open again then.
 pub fn prepare(ctx: &Ctx, request: SealRequest, untouched: &dyn Fn() -> bool) -> Result<Prepared> {
-    todo!()
+    let key = request.key.clone();
+    let outcome = prepare_unvoted(ctx, request, untouched);
+    if outcome.is_err() {
+        // The error that led here is what a person needs; a filemap that cannot be written either
+        // leaves a record whose epoch no other rank shares, or whose checksums tell.
+        let _ = void(ctx, &key);
+    }
+    outcome
+}
+
+fn prepare_unvoted(
+    ctx: &Ctx,
+    request: SealRequest,
+    untouched: &dyn Fn() -> bool,
+) -> Result<Prepared> {
+    let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
+    let open_dir = ctx.layout.open_dir(request.store, request.key);
+    // An amended dataset lies under its id already.
+    let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
+    let local = make_own_dir(&dir.join(OWN_FOLDER))
+        .and_then(|()| measure(&dir, ctx.prefix, &request.files))
+        .and_then(|files| if untouched() { Ok(files) } else { Err(touched()) });
+    let files = agree(ctx.world, local)?;
+
+    let mut record = DatasetRecord {
+        key: request.key.clone(),
+        dataset_id: request.id,
+        epoch: request.epoch,
+        state: DatasetState::Prepared,
+        confirmed: false,
+        dir: dir.clone(),
+        expect: files.len() as u64,
+        files: files.clone(),
+        descriptor: request.descriptor.clone(),
+        ..DatasetRecord::default()
+    };
+    record.descriptor.set_value("STORE", request.store);
+    record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
+    let protection = protect(ctx, request.set, &record)?;
+    note_protection(&mut record, &protection);
+    let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
+    agree(ctx.world, ctx.filemap.record_prepared(record))?;
+
+    let catalog = Catalog::gather(ctx.world, request.id, request.epoch, request.key, &files)?;
+    let written = if ctx.is_node_leader() { write_catalogs(ctx, &catalog) } else { Ok(()) };
+    let vote = written.and_then(|()| if untouched() { Ok(()) } else { Err(touched()) });
+    agree(ctx.world, vote)?;
+    Ok(Prepared {
+        id: request.id,
+        epoch: request.epoch,
+        key: request.key.clone(),
+        dir,
+        sealed_dir,
+        files,
+        catalog,
+        redundancy_bytes,
+    })
+}
+
+fn touched() -> Error {
+    Error::Other("the program wrote to the dataset while it was being sealed".into())
+}
+
+/// Finds size, checksum, mode and times of each file and makes its content durable. Files on the
+/// prefix are described only: reading them back would cost what caching is to save.
+fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta>> {
+    let measure_one = |file: &FileMeta| {
+        if file.on_prefix {
+            let described = describe(&prefix.join(&file.name), &file.name)?;
+            return Ok(FileMeta { on_prefix: true, ..described });
+        }
+        let path = dir.join(&file.name);
+        let meta = describe(&path, &file.name)?;
+        let (length, crc32) = crc32_of_file(&path)?;
+        if length != meta.size {
+            return Err(touched());
+        }
+        File::open(&path)
+            .and_then(|handle| handle.sync_all())
+            .map_err(|e| Error::io("cannot sync", &path, e))?;
+        Ok(FileMeta { crc32: Some(crc32), ..meta })
+    };
+    files.iter().map(measure_one).collect()
+}
+
+/// Encodes; the same outcome on all ranks of the world, not only of the set.
+pub(super) fn protect(
+    ctx: &Ctx,
+    set: &RedundancySet,
+    record: &DatasetRecord,
+) -> Result<Protection> {
+    let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
+    let outcome = match ctx.protection.scheme(type_name) {
+        None => Err(Error::Other(format!("no redundancy scheme is called \"{type_name}\""))),
+        Some(scheme) => scheme.encode(set, &member_data(record)),
+    };
+    agree(ctx.world, outcome)
+}
+
+/// What a scheme sees of a record: files on the prefix need no protection.
+pub(super) fn member_data(record: &DatasetRecord) -> MemberData {
+    MemberData {
+        dir: record.dir.clone(),
+        id: record.dataset_id,
+        epoch: record.epoch,
+        files: record.files.iter().filter(|file| !file.on_prefix).cloned().collect(),
+        record: record.to_tree(),
+    }
+}
+
+/// Keeps the names of the redundancy files in the record, so that a restart can check, move and
+/// remove them.
+pub(super) fn note_protection(record: &mut DatasetRecord, protection: &Protection) {
+    record.descriptor.set("OWN", file_list(&protection.files));
+}
+
+/// The redundancy files that a record names.
+pub(super) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
+    files_of(record.descriptor.child("OWN")).unwrap_or_default()
+}
+
+fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
+    for store in &ctx.layout.stores {
+        let sealed = ctx.layout.dataset_dir(&store.name, catalog.id);
+        let open = ctx.layout.open_dir(&store.name, &catalog.key);
+        for dir in [sealed, open] {
+            if dir.exists() {
+                catalog.write(&dir)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Second phase: the directories get their final names; with `confirmed`, the marker too. Older
 /// datasets may be evicted once it has returned `Ok`. Collective.
+///
+/// # Errors
+/// On all ranks if a directory of any node could not be renamed; the next start would still count
+/// the dataset.
 pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
-    todo!()
+    let done = rename_sealed(ctx, prepared.id, &prepared.key)
+        .and_then(|()| if confirmed { confirm(ctx, prepared.id) } else { Ok(()) });
+    agree(ctx.world, done)
+}
+
+/// Gives the dataset's directories on this node their final names. Each node's leader acts.
+pub(super) fn rename_sealed(ctx: &Ctx, id: u64, key: &DatasetKey) -> Result<()> {
+    if !ctx.is_node_leader() {
+        return Ok(());
+    }
+    for store in &ctx.layout.stores {
+        let open = ctx.layout.open_dir(&store.name, key);
+        let sealed = ctx.layout.dataset_dir(&store.name, id);
+        if open.exists() && !sealed.exists() {
+            fs::rename(&open, &sealed).map_err(|e| Error::io("cannot rename", &open, e))?;
+            sync_dir(&store.cache_dir)?;
+        }
+    }
+    Ok(())
 }
 
 /// Marks dataset `id` as confirmed on this node, durably. Each node's leader writes; others return.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
-    todo!()
+    if !ctx.is_node_leader() {
+        return Ok(());
+    }
+    for store in &ctx.layout.stores {
+        let dir = ctx.layout.dataset_dir(&store.name, id);
+        if let Some(catalog) = Catalog::read(&dir)? {
+            write_marker(&dir, catalog.epoch)?;
+        }
+    }
+    Ok(())
 }
 
-/// Whether this node knows dataset `id` (of `store`) as confirmed.
-pub fn is_confirmed(ctx: &Ctx, store: &str, id: u64) -> bool {
-    todo!()
+/// Where the marker of the dataset in `dir` lies.
+pub(super) fn marker_path(dir: &Path) -> PathBuf {
+    dir.join(OWN_FOLDER).join(CONFIRMED)
+}
+
+/// Writes the marker into the dataset in `dir`.
+pub(super) fn write_marker(dir: &Path, epoch: u64) -> Result<()> {
+    let mut tree = KvTree::new();
+    tree.set_value("EPOCH", epoch_text(epoch));
+    tree.write_file(marker_path(dir))
+}
+
+/// Epoch in the marker of the dataset in `dir`; `None` without a readable marker.
+pub(super) fn marked_epoch(dir: &Path) -> Option<u64> {
+    let tree = KvTree::read_file(marker_path(dir)).ok()??;
+    parse_epoch(tree.get_value("EPOCH")?)
 }
 
 /// Takes this rank's Prepared record back (the seal failed, or the dataset is invalid). Local.
 pub fn void(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
-    todo!()
+    match ctx.filemap.get(key) {
+        Some(record) if record.state == DatasetState::Prepared => ctx.filemap.revoke(key),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this node knows dataset `id` of `store` as confirmed.
+#[must_use]
+pub fn is_confirmed(ctx: &Ctx, store: &str, id: u64) -> bool {
+    let dir = ctx.layout.dataset_dir(store, id);
+    let sealed = Catalog::read(&dir).ok().flatten().map(|catalog| catalog.epoch);
+    sealed.is_some() && marked_epoch(&dir) == sealed
 }

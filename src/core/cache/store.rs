@@ -1,47 +1,185 @@
-//! This rank's filemap in the control directory.
+//! This rank's filemap in the control directory (000 4.2, 9.3).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Result;
+use super::layout::Layout;
+use super::scatter::filemap_name;
+use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetKey, DatasetRecord, DatasetState};
 
-/// The durable records of one rank. Every change is on disk when the call returns; if it fails, the
+/// A record and the world rank whose files it describes.
+pub type Held = (usize, DatasetRecord);
+
+/// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
+/// of ranks that run elsewhere now. Every change is on disk when the call returns; if it fails, the
 /// old state holds, in memory too. May be used from several threads.
-pub struct FilemapFile {}
+#[derive(Debug)]
+pub struct FilemapFile {
+    path: PathBuf,
+    layout: Layout,
+    rank: usize,
+    held: Mutex<Vec<Held>>,
+}
 
 impl FilemapFile {
-    /// The filemap of local rank `local_rank` in `control_dir`, owned by world rank `world_rank`.
-    /// Reads nothing: what an earlier launch left is taken over by [`super::rebuild::rebuild`].
-    pub fn new(control_dir: PathBuf, local_rank: usize, world_rank: usize) -> Self {
-        todo!()
+    /// The filemap of local rank `local_rank` (its rank among those of the node), which is
+    /// `world_rank` of the world. Reads nothing: what an earlier launch left is taken over by
+    /// [`super::rebuild()`].
+    #[must_use]
+    pub fn new(layout: &Layout, local_rank: usize, world_rank: usize) -> Self {
+        FilemapFile {
+            path: layout.control_dir.join(filemap_name(local_rank)),
+            layout: layout.clone(),
+            rank: world_rank,
+            held: Mutex::default(),
+        }
     }
-    /// The first file of a dataset is about to be opened: state Open, `store` is where it will lie.
+
+    /// The first file of a dataset is about to be opened in `store`: state Open. Nothing is written
+    /// if the record is there already.
     pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
-        todo!()
+        if self.get(key).is_some() {
+            return Ok(());
+        }
+        let mut record = DatasetRecord {
+            key: key.clone(),
+            dir: self.layout.open_dir(store, key),
+            ..DatasetRecord::default()
+        };
+        record.descriptor.set_value("STORE", store);
+        self.put_held(self.rank, record)
     }
+
     /// Everything of this rank's part is durable: state Prepared.
     pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
-        todo!()
+        debug_assert_eq!(record.state, DatasetState::Prepared);
+        self.put_held(self.rank, record)
     }
+
     /// Back to Open, before a write-open of a file of a sealed but unconfirmed dataset returns.
+    /// Nothing is written if it is Open, or unknown.
     pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
-        todo!()
+        match self.get(key) {
+            Some(mut record) if record.state == DatasetState::Prepared => {
+                record.state = DatasetState::Open;
+                self.put_held(self.rank, record)
+            }
+            _ => Ok(()),
+        }
     }
-    /// Forgets the dataset; its data is gone already.
+
+    /// Forgets this rank's record of `key`; its data is gone already.
     pub fn remove(&self, key: &DatasetKey) -> Result<()> {
-        todo!()
+        self.remove_held(&[(self.rank, key.clone())])
     }
+
     /// This rank's record of `key`.
+    #[must_use]
     pub fn get(&self, key: &DatasetKey) -> Option<DatasetRecord> {
-        todo!()
+        self.find(|record| record.key == *key)
     }
+
     /// This rank's record of dataset `id`.
+    #[must_use]
     pub fn get_id(&self, id: u64) -> Option<DatasetRecord> {
-        todo!()
+        self.find(|record| record.dataset_id == id)
     }
-    /// All of this rank's records, by key.
+
+    /// All records of this rank's own files, by key.
+    #[must_use]
     pub fn records(&self) -> Vec<DatasetRecord> {
-        todo!()
+        let own = self.lock().iter().filter(|(owner, _)| *owner == self.rank).cloned().collect();
+        let own: Vec<Held> = own;
+        own.into_iter().map(|(_, record)| record).collect()
     }
+
+    fn find(&self, wanted: impl Fn(&DatasetRecord) -> bool) -> Option<DatasetRecord> {
+        let held = self.lock();
+        let found = held.iter().find(|(owner, record)| *owner == self.rank && wanted(record));
+        found.map(|(_, record)| record.clone())
+    }
+
+    /// All records, those of other ranks' files too.
+    pub(super) fn held(&self) -> Vec<Held> {
+        self.lock().clone()
+    }
+
+    /// Adds or replaces the record of `owner` for its key.
+    pub(super) fn put_held(&self, owner: usize, record: DatasetRecord) -> Result<()> {
+        self.change(|held| {
+            held.retain(|(rank, old)| (*rank, &old.key) != (owner, &record.key));
+            held.push((owner, record));
+        })
+    }
+
+    /// Forgets records; nothing is written if none is there.
+    pub(super) fn remove_held(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+        let is_gone =
+            |entry: &Held| gone.iter().any(|(owner, key)| (*owner, key) == (entry.0, &entry.1.key));
+        if !self.lock().iter().any(is_gone) {
+            return Ok(());
+        }
+        self.change(|held| held.retain(|entry| !is_gone(entry)))
+    }
+
+    /// Replaces everything.
+    pub(super) fn replace_all(&self, records: Vec<Held>) -> Result<()> {
+        self.change(|held| *held = records)
+    }
+
+    /// Forgets everything in memory; the file is gone already.
+    pub(super) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Vec<Held>)) -> Result<()> {
+        let mut current = self.lock();
+        let mut next = current.clone();
+        edit(&mut next);
+        next.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+        write_records(&self.path, &next)?;
+        *current = next;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
+        // The content is replaced as a whole, so a panic elsewhere cannot leave half of it.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tree of a filemap: `RANK/<world rank>/DSET/<key's directory name>/<record>`.
+pub(super) fn encode_records(held: &[Held]) -> KvTree {
+    let mut tree = KvTree::new();
+    for (owner, record) in held {
+        let slot = tree.set_kv("RANK", owner).child_mut("DSET");
+        slot.set(record.key.directory_name(), record.to_tree());
+    }
+    tree
+}
+
+/// The inverse of [`encode_records`].
+pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
+    let malformed = || Error::Other("a filemap has a record that cannot be read".into());
+    let mut held = Vec::new();
+    for (owner, datasets) in tree.child("RANK") {
+        let owner: usize = owner.parse().map_err(|_| malformed())?;
+        for (_, record) in datasets.child("DSET") {
+            held.push((owner, DatasetRecord::from_tree(record).ok_or_else(malformed)?));
+        }
+    }
+    Ok(held)
+}
+
+/// Reads a filemap; none if it is not there.
+pub(super) fn read_records(path: &Path) -> Result<Vec<Held>> {
+    let Some(tree) = KvTree::read_file(path)? else { return Ok(Vec::new()) };
+    decode_records(&tree).map_err(|e| Error::corrupt(path, e.to_string()))
+}
+
+/// Writes a filemap durably.
+pub(super) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
+    encode_records(held).write_file(path)
 }

@@ -1,0 +1,271 @@
+//! Which datasets of a cache count at a restart: a pure function of what all records say.
+//!
+//! A dataset counts if every member's record says Prepared with the same epoch. If members' records
+//! are lost, it counts only if it was confirmed: a confirmation on any node proves that all members
+//! were prepared and untouched, whereas a lost record might have been revoked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::kvtree::KvTree;
+use crate::records::text::{epoch_text, parse_epoch};
+use crate::records::{DatasetKey, DatasetRecord, DatasetState};
+
+/// What one record says, and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Claim {
+    /// Series, captured id, generation.
+    pub key: DatasetKey,
+    /// Dataset id; 0 if it never came to a seal.
+    pub id: u64,
+    /// Epoch of the seal.
+    pub epoch: u64,
+    /// World rank that wrote the files.
+    pub owner: usize,
+    /// World rank that answers for the record now; the files are on its node.
+    pub holder: usize,
+    /// State Prepared.
+    pub prepared: bool,
+    /// A confirmation is on the holder's node.
+    pub confirmed: bool,
+    /// The program's files are there with the right sizes.
+    pub intact: bool,
+    /// World ranks of the owner's redundancy set.
+    pub set: Vec<usize>,
+    /// TYPE of its descriptor.
+    pub scheme: String,
+    /// Store that the data is in.
+    pub store: String,
+}
+
+impl Claim {
+    /// The claim of a record; the caller fills in what it knows of holder and files.
+    pub fn new(owner: usize, holder: usize, record: &DatasetRecord) -> Claim {
+        let text = |key| record.descriptor.get_value(key).unwrap_or_default().to_owned();
+        Claim {
+            key: record.key.clone(),
+            id: record.dataset_id,
+            epoch: record.epoch,
+            owner,
+            holder,
+            prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
+            confirmed: record.confirmed,
+            intact: false,
+            set: parse_ranks(&text("MEMBERS")),
+            scheme: text("TYPE"),
+            store: text("STORE"),
+        }
+    }
+
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("KEY", self.key.to_tree());
+        tree.set_value("DSET", self.id);
+        tree.set_value("EPOCH", epoch_text(self.epoch));
+        tree.set_value("OWNER", self.owner);
+        tree.set_value("HOLDER", self.holder);
+        tree.set_flag("PREPARED", self.prepared);
+        tree.set_flag("CONFIRMED", self.confirmed);
+        tree.set_flag("INTACT", self.intact);
+        tree.set_value("MEMBERS", ranks_text(&self.set));
+        tree.set_value("TYPE", &self.scheme);
+        tree.set_value("STORE", &self.store);
+        tree
+    }
+
+    pub fn from_tree(tree: &KvTree) -> Option<Claim> {
+        Some(Claim {
+            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            id: tree.get_u64("DSET")?,
+            epoch: parse_epoch(tree.get_value("EPOCH")?)?,
+            owner: tree.parse("OWNER")?,
+            holder: tree.parse("HOLDER")?,
+            prepared: tree.get_flag("PREPARED"),
+            confirmed: tree.get_flag("CONFIRMED"),
+            intact: tree.get_flag("INTACT"),
+            set: parse_ranks(tree.get_value("MEMBERS")?),
+            scheme: tree.get_value("TYPE")?.to_owned(),
+            store: tree.get_value("STORE")?.to_owned(),
+        })
+    }
+}
+
+/// World ranks as one value of a tree.
+pub(super) fn ranks_text(ranks: &[usize]) -> String {
+    let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+    texts.join(",")
+}
+
+/// The inverse of [`ranks_text`]; what is no number is left out.
+pub(super) fn parse_ranks(text: &str) -> Vec<usize> {
+    text.split(',').filter_map(|rank| rank.parse().ok()).collect()
+}
+
+/// What is to be done with a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Bring it back.
+    Restore,
+    /// Not now, but a node that returns may make it whole.
+    Withhold(String),
+    /// It can never be whole.
+    Delete(String),
+}
+
+/// The verdict on the records of one id and epoch (or, without an id, of one key).
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decision {
+    pub id: u64,
+    pub epoch: u64,
+    pub key: DatasetKey,
+    pub confirmed: bool,
+    pub verdict: Verdict,
+}
+
+/// Judges all claims; lowest id first, at most one Restore for each id.
+pub(super) fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
+    let mut groups: BTreeMap<(u64, u64, &DatasetKey), Vec<&Claim>> = BTreeMap::new();
+    for claim in claims {
+        groups.entry((claim.id, claim.epoch, &claim.key)).or_default().push(claim);
+    }
+    let mut decisions: Vec<Decision> = groups
+        .into_iter()
+        .map(|((id, epoch, key), members)| Decision {
+            id,
+            epoch,
+            key: key.clone(),
+            confirmed: members.iter().any(|claim| claim.confirmed),
+            verdict: judge(id, &members, claims, world_size),
+        })
+        .collect();
+    one_for_each_id(&mut decisions);
+    decisions
+}
+
+fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdict {
+    if id == 0 {
+        return Verdict::Delete("it was still being written".into());
+    }
+    if let Some(open) = claims.iter().find(|claim| !claim.prepared) {
+        return Verdict::Delete(format!("rank {} was still writing it", open.owner));
+    }
+    if let Some(stray) = claims.iter().find(|claim| claim.owner >= world_size) {
+        return Verdict::Withhold(format!("it has files of rank {}", stray.owner));
+    }
+    let owners: BTreeSet<usize> = claims.iter().map(|claim| claim.owner).collect();
+    let missing: Vec<usize> = (0..world_size).filter(|rank| !owners.contains(rank)).collect();
+    let confirmed = claims.iter().any(|claim| claim.confirmed);
+    if missing.is_empty() || confirmed {
+        return Verdict::Restore;
+    }
+    let sealed_otherwise =
+        |rank: &usize| all.iter().any(|c| (c.id, &c.key, c.owner) == (id, &claims[0].key, *rank));
+    if missing.iter().all(sealed_otherwise) {
+        return Verdict::Delete("it was being sealed again".into());
+    }
+    Verdict::Withhold(format!(
+        "it was sealed but not yet known to be complete when the node of {} was lost",
+        ranks_phrase(&missing)
+    ))
+}
+
+/// "rank 3", "ranks 3, 4, 5 and 9 more".
+pub(super) fn ranks_phrase(ranks: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = ranks.iter().take(SHOWN).map(ToString::to_string).collect();
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    match ranks.len().checked_sub(SHOWN) {
+        None | Some(0) => format!("{noun} {}", shown.join(", ")),
+        Some(more) => format!("{noun} {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Two seals under one id: a node that was away has an old cache. Confirmed beats provisional, then
+/// the larger epoch only makes the choice the same everywhere.
+fn one_for_each_id(decisions: &mut [Decision]) {
+    let mut best: BTreeMap<u64, (bool, u64)> = BTreeMap::new();
+    for decision in decisions.iter().filter(|d| d.verdict == Verdict::Restore) {
+        let rank = (decision.confirmed, decision.epoch);
+        let slot = best.entry(decision.id).or_insert(rank);
+        *slot = rank.max(*slot);
+    }
+    for decision in decisions.iter_mut() {
+        let loses = best.get(&decision.id).is_some_and(|(_, epoch)| *epoch != decision.epoch);
+        if loses && !matches!(decision.verdict, Verdict::Delete(_)) {
+            decision.verdict = Verdict::Delete("it is a leftover of an earlier launch".into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(id: u64, epoch: u64, owners: &[usize]) -> Vec<Claim> {
+        let one = |owner: &usize| Claim {
+            key: DatasetKey { series: "s".into(), id: id.to_string(), generation: 0 },
+            id,
+            epoch,
+            owner: *owner,
+            holder: *owner,
+            prepared: true,
+            confirmed: false,
+            intact: true,
+            set: vec![0, 1],
+            scheme: "XOR".into(),
+            store: "ram".into(),
+        };
+        owners.iter().map(one).collect()
+    }
+
+    fn verdicts(claims: &[Claim]) -> Vec<(u64, u64, Verdict)> {
+        decide(claims, 3).into_iter().map(|d| (d.id, d.epoch, d.verdict)).collect()
+    }
+
+    #[test]
+    fn whole_counts_even_if_provisional() {
+        assert_eq!(verdicts(&claims(4, 9, &[0, 1, 2])), [(4, 9, Verdict::Restore)]);
+    }
+
+    #[test]
+    fn a_lost_member_needs_a_confirmation() {
+        let mut seen = claims(4, 9, &[0, 2]);
+        assert!(matches!(verdicts(&seen)[0].2, Verdict::Withhold(_)));
+        seen[1].confirmed = true;
+        assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+    }
+
+    #[test]
+    fn one_open_member_voids_the_seal() {
+        let mut seen = claims(4, 9, &[0, 1, 2]);
+        seen[2].prepared = false;
+        assert!(matches!(verdicts(&seen)[0].2, Verdict::Delete(_)));
+    }
+
+    #[test]
+    fn mixed_epochs_never_combine() {
+        let mut seen = claims(4, 9, &[0, 1]);
+        seen.extend(claims(4, 8, &[2]));
+        assert!(verdicts(&seen).iter().all(|(_, _, v)| matches!(v, Verdict::Delete(_))));
+        // With rank 2 away nobody knows whether it was sealed with either.
+        seen.retain(|claim| claim.owner != 2);
+        assert!(matches!(verdicts(&seen)[0].2, Verdict::Withhold(_)));
+    }
+
+    #[test]
+    fn an_old_cache_loses_against_the_confirmed_one() {
+        let mut seen = claims(4, 9, &[0, 1]);
+        seen[0].confirmed = true;
+        seen.extend(claims(4, 77, &[0, 1, 2]));
+        let verdicts = verdicts(&seen);
+        assert_eq!(verdicts[0], (4, 9, Verdict::Restore));
+        assert!(matches!(verdicts[1].2, Verdict::Delete(_)));
+    }
+
+    #[test]
+    fn lowest_id_comes_first_and_a_claim_survives_its_tree() {
+        let mut seen = claims(11, 1, &[0, 1, 2]);
+        seen.extend(claims(2, 5, &[0, 1, 2]));
+        assert_eq!(verdicts(&seen).iter().map(|v| v.0).collect::<Vec<_>>(), [2, 11]);
+        assert_eq!(Claim::from_tree(&seen[0].to_tree()), Some(seen[0].clone()));
+    }
+}

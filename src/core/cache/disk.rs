@@ -1,0 +1,79 @@
+//! Small steps on files and directories that several operations of the cache share.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::{crc32_of_file, create_dirs};
+use crate::records::FileMeta;
+
+/// Bytes read, checked or sent at a time.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+
+/// Makes a directory of ours and its parents, for this user only. There already is fine.
+pub(crate) fn make_own_dir(dir: &Path) -> Result<()> {
+    create_dirs(dir, 0o700)
+}
+
+/// Names in a directory; none if it is not there.
+pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>> {
+    let fail = |e| Error::io("cannot list the directory", dir, e);
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(fail(e)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Ok(name) = entry.map_err(fail)?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// All files below `dir`, relative to it.
+pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for name in names_in(&dir.join(&folder))? {
+            let relative = folder.join(name);
+            match fs::symlink_metadata(dir.join(&relative)) {
+                Ok(meta) if meta.is_dir() => folders.push(relative),
+                Ok(_) => found.push(relative),
+                Err(_) => {} // Gone since the listing.
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Size, mode and times of a file; no checksum.
+pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
+    let meta = fs::metadata(path).map_err(|e| Error::io("cannot read", path, e))?;
+    Ok(FileMeta {
+        name: name.to_owned(),
+        size: meta.len(),
+        crc32: None,
+        mode: meta.mode() & 0o7777,
+        mtime_seconds: meta.mtime(),
+        mtime_nanoseconds: meta.mtime_nsec(),
+        on_prefix: false,
+    })
+}
+
+/// Whether a file is there with the recorded size and, with `content`, the recorded checksum.
+pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
+    let right_size = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() == meta.size);
+    match meta.crc32 {
+        Some(crc) if right_size && content => {
+            crc32_of_file(path).is_ok_and(|(_, found)| found == crc)
+        }
+        _ => right_size,
+    }
+}

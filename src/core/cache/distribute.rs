@@ -1,0 +1,209 @@
+//! At a restart: the files of a dataset to the nodes where their owners now run (001
+//! `scr_distribute_files`).
+//!
+//! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no
+//! cycle of waiting can arise. A copy is complete and recorded at its new place before anything is
+//! removed at the old one (`recover.rs`), so a kill at any moment only leaves one copy too many.
+
+use std::fs::{self, File, FileTimes, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::Ctx;
+use super::decide::{Claim, Decision};
+use super::disk::{CHUNK_BYTES, make_own_dir, matches};
+use super::layout::{OWN_FOLDER, store_of};
+use super::seal::protection_of;
+use crate::error::{Error, Result};
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::records::{DatasetRecord, FileMeta};
+
+/// First byte of each message of a file: more data, the end, or the sender could not read on.
+const DATA: u8 = 0;
+const END: u8 = 1;
+const FAILED: u8 = 2;
+
+/// One rank's files go from one node to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Transfer {
+    /// World rank that answers for them now.
+    pub from: usize,
+    /// World rank that wrote them.
+    pub to: usize,
+}
+
+/// Who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes apart.
+pub(super) fn plan(claims: &[&Claim], nodes: &[usize]) -> Vec<Vec<Transfer>> {
+    let mut rounds: Vec<Vec<Transfer>> = Vec::new();
+    for to in 0..nodes.len() {
+        let sources = || claims.iter().filter(|claim| claim.owner == to && claim.intact);
+        if sources().any(|claim| nodes[claim.holder] == nodes[to]) {
+            continue; // There already.
+        }
+        let Some(from) = sources().map(|claim| claim.holder).min() else { continue };
+        let busy = |round: &Vec<Transfer>| {
+            round.iter().any(|t| [t.from, t.to].iter().any(|rank| [from, to].contains(rank)))
+        };
+        match rounds.iter().position(|round| !busy(round)) {
+            Some(free) => rounds[free].push(Transfer { from, to }),
+            None => rounds.push(vec![Transfer { from, to }]),
+        }
+    }
+    rounds
+}
+
+/// Carries out the plan. A rank that should have received but could not goes on without its files:
+/// redundancy may still bring them back. Collective.
+pub(super) fn distribute(ctx: &Ctx, chosen: &Decision, rounds: &[Vec<Transfer>]) -> Result<()> {
+    let me = ctx.world.rank();
+    for transfer in rounds.iter().flatten() {
+        if transfer.from == me {
+            send(ctx, chosen, transfer.to)?;
+        } else if transfer.to == me {
+            if let Some(record) = receive(ctx, transfer.from)? {
+                // Unrecorded files would be swept at the next start; redundancy then replaces them.
+                let _ = ctx.filemap.put_held(me, record);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {
+    let held = ctx.filemap.held();
+    let found = held.iter().find(|(owner, record)| {
+        *owner == to && (record.dataset_id, record.epoch) == (chosen.id, chosen.epoch)
+    });
+    let Some((_, record)) = found else {
+        return ctx.world.send(&KvTree::new().encode(), to);
+    };
+    let dir = ctx.layout.data_dir(record);
+    ctx.world.send(&record.to_tree().encode(), to)?;
+    for file in moving_files(record) {
+        send_file(ctx, &dir.join(&file.name), file.size, to)?;
+    }
+    Ok(())
+}
+
+/// Program files, then redundancy files.
+fn moving_files(record: &DatasetRecord) -> Vec<FileMeta> {
+    let own = record.files.iter().filter(|file| !file.on_prefix).cloned();
+    own.chain(protection_of(record)).collect()
+}
+
+fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
+    let Ok(mut file) = File::open(path) else { return ctx.world.send(&[FAILED], to) };
+    let mut left = size;
+    while left > 0 {
+        let count = left.min(CHUNK_BYTES as u64) as usize;
+        let mut message = vec![DATA; 1 + count];
+        if file.read_exact(&mut message[1..]).is_err() {
+            return ctx.world.send(&[FAILED], to);
+        }
+        ctx.world.send(&message, to)?;
+        left -= count as u64;
+    }
+    ctx.world.send(&[END], to)
+}
+
+/// Receives a rank's files; `None` if the program files did not all arrive right. A redundancy file
+/// that did not arrive is made anew later.
+fn receive(ctx: &Ctx, from: usize) -> Result<Option<DatasetRecord>> {
+    let tree = KvTree::decode(&ctx.world.receive(from)?)?;
+    let Some(mut record) = DatasetRecord::from_tree(&tree) else { return Ok(None) };
+    let dir = ctx.layout.dataset_dir(store_of(&record), record.dataset_id);
+    let programs = record.files.iter().filter(|file| !file.on_prefix).count();
+    let mut whole = true;
+    for (index, file) in moving_files(&record).iter().enumerate() {
+        let arrived = receive_file(ctx, &dir, file, from)?;
+        whole &= arrived || index >= programs;
+    }
+    record.dir = dir;
+    Ok(whole.then_some(record))
+}
+
+/// Takes all messages of a file whatever happens to it here. `Err` only if communication failed.
+fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<bool> {
+    let incoming = dir.join(OWN_FOLDER).join(format!("incoming.{}", ctx.world.rank()));
+    let mut sink = make_own_dir(&dir.join(OWN_FOLDER))
+        .and_then(|()| {
+            File::create(&incoming).map_err(|e| Error::io("cannot create", &incoming, e))
+        })
+        .ok();
+    loop {
+        let message = ctx.world.receive(from)?;
+        match message.split_first() {
+            Some((&DATA, bytes)) => {
+                if sink.as_mut().is_some_and(|file| file.write_all(bytes).is_err()) {
+                    sink = None;
+                }
+            }
+            Some((&END, _)) => break,
+            _ => {
+                sink = None;
+                break;
+            }
+        }
+    }
+    let Some(file) = sink else {
+        let _ = fs::remove_file(&incoming); // What stays is swept.
+        return Ok(false);
+    };
+    Ok(put_in_place(&file, &incoming, dir, meta).is_ok())
+}
+
+fn put_in_place(file: &File, incoming: &Path, dir: &Path, meta: &FileMeta) -> Result<()> {
+    let target = join_relative(dir, &meta.name)?;
+    if !matches(incoming, meta, true) {
+        return Err(Error::corrupt(incoming, "size or checksum differ from the record"));
+    }
+    restore_attributes(file, meta).map_err(|e| Error::io("cannot complete", incoming, e))?;
+    if let Some(parent) = target.parent() {
+        make_own_dir(parent)?;
+    }
+    fs::rename(incoming, &target).map_err(|e| Error::io("cannot rename", incoming, e))
+}
+
+/// Gives a file its recorded mode and modification time, and makes it durable.
+pub(crate) fn restore_attributes(file: &File, meta: &FileMeta) -> std::io::Result<()> {
+    file.set_permissions(Permissions::from_mode(meta.mode & 0o7777))?;
+    if let Some(time) = modification_time(meta) {
+        file.set_times(FileTimes::new().set_modified(time))?;
+    }
+    file.sync_all()
+}
+
+fn modification_time(meta: &FileMeta) -> Option<SystemTime> {
+    let seconds = u64::try_from(meta.mtime_seconds).ok()?;
+    let nanoseconds = u32::try_from(meta.mtime_nanoseconds).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::DatasetRecord;
+
+    fn claim(owner: usize, holder: usize, intact: bool) -> Claim {
+        Claim { intact, ..Claim::new(owner, holder, &DatasetRecord::default()) }
+    }
+
+    #[test]
+    fn only_moved_ranks_travel_and_nobody_is_busy_twice_in_a_round() {
+        // Nodes {0,1}, {2,3}; ranks 0 and 2 have changed places, rank 1 stayed, 3's is broken.
+        let claims = [claim(0, 2, true), claim(2, 0, true), claim(1, 1, true), claim(3, 3, false)];
+        let rounds = plan(&claims.iter().collect::<Vec<_>>(), &[0, 0, 2, 2]);
+        let (first, second) = (Transfer { from: 2, to: 0 }, Transfer { from: 0, to: 2 });
+        assert_eq!(rounds, [vec![first], vec![second]]);
+    }
+
+    #[test]
+    fn a_copy_on_the_own_node_is_preferred_and_a_broken_one_is_no_copy() {
+        let claims = [claim(0, 0, false), claim(0, 3, true), claim(1, 0, true), claim(1, 2, true)];
+        let rounds = plan(&claims.iter().collect::<Vec<_>>(), &[0, 0, 2, 2]);
+        assert_eq!(rounds, [vec![Transfer { from: 3, to: 0 }]]);
+    }
+}

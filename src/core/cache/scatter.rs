@@ -1,0 +1,120 @@
+//! At a restart: every record on the node to a rank that answers for it (001 `scr_scatter_filemaps`).
+//!
+//! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,
+//! writes everything it found into one merged file, and only then does each rank replace its own
+//! filemap; so at every instant each record is in at least one file.
+
+use std::path::PathBuf;
+
+use super::Ctx;
+use super::agree::agree;
+use super::disk::names_in;
+use super::store::{Held, decode_records, encode_records, read_records, write_records};
+use crate::error::{Error, Result};
+use crate::files::{remove_file_if_there, sync_dir};
+use crate::kvtree::KvTree;
+
+/// The merged file; it exists only while filemaps are being replaced.
+const MERGED: &str = "filemap_merged.scrinfo";
+/// The list of the node's filemaps (000 9.3).
+const MASTER: &str = "filemap.scrinfo";
+
+/// Whether `name` is a filemap in a control directory, the list of them and the merged one included.
+pub(super) fn is_filemap_name(name: &str) -> bool {
+    name.starts_with("filemap") && name.ends_with(".scrinfo")
+}
+
+/// Name of the filemap of a local rank.
+pub(super) fn filemap_name(local_rank: usize) -> String {
+    format!("filemap_{local_rank}.scrinfo")
+}
+
+/// Makes this node's ranks answer for all records on it: a rank for its own, and the ranks in turn
+/// for those of ranks that run elsewhere now. Returns the damaged filemaps, whose data counts as
+/// lost. Collective over the node.
+pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
+    let my_rank = (ctx.world.rank() as u64).to_be_bytes();
+    let gathered = ctx.node.all_gather(&my_rank)?;
+    let local_ranks: Vec<usize> = gathered.iter().map(|bytes| rank_of(bytes)).collect();
+    let merged = if ctx.is_node_leader() { merge(ctx) } else { Ok(Merged::default()) };
+    let merged = agree(ctx.node, merged)?;
+    let mut own = Vec::new();
+    for (_, bytes) in ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))? {
+        own.extend(decode_records(&KvTree::decode(&bytes)?)?);
+    }
+    agree(ctx.node, ctx.filemap.replace_all(own))?;
+    let cleaned = if ctx.is_node_leader() { clean_up(ctx) } else { Ok(()) };
+    agree(ctx.node, cleaned)?;
+    Ok(merged.damaged)
+}
+
+fn rank_of(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+}
+
+/// All that a node's filemaps say.
+#[derive(Default)]
+struct Merged {
+    held: Vec<Held>,
+    damaged: Vec<PathBuf>,
+}
+
+/// Reads all filemaps and writes the merged one.
+fn merge(ctx: &Ctx) -> Result<Merged> {
+    let control = &ctx.layout.control_dir;
+    let mut merged = Merged::default();
+    for name in names_in(control)? {
+        if !is_filemap_name(&name) || name == MASTER {
+            continue;
+        }
+        let path = control.join(name);
+        match read_records(&path) {
+            Ok(held) => merged.held.extend(held),
+            Err(Error::Corrupt { .. }) => merged.damaged.push(path),
+            Err(other) => return Err(other),
+        }
+    }
+    // A kill among the replacements leaves a record twice. Should the two differ, the one that
+    // promises less counts: Open sorts before Prepared.
+    merged.held.sort_by(|a, b| {
+        (a.0, &a.1.key, a.1.state, a.1.epoch).cmp(&(b.0, &b.1.key, b.1.state, b.1.epoch))
+    });
+    merged.held.dedup_by(|later, first| (later.0, &later.1.key) == (first.0, &first.1.key));
+    if !merged.held.is_empty() {
+        write_records(&control.join(MERGED), &merged.held)?;
+    }
+    Ok(merged)
+}
+
+/// One message for each local rank that gets anything; from the leader to itself, too.
+fn share_out(held: Vec<Held>, local_ranks: &[usize]) -> Vec<(usize, Vec<u8>)> {
+    let mut shares: Vec<Vec<Held>> = vec![Vec::new(); local_ranks.len()];
+    let mut next = 0;
+    for entry in held {
+        let owner = local_ranks.iter().position(|rank| *rank == entry.0);
+        let target = owner.unwrap_or_else(|| {
+            next += 1;
+            (next - 1) % local_ranks.len()
+        });
+        shares[target].push(entry);
+    }
+    let filled = shares.into_iter().enumerate().filter(|(_, share)| !share.is_empty());
+    filled.map(|(target, share)| (target, encode_records(&share).encode())).collect()
+}
+
+/// Writes the list of filemaps and removes those of ranks that the node no longer has.
+fn clean_up(ctx: &Ctx) -> Result<()> {
+    let control = &ctx.layout.control_dir;
+    let current: Vec<String> = (0..ctx.node.size()).map(filemap_name).collect();
+    let mut list = KvTree::new();
+    for name in &current {
+        list.set_kv("Filemap", control.join(name).display());
+    }
+    list.write_file(control.join(MASTER))?;
+    for name in names_in(control)? {
+        if is_filemap_name(&name) && name != MASTER && !current.contains(&name) {
+            remove_file_if_there(&control.join(name))?;
+        }
+    }
+    sync_dir(control)
+}
