@@ -5,6 +5,7 @@
 
 pub mod solo;
 pub mod threads;
+pub mod trees;
 
 use crate::error::Result;
 

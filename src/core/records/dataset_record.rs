@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::kvtree::KvTree;
-use crate::records::FileMeta;
+use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
 use crate::records::text::{epoch_text, parse_epoch};
 
 /// What names a dataset before it has an id: equal on all ranks without communication.
@@ -146,10 +146,7 @@ impl DatasetRecord {
         tree.set_value("DIR", self.dir.display());
         tree.set_value("EXPECT", self.expect);
         if !self.files.is_empty() {
-            let list = tree.child_mut("FILE");
-            for (index, file) in self.files.iter().enumerate() {
-                list.set(&file.name, file.to_fields()).set_value("INDEX", index);
-            }
+            tree.set("FILE", files_to_list(&self.files));
         }
         if !self.descriptor.is_empty() {
             tree.set("REDDESC", self.descriptor.clone());
@@ -190,20 +187,6 @@ impl DatasetRecord {
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
-}
-
-/// Reads `<name>/<fields>` entries back into index order; without INDEX, in order of names.
-fn files_from_list(list: &KvTree) -> Option<Vec<FileMeta>> {
-    let mut indexed = Vec::with_capacity(list.len());
-    for (position, (name, fields)) in list.iter().enumerate() {
-        let index = match fields.get("INDEX") {
-            None => position as u64,
-            Some(_) => fields.get_u64("INDEX")?,
-        };
-        indexed.push((index, FileMeta::from_fields(name, fields)?));
-    }
-    indexed.sort_by_key(|(index, _)| *index);
-    Some(indexed.into_iter().map(|(_, file)| file).collect())
 }
 
 #[cfg(test)]

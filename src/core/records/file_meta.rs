@@ -1,5 +1,6 @@
 //! What is known of one file of a dataset (000 section 5; the sidecar files are gone).
 
+use crate::files;
 use crate::kvtree::KvTree;
 use crate::records::text::{crc_text, parse_crc};
 
@@ -53,9 +54,13 @@ impl FileMeta {
     }
 
     /// The inverse of [`FileMeta::to_fields`]. SIZE must be there; of what older writers left out,
-    /// mode (0600) and times (0) have defaults.
+    /// mode (0600) and times (0) have defaults. A name that could lie outside the dataset's directory
+    /// is refused: names are joined to paths.
     #[must_use]
     pub fn from_fields(name: &str, tree: &KvTree) -> Option<Self> {
+        if !files::is_safe_relative(name) {
+            return None;
+        }
         let optional = |key: &str| match tree.get(key) {
             None => Some(0),
             Some(_) => tree.get_i64(key),
@@ -76,6 +81,33 @@ impl FileMeta {
             on_prefix: tree.get_flag("PFS"),
         })
     }
+}
+
+/// Lists files as `<name>/<fields>`, with an INDEX that keeps their order: the redundancy schemes
+/// concatenate files in it.
+#[must_use]
+pub fn files_to_list(files: &[FileMeta]) -> KvTree {
+    let mut list = KvTree::new();
+    for (index, file) in files.iter().enumerate() {
+        list.set(&file.name, file.to_fields()).set_value("INDEX", index);
+    }
+    list
+}
+
+/// The inverse of [`files_to_list`]; without INDEX, in order of names. `None` if an entry is
+/// malformed.
+#[must_use]
+pub fn files_from_list(list: &KvTree) -> Option<Vec<FileMeta>> {
+    let mut indexed = Vec::with_capacity(list.len());
+    for (position, (name, fields)) in list.iter().enumerate() {
+        let index = match fields.get("INDEX") {
+            None => position as u64,
+            Some(_) => fields.get_u64("INDEX")?,
+        };
+        indexed.push((index, FileMeta::from_fields(name, fields)?));
+    }
+    indexed.sort_by_key(|(index, _)| *index);
+    Some(indexed.into_iter().map(|(_, file)| file).collect())
 }
 
 #[cfg(test)]
@@ -105,7 +137,11 @@ mod tests {
             tree.set_value(key, value);
             assert_eq!(FileMeta::from_tree(&tree), None, "{key}={value}");
         }
-        let mut tree = FileMeta::default().to_tree();
+        let mut tree = FileMeta { name: "a".into(), ..FileMeta::default() }.to_tree();
+        assert!(FileMeta::from_tree(&tree).is_some());
+        tree.set_value("FILE", "../a");
+        assert_eq!(FileMeta::from_tree(&tree), None);
+        tree.set_value("FILE", "a");
         tree.remove("SIZE");
         assert_eq!(FileMeta::from_tree(&tree), None);
     }

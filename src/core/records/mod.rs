@@ -3,9 +3,27 @@
 //! Each reads a tree file ([`crate::kvtree`]) into a struct and writes it back atomically; absent is
 //! `None`, damaged is an error that names the file. The keys are those of 000 sections 4, 5 and 9.
 
+mod dataset;
 mod dataset_record;
 mod file_meta;
+mod filemap;
+mod flush_state;
+mod halt_file;
+mod nodes;
+mod prefix_index;
+mod record;
+mod summary;
 pub mod text;
+mod timestamp;
 
+pub use dataset::Dataset;
 pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
-pub use file_meta::FileMeta;
+pub use file_meta::{FileMeta, files_from_list, files_to_list};
+pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
+pub use flush_state::{FlushState, Location};
+pub use halt_file::HaltFile;
+pub use nodes::Nodes;
+pub use prefix_index::{IndexEntry, PrefixIndex};
+pub use record::{Record, update, update_within};
+pub use summary::{SUMMARY_NAME, Summary};
+pub use timestamp::Timestamp;

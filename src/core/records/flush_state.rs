@@ -1,0 +1,120 @@
+//! The flush file: where each dataset is (000 section 9.4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::kvtree::KvTree;
+use crate::records::record::{Record, datasets, number};
+
+/// A place where a dataset can be, or a way on which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// In cache.
+    Cache,
+    /// On the parallel file system, whole.
+    Prefix,
+    /// A flush is under way.
+    Flushing,
+}
+
+impl Location {
+    const ALL: [Location; 3] = [Location::Cache, Location::Prefix, Location::Flushing];
+
+    fn text(self) -> &'static str {
+        match self {
+            Location::Cache => "CACHE",
+            Location::Prefix => "PFS",
+            Location::Flushing => "FLUSHING",
+        }
+    }
+}
+
+/// Locations by dataset id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlushState {
+    locations: BTreeMap<u64, BTreeSet<Location>>,
+}
+
+impl FlushState {
+    /// Adds a location.
+    pub fn set(&mut self, dataset_id: u64, location: Location) {
+        self.locations.entry(dataset_id).or_default().insert(location);
+    }
+
+    /// Removes a location; with the last one the dataset is forgotten.
+    pub fn unset(&mut self, dataset_id: u64, location: Location) {
+        if let Some(locations) = self.locations.get_mut(&dataset_id) {
+            locations.remove(&location);
+            if locations.is_empty() {
+                self.locations.remove(&dataset_id);
+            }
+        }
+    }
+
+    /// Whether the dataset has a location.
+    #[must_use]
+    pub fn is_at(&self, dataset_id: u64, location: Location) -> bool {
+        self.locations.get(&dataset_id).is_some_and(|locations| locations.contains(&location))
+    }
+
+    /// Forgets a dataset.
+    pub fn remove(&mut self, dataset_id: u64) {
+        self.locations.remove(&dataset_id);
+    }
+
+    /// All ids, oldest first.
+    pub fn dataset_ids(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.locations.keys().copied()
+    }
+
+    /// Ids that are in cache and not on the parallel file system, oldest first.
+    pub fn unflushed(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.dataset_ids().filter(|id| {
+            self.is_at(*id, Location::Cache) && !self.is_at(*id, Location::Prefix)
+        })
+    }
+
+    /// Takes in what another node says: a location anywhere holds for all.
+    pub fn merge(&mut self, other: &FlushState) {
+        for (id, locations) in &other.locations {
+            self.locations.entry(*id).or_default().extend(locations);
+        }
+    }
+
+    /// Forgets flushes that an earlier launch had under way.
+    pub fn clear_flushing(&mut self) {
+        let flushing = |id: &u64| self.is_at(*id, Location::Flushing);
+        let ids: Vec<u64> = self.dataset_ids().filter(flushing).collect();
+        for id in ids {
+            self.unset(id, Location::Flushing);
+        }
+    }
+}
+
+impl Record for FlushState {
+    const KIND: &'static str = "the flush file";
+
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        for (id, locations) in &self.locations {
+            let entry = tree.set_kv("DSET", id).child_mut("LOCATION");
+            for location in locations {
+                entry.child_mut(location.text());
+            }
+        }
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Result<Self, String> {
+        let mut state = FlushState::default();
+        for (id, entry) in datasets(tree) {
+            let id = number(id, "a dataset id")?;
+            for location in Location::ALL {
+                // Locations that only newer versions know are left out.
+                if entry.child("LOCATION").contains(location.text()) {
+                    state.set(id, location);
+                }
+            }
+        }
+        Ok(state)
+    }
+}

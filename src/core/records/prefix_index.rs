@@ -1,0 +1,233 @@
+//! The index file of a prefix: which datasets it holds (000 section 9.1).
+//!
+//! ```text
+//! VERSION / 2
+//! CURRENT / <dir>                                        (the dataset to restart from)
+//! DIR  / <dir> / DSET / <id>                             (look-up by directory, for people)
+//! DSET / <id> / DIR / <dir> / COMPLETE / 1
+//!                           / FLUSHED / <time>
+//!                           / FETCHED / <time> ...       (every attempt)
+//!                           / FAILED  / <time> ...       (every failure)
+//!                           / REPLACED / <id>            (of the one that took over its files' names)
+//!                           / DATASET / <fields of Dataset>
+//! ```
+//!
+//! Version 1 (000) says CKPT instead of DSET and knows neither CURRENT, REPLACED nor DATASET.
+//! It has several writers: change it with [`crate::records::update`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::files;
+use crate::kvtree::KvTree;
+use crate::records::record::{Record, datasets, number};
+use crate::records::{Dataset, Timestamp};
+
+/// Version that is written; older ones are read.
+const VERSION: u64 = 2;
+
+/// One copy of a dataset on the prefix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Dataset id.
+    pub id: u64,
+    /// Directory with its records, relative to that of the index.
+    pub dir: String,
+    /// All its files are there, as far as is known.
+    pub complete: bool,
+    /// When it was copied here.
+    pub flushed: Option<Timestamp>,
+    /// When a launch began to restart from it.
+    pub fetched: BTreeSet<Timestamp>,
+    /// When that failed.
+    pub failed: BTreeSet<Timestamp>,
+    /// Id of the newer dataset whose files have taken the names of this one's.
+    pub replaced_by: Option<u64>,
+    /// The dataset; `None` in entries of older versions.
+    pub dataset: Option<Dataset>,
+}
+
+impl IndexEntry {
+    /// Whether a launch may restart from it: complete, its files still under their names, and no
+    /// failed attempt since it was copied here.
+    #[must_use]
+    pub fn is_restorable(&self) -> bool {
+        // An attempt can fail in the same second in which the copy was made: that counts.
+        let failed_since = match self.failed.last() {
+            None => false,
+            Some(failed) => self.flushed.is_none_or(|flushed| *failed >= flushed),
+        };
+        self.complete && !failed_since && self.replaced_by.is_none()
+    }
+
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("COMPLETE", u8::from(self.complete));
+        if let Some(flushed) = self.flushed {
+            tree.set_value("FLUSHED", flushed);
+        }
+        for (key, times) in [("FETCHED", &self.fetched), ("FAILED", &self.failed)] {
+            for time in times {
+                tree.set_kv(key, time);
+            }
+        }
+        if let Some(id) = self.replaced_by {
+            tree.set_value("REPLACED", id);
+        }
+        if let Some(dataset) = &self.dataset {
+            tree.set("DATASET", dataset.to_tree());
+        }
+        tree
+    }
+
+    fn from_tree(id: u64, dir: &str, tree: &KvTree) -> Result<Self, String> {
+        if !files::is_safe_relative(dir) {
+            return Err(format!("the directory {dir:?} is not below the index"));
+        }
+        let times = |key: &str| tree.child(key).keys().map(str::parse).collect::<Result<_, _>>();
+        let flushed: BTreeSet<Timestamp> = times("FLUSHED")?;
+        let replaced_by = match tree.get_value("REPLACED") {
+            None => None,
+            Some(id) => Some(number(id, "a dataset id")?),
+        };
+        let dataset = match tree.get("DATASET") {
+            None => None,
+            Some(fields) => {
+                let dataset = Dataset::from_tree(fields).filter(|dataset| dataset.id == id);
+                Some(dataset.ok_or_else(|| format!("dataset {id} has a bad field"))?)
+            }
+        };
+        Ok(IndexEntry {
+            id,
+            dir: dir.to_owned(),
+            complete: tree.get_flag("COMPLETE"),
+            // Merged files can have several; the last copy is the one that is there.
+            flushed: flushed.last().copied(),
+            fetched: times("FETCHED")?,
+            failed: times("FAILED")?,
+            replaced_by,
+            dataset,
+        })
+    }
+}
+
+/// The datasets of a prefix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrefixIndex {
+    entries: BTreeMap<(u64, String), IndexEntry>,
+    current: Option<String>,
+}
+
+impl PrefixIndex {
+    /// File name in the prefix's `.scr` directory.
+    pub const NAME: &'static str = "index.scr";
+
+    /// Adds an entry; replaces that of the same id and directory.
+    pub fn insert(&mut self, entry: IndexEntry) {
+        self.entries.insert((entry.id, entry.dir.clone()), entry);
+    }
+
+    /// The entry of a directory; the newest one, should a directory hold several datasets.
+    #[must_use]
+    pub fn by_dir(&self, dir: &str) -> Option<&IndexEntry> {
+        self.newest_first().find(|entry| entry.dir == dir)
+    }
+
+    /// The entry of a dataset; the last directory by name, should several hold it.
+    #[must_use]
+    pub fn by_id(&self, id: u64) -> Option<&IndexEntry> {
+        self.newest_first().find(|entry| entry.id == id)
+    }
+
+    /// The entry of a dataset, to be changed. Its id and directory must stay.
+    pub fn by_id_mut(&mut self, id: u64) -> Option<&mut IndexEntry> {
+        self.entries.values_mut().rev().find(|entry| entry.id == id)
+    }
+
+    /// Removes a dataset with all its copies. If it was current, nothing is.
+    pub fn remove(&mut self, id: u64) {
+        let current_goes = self.current_entry().is_some_and(|entry| entry.id == id);
+        self.entries.retain(|(of, _), _| *of != id);
+        if current_goes {
+            self.current = None;
+        }
+    }
+
+    /// All entries, highest id first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &IndexEntry> {
+        self.entries.values().rev()
+    }
+
+    /// The directory that a restart begins with.
+    #[must_use]
+    pub fn current(&self) -> Option<&str> {
+        self.current.as_deref()
+    }
+
+    /// The entry that a restart begins with.
+    #[must_use]
+    pub fn current_entry(&self) -> Option<&IndexEntry> {
+        self.current().and_then(|dir| self.by_dir(dir))
+    }
+
+    /// Makes a directory the one to restart from; `false` if no entry has it.
+    pub fn set_current(&mut self, dir: &str) -> bool {
+        let known = self.by_dir(dir).is_some();
+        if known {
+            self.current = Some(dir.to_owned());
+        }
+        known
+    }
+
+    /// No dataset is current: a restart begins with the newest.
+    pub fn clear_current(&mut self) {
+        self.current = None;
+    }
+
+    /// Entries that a restart tries, in this order: from the current one, if any, backwards.
+    pub fn candidates(&self) -> impl Iterator<Item = &IndexEntry> {
+        let newest = self.current_entry().map_or(u64::MAX, |entry| entry.id);
+        let current = self.current_entry().filter(|entry| entry.is_restorable());
+        let others = self.newest_first().filter(move |entry| {
+            entry.id <= newest && entry.is_restorable() && Some(*entry) != current
+        });
+        current.into_iter().chain(others)
+    }
+}
+
+impl Record for PrefixIndex {
+    const KIND: &'static str = "the index";
+
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("VERSION", VERSION);
+        if let Some(dir) = &self.current {
+            tree.set_value("CURRENT", dir);
+        }
+        for ((id, dir), entry) in &self.entries {
+            tree.set_kv("DIR", dir).set_kv("DSET", id);
+            tree.set_kv("DSET", id).child_mut("DIR").set(dir, entry.to_tree());
+        }
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Result<Self, String> {
+        let version = tree.get_u64("VERSION").ok_or("no VERSION")?;
+        if version > VERSION {
+            return Err(format!(
+                "it has version {version}, written by a newer SCR; this one knows {VERSION}"
+            ));
+        }
+        let mut index = PrefixIndex::default();
+        for (id, copies) in datasets(tree) {
+            let id = number(id, "a dataset id")?;
+            for (dir, fields) in copies.child("DIR") {
+                index.insert(IndexEntry::from_tree(id, dir, fields)?);
+            }
+        }
+        // A current directory that was removed behind our back is as good as none.
+        if let Some(dir) = tree.get_value("CURRENT") {
+            index.set_current(dir);
+        }
+        Ok(index)
+    }
+}
