@@ -1,1 +1,109 @@
-//! Module descriptors.
+//! Groups, stores and redundancy descriptors: who fails together, where files are cached, and which
+//! scheme protects which checkpoint (001, 002, 003).
+//!
+//! | file | job |
+//! |---|---|
+//! | `group.rs` | [`Groups`]: NODE, WORLD, and those of GROUPS lines |
+//! | `store.rs` | [`StoreDesc`]: cache directories, from STORE lines |
+//! | `redundancy.rs` | [`RedundancyDesc`]: schemes, from CKPT lines or implied |
+//! | `sets.rs` | [`choose_sets`]: redundancy sets across failure groups |
+//!
+//! All of it is a pure function of settings and hosts, so it is equal on all ranks.
+
+mod group;
+mod redundancy;
+mod sets;
+mod store;
+
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::params::Settings;
+
+pub use group::{Groups, NODE, WORLD};
+pub use redundancy::{RedundancyDesc, SchemeKind};
+pub use sets::{Membership, choose_sets, order_by_hops};
+pub use store::StoreDesc;
+
+/// All descriptors of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Descriptors {
+    /// Who fails together.
+    pub groups: Groups,
+    /// The cache directories, in the order of their indices.
+    pub stores: Vec<StoreDesc>,
+    /// The schemes, in the order of their indices.
+    pub redundancy: Vec<RedundancyDesc>,
+    /// Sentences for the user: what was ignored, and every scheme that this job is too small for.
+    pub warnings: Vec<String>,
+}
+
+impl Descriptors {
+    /// Builds all descriptors for ranks on these hosts (by world rank).
+    ///
+    /// # Errors
+    /// `Error::Config` naming file and line of a descriptor that is wrong.
+    pub fn new(settings: &Settings, hosts: &[String]) -> Result<Descriptors> {
+        let mut warnings = Vec::new();
+        let groups = Groups::new(settings, hosts, &mut warnings)?;
+        let mut stores = store::stores(settings, &groups)?;
+        let redundancy = redundancy::descriptors(settings, &groups, &mut stores, &mut warnings)?;
+        let mut descriptors = Descriptors { groups, stores, redundancy, warnings };
+        descriptors.warn_of_degraded();
+        Ok(descriptors)
+    }
+
+    /// The descriptor for the checkpoint with this number (from 1, by series): of those whose
+    /// INTERVAL divides it the one with the largest. Datasets that are output take the one marked
+    /// OUTPUT, if there is one.
+    #[must_use]
+    pub fn select(&self, checkpoint: u64, output: bool) -> &RedundancyDesc {
+        let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
+        let marked = usable().find(|descriptor| output && descriptor.output);
+        let dividing = usable().filter(|d| checkpoint.is_multiple_of(d.interval));
+        // The first of equals: later ones are never better.
+        marked
+            .or_else(|| dividing.reduce(|best, d| if d.interval > best.interval { d } else { best }))
+            .unwrap_or(&self.redundancy[0])
+    }
+
+    /// The store that a descriptor names.
+    #[must_use]
+    pub fn store(&self, descriptor: &RedundancyDesc) -> &StoreDesc {
+        &self.stores[descriptor.store]
+    }
+
+    /// The set of `rank` under the descriptor that `tree` is of (a stored one, maybe of an earlier
+    /// run) on the present placement, and the tree completed with it.
+    ///
+    /// # Errors
+    /// `Error::Other` if the tree is not a descriptor.
+    pub fn choose(&self, tree: &KvTree, rank: usize) -> Result<(Membership, KvTree)> {
+        let wrong = || Error::Other("a dataset's redundancy descriptor is not readable".to_string());
+        let descriptor = RedundancyDesc::from_tree(tree).ok_or_else(wrong)?;
+        let membership = self.groups.membership(&descriptor, rank).ok_or_else(wrong)?;
+        let mut tree = tree.clone();
+        membership.put(&mut tree);
+        Ok((membership, tree))
+    }
+
+    /// Whether no two of `ranks` share a failure group of the stored descriptor `tree` on the
+    /// present placement. A scheme that protects nothing is always spread.
+    #[must_use]
+    pub fn is_spread(&self, tree: &KvTree, ranks: &[usize]) -> bool {
+        let Some(descriptor) = RedundancyDesc::from_tree(tree) else { return false };
+        let Some(groups) = self.groups.of_ranks(&descriptor.group) else {
+            return ranks.len() <= 1;
+        };
+        let mut taken: Vec<_> = ranks.iter().map(|rank| groups.get(*rank)).collect();
+        let complete = taken.iter().all(Option::is_some);
+        taken.sort();
+        taken.dedup();
+        complete && taken.len() == ranks.len()
+    }
+
+    fn warn_of_degraded(&mut self) {
+        for descriptor in self.redundancy.iter().filter(|d| d.enabled && !d.bypass) {
+            self.warnings.extend(self.groups.degraded(descriptor));
+        }
+    }
+}

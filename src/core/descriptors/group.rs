@@ -1,0 +1,180 @@
+//! Groups of ranks that fail together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::redundancy::{RedundancyDesc, SchemeKind};
+use super::sets::{Membership, choose_sets, order_by_hops};
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::params::{LineKind, Settings};
+
+/// The group of ranks on one node.
+pub const NODE: &str = "NODE";
+/// The group of all ranks.
+pub const WORLD: &str = "WORLD";
+
+/// Messages name this many hosts or ranks, then say how many more there are.
+const NAMED_MAX: usize = 4;
+
+/// How the world's ranks are grouped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Groups {
+    hosts: Vec<String>,
+    /// Of each group the value of each rank; equal values are one group.
+    values: BTreeMap<String, Vec<String>>,
+}
+
+impl Groups {
+    /// The host of every rank, by world rank. Collective.
+    ///
+    /// # Errors
+    /// `Error::Comm`.
+    pub fn gather_hosts(comm: &dyn Comm, own_host: &str) -> Result<Vec<String>> {
+        let hosts = comm.all_gather(own_host.as_bytes())?;
+        Ok(hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect())
+    }
+
+    /// Groups ranks by their hosts (by world rank) and the GROUPS lines.
+    ///
+    /// # Errors
+    /// `Error::Config` for a line that redefines NODE or WORLD, or a host's second value.
+    pub fn new(
+        settings: &Settings,
+        hosts: &[String],
+        warnings: &mut Vec<String>,
+    ) -> Result<Groups> {
+        let mut values = BTreeMap::new();
+        values.insert(NODE.to_string(), hosts.to_vec());
+        values.insert(WORLD.to_string(), vec![WORLD.to_string(); hosts.len()]);
+        for (group, members) in named_groups(settings)? {
+            let mut missing = BTreeSet::new();
+            let value_of = |host: &String| match members.get(host.as_str()) {
+                Some(value) => format!("={value}"),
+                None => match members.get(short(host)) {
+                    Some(value) => format!("={value}"),
+                    None => {
+                        missing.insert(host.clone());
+                        host.clone()
+                    }
+                },
+            };
+            let of_ranks = hosts.iter().map(value_of).collect();
+            if !missing.is_empty() {
+                let hosts = shorten(&missing.into_iter().collect::<Vec<_>>());
+                warnings.push(format!(
+                    "no GROUPS line gives {group} for {hosts}; each such node counts as a group \
+                     of its own"
+                ));
+            }
+            values.insert(group, of_ranks);
+        }
+        Ok(Groups { hosts: hosts.to_vec(), values })
+    }
+
+    /// The host of each rank.
+    #[must_use]
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// The names of all groups.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// The value of each rank in the group called `name`; equal values share it.
+    #[must_use]
+    pub fn of_ranks(&self, name: &str) -> Option<&[String]> {
+        self.values.get(name).map(Vec::as_slice)
+    }
+
+    /// The ranks that share the group called `name` with `rank`, ascending; itself included.
+    #[must_use]
+    pub fn members(&self, name: &str, rank: usize) -> Vec<usize> {
+        let Some(values) = self.of_ranks(name) else { return Vec::new() };
+        let Some(own) = values.get(rank) else { return Vec::new() };
+        (0..values.len()).filter(|other| &values[*other] == own).collect()
+    }
+
+    /// All redundancy sets under a descriptor, each in ring order. Under SINGLE every rank is alone.
+    #[must_use]
+    pub fn sets(&self, descriptor: &RedundancyDesc) -> Vec<Vec<usize>> {
+        if descriptor.scheme == SchemeKind::Single {
+            return (0..self.hosts.len()).map(|rank| vec![rank]).collect();
+        }
+        // A stored descriptor may name a group that is configured no more.
+        let groups = self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE]);
+        let sets = choose_sets(groups, descriptor.set_size);
+        sets.iter().map(|set| order_by_hops(set, descriptor.hop_distance)).collect()
+    }
+
+    /// The set of `rank`; `None` if there is no such rank.
+    #[must_use]
+    pub fn membership(&self, descriptor: &RedundancyDesc, rank: usize) -> Option<Membership> {
+        let sets = self.sets(descriptor);
+        let count = sets.len();
+        let set = sets.into_iter().find(|set| set.contains(&rank))?;
+        Membership::new(set, rank, count)
+    }
+
+    /// What this job is too small for, in a sentence; `None` if all is as configured.
+    #[must_use]
+    pub fn degraded(&self, descriptor: &RedundancyDesc) -> Option<String> {
+        if descriptor.scheme == SchemeKind::Single {
+            return None;
+        }
+        let sets = self.sets(descriptor);
+        let alone: Vec<String> =
+            sets.iter().filter(|set| set.len() < 2).flatten().map(ToString::to_string).collect();
+        if alone.is_empty() {
+            return None;
+        }
+        let scheme = descriptor.scheme.name();
+        let group = &descriptor.group;
+        let of_ranks = self.of_ranks(group)?;
+        let distinct: BTreeSet<_> = of_ranks.iter().collect();
+        let why = match distinct.len() {
+            1 => format!("all ranks are in one {group}"),
+            count => format!("the ranks are spread too unevenly over {count} groups ({group})"),
+        };
+        let ranks = match alone.len() == of_ranks.len() {
+            true => "all ranks".to_string(),
+            false => format!("rank {}", shorten(&alone)),
+        };
+        Some(format!(
+            "{scheme} cannot protect {ranks}: {why}; their checkpoints are kept as under SINGLE and \
+             do not survive the loss of their {group}. Use more nodes, or another GROUP"
+        ))
+    }
+}
+
+/// From the GROUPS lines: group -> host -> value.
+fn named_groups(settings: &Settings) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+    let mut groups: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for line in settings.lines(LineKind::Groups) {
+        let wrong = |what: String| Error::Config { place: line.place.clone(), what };
+        for (group, value) in &line.fields {
+            if group == NODE || group == WORLD {
+                return Err(wrong(format!("the group {group} is always there, as it is")));
+            }
+            let members = groups.entry(group.clone()).or_default();
+            let before = members.insert(line.subject.clone(), value.clone());
+            if before.is_some_and(|before| before != *value) {
+                let host = &line.subject;
+                return Err(wrong(format!("{host} is given a second {group}")));
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// The name of a host without its domain.
+fn short(host: &str) -> &str {
+    host.split('.').next().unwrap_or(host)
+}
+
+fn shorten(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let named = names[..names.len() - more].join(", ");
+    if more == 0 { named } else { format!("{named} and {more} more") }
+}

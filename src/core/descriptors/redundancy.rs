@@ -1,0 +1,288 @@
+//! Redundancy descriptors: which scheme, on which store, for which checkpoints.
+
+use std::path::PathBuf;
+
+use super::group::Groups;
+use super::sets::Membership;
+use super::store::{StoreDesc, base_path, count, flag, implied, known_group, unknown_key};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::params::{DescriptorLine, LineKind, Settings, did_you_mean, keys};
+
+/// The keys of a CKPT line.
+const KEYS: [&str; 10] = [
+    "INTERVAL",
+    "GROUP",
+    "STORE",
+    "TYPE",
+    "BYPASS",
+    "SET_SIZE",
+    "SET_FAILURES",
+    "OUTPUT",
+    "ENABLED",
+    "HOP_DISTANCE",
+];
+
+/// The schemes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SchemeKind {
+    /// Survives the loss of processes.
+    Single,
+    /// A full copy on another node.
+    Partner,
+    /// Parity: survives the loss of one member of each set.
+    Xor,
+}
+
+impl SchemeKind {
+    /// The word in config files and records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SchemeKind::Single => "SINGLE",
+            SchemeKind::Partner => "PARTNER",
+            SchemeKind::Xor => "XOR",
+        }
+    }
+
+    /// Reads the word.
+    ///
+    /// # Errors
+    /// A sentence that says what there is instead.
+    pub fn parse(word: &str) -> std::result::Result<SchemeKind, String> {
+        let all = [SchemeKind::Single, SchemeKind::Partner, SchemeKind::Xor];
+        let upper = word.to_ascii_uppercase();
+        // LOCAL is what SINGLE was called in the first versions.
+        let name = if upper == "LOCAL" { "SINGLE" } else { &upper };
+        if let Some(kind) = all.into_iter().find(|kind| kind.name() == name) {
+            return Ok(kind);
+        }
+        if upper == "RS" {
+            return Err("the scheme RS (Reed-Solomon) is not there yet; use XOR, which survives \
+                        the loss of one member of each set"
+                .to_string());
+        }
+        let hint = did_you_mean(word, all.map(SchemeKind::name));
+        Err(format!("no scheme is called {word} (SINGLE, PARTNER, XOR){hint}"))
+    }
+}
+
+/// How some of the checkpoints are cached and protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedundancyDesc {
+    /// It may be used.
+    pub enabled: bool,
+    /// Place in the list, the number of its CKPT line.
+    pub index: usize,
+    /// It is for every checkpoint number that this divides, unless a larger one does.
+    pub interval: u64,
+    /// Name of the failure group.
+    pub group: String,
+    /// Index of the store. 0 in a descriptor that was read from a record; `base` counts there.
+    pub store: usize,
+    /// Directory of the store.
+    pub base: PathBuf,
+    /// The scheme.
+    pub scheme: SchemeKind,
+    /// Smallest number of ranks in a set.
+    pub set_size: usize,
+    /// Losses that a set survives under RS.
+    pub set_failures: usize,
+    /// Groups from a rank to its partner.
+    pub hop_distance: usize,
+    /// Straight to the parallel file system, not cached.
+    pub bypass: bool,
+    /// For datasets that are output.
+    pub output: bool,
+}
+
+impl RedundancyDesc {
+    /// The hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
+    #[must_use]
+    pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("ENABLED", u8::from(self.enabled));
+        tree.set_value("INDEX", self.index);
+        tree.set_value("INTERVAL", self.interval);
+        tree.set_value("BASE", self.base.display());
+        tree.set_value("DIRECTORY", directory);
+        tree.set_value("TYPE", self.scheme.name());
+        tree.set_value("GROUP", &self.group);
+        tree.set_value("HOP_DISTANCE", self.hop_distance);
+        tree.set_value("SET_SIZE", self.set_size);
+        tree.set_value("SET_FAILURES", self.set_failures);
+        tree.set_value("BYPASS", u8::from(self.bypass));
+        tree.set_value("OUTPUT", u8::from(self.output));
+        if let Some(membership) = membership {
+            membership.put(&mut tree);
+        }
+        tree
+    }
+
+    /// The inverse; `None` if a key is missing or malformed. Keys that 002 does not have may be
+    /// missing. The set is for [`Membership::get`].
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<RedundancyDesc> {
+        let optional = |key: &str, default: u64| match tree.contains(key) {
+            true => tree.get_u64(key),
+            false => Some(default),
+        };
+        let size = |number: u64| usize::try_from(number).ok();
+        Some(RedundancyDesc {
+            enabled: optional("ENABLED", 1)? == 1,
+            index: size(optional("INDEX", 0)?)?,
+            interval: optional("INTERVAL", 1)?.max(1),
+            group: tree.get_value("GROUP").unwrap_or(super::NODE).to_string(),
+            store: 0,
+            base: PathBuf::from(tree.get_value("BASE").or_else(|| tree.get_value("STORE"))?),
+            scheme: SchemeKind::parse(tree.get_value("TYPE")?).ok()?,
+            set_size: size(optional("SET_SIZE", 8)?)?,
+            set_failures: size(optional("SET_FAILURES", 2)?)?,
+            hop_distance: size(optional("HOP_DISTANCE", 1)?)?.max(1),
+            bypass: optional("BYPASS", 0)? == 1,
+            output: optional("OUTPUT", 0)? == 1,
+        })
+    }
+}
+
+/// The descriptors of the CKPT lines under SCR_COPY_TYPE=FILE, else the implied one. Stores that
+/// only a CKPT line names are added to `stores`.
+pub(super) fn descriptors(
+    settings: &Settings,
+    groups: &Groups,
+    stores: &mut Vec<StoreDesc>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<RedundancyDesc>> {
+    let lines: Vec<_> = settings.lines(LineKind::Checkpoint).collect();
+    let from_file = settings.get(keys::COPY_TYPE) == "FILE";
+    if !from_file {
+        if let Some(line) = lines.first() {
+            let place = &line.place;
+            warnings.push(format!(
+                "{place}: CKPT lines are ignored unless SCR_COPY_TYPE=FILE (it is {})",
+                settings.get(keys::COPY_TYPE)
+            ));
+        }
+        let place = || place_of(settings, keys::COPY_TYPE.param.name);
+        let descriptor = implied_descriptor(settings, groups, stores)
+            .map_err(|what| Error::Config { place: place(), what })?;
+        return Ok(vec![descriptor]);
+    }
+    let mut descriptors = Vec::new();
+    for line in &lines {
+        let descriptor = read(settings, groups, stores, line)
+            .map_err(|what| Error::Config { place: line.place.clone(), what })?;
+        descriptors.push((descriptor, line.place.clone()));
+    }
+    descriptors.sort_by_key(|(descriptor, _)| descriptor.index);
+    for (expected, (descriptor, place)) in descriptors.iter().enumerate() {
+        if descriptor.index != expected {
+            let found = descriptor.index;
+            let what = format!(
+                "CKPT lines are numbered from 0 without gaps, each number once: {expected} is \
+                 needed, found {found}"
+            );
+            return Err(Error::Config { place: place.clone(), what });
+        }
+    }
+    let every = |(descriptor, _): &(RedundancyDesc, String)| {
+        descriptor.enabled && descriptor.interval == 1
+    };
+    if !descriptors.iter().any(every) {
+        let place = place_of(settings, keys::COPY_TYPE.param.name);
+        let what = "SCR_COPY_TYPE=FILE needs an enabled CKPT line with INTERVAL=1".to_string();
+        return Err(Error::Config { place, what });
+    }
+    Ok(descriptors.into_iter().map(|(descriptor, _)| descriptor).collect())
+}
+
+fn place_of(settings: &Settings, name: &str) -> String {
+    settings.setting(name).map(|setting| setting.origin.place.clone()).unwrap_or_default()
+}
+
+fn implied_descriptor(
+    settings: &Settings,
+    groups: &Groups,
+    stores: &[StoreDesc],
+) -> std::result::Result<RedundancyDesc, String> {
+    let mut descriptor = defaults(settings, stores);
+    descriptor.group = known_group(groups, &settings.get(keys::GROUP))?;
+    descriptor.scheme = SchemeKind::parse(&settings.get(keys::COPY_TYPE))?;
+    let store = &stores[descriptor.store];
+    match store.enabled {
+        true => Ok(descriptor),
+        false => Err(format!("the store {} is disabled", store.base.display())),
+    }
+}
+
+/// A descriptor as the parameters alone make it; scheme and group are for the caller to check.
+fn defaults(settings: &Settings, stores: &[StoreDesc]) -> RedundancyDesc {
+    let base = settings.get(keys::CACHE_BASE);
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    RedundancyDesc {
+        enabled: true,
+        index: 0,
+        interval: 1,
+        group: settings.get(keys::GROUP),
+        store: stores.iter().position(|store| store.base == base).unwrap_or(0),
+        base,
+        scheme: SchemeKind::Xor,
+        set_size: size(settings.get(keys::SET_SIZE)),
+        set_failures: size(settings.get(keys::SET_FAILURES)),
+        hop_distance: size(settings.get(keys::HOP_DISTANCE)),
+        bypass: settings.get(keys::CACHE_BYPASS),
+        output: false,
+    }
+}
+
+fn read(
+    settings: &Settings,
+    groups: &Groups,
+    stores: &mut Vec<StoreDesc>,
+    line: &DescriptorLine,
+) -> std::result::Result<RedundancyDesc, String> {
+    let mut descriptor = defaults(settings, stores);
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    descriptor.index = size(count("CKPT", &line.subject, 0)?);
+    for (key, value) in &line.fields {
+        match key.as_str() {
+            "INTERVAL" => descriptor.interval = count(key, value, 1)?,
+            "GROUP" => descriptor.group = value.clone(),
+            "STORE" => {
+                descriptor.base = base_path(value)?;
+                descriptor.store = find_store(settings, stores, &descriptor.base)?;
+            }
+            // LOCAL and others come from SchemeKind; FILE would lead back here.
+            "TYPE" => descriptor.scheme = SchemeKind::parse(value)?,
+            "BYPASS" => descriptor.bypass = flag(key, value)?,
+            "SET_SIZE" => descriptor.set_size = size(count(key, value, 1)?),
+            "SET_FAILURES" => descriptor.set_failures = size(count(key, value, 1)?),
+            "OUTPUT" => descriptor.output = flag(key, value)?,
+            "ENABLED" => descriptor.enabled = flag(key, value)?,
+            "HOP_DISTANCE" => descriptor.hop_distance = size(count(key, value, 1)?),
+            other => return Err(unknown_key("CKPT", other, &KEYS)),
+        }
+    }
+    descriptor.group = known_group(groups, &descriptor.group)?;
+    // A disabled store disables what would use it.
+    descriptor.enabled &= stores[descriptor.store].enabled;
+    Ok(descriptor)
+}
+
+fn find_store(
+    settings: &Settings,
+    stores: &mut Vec<StoreDesc>,
+    base: &std::path::Path,
+) -> std::result::Result<usize, String> {
+    if let Some(index) = stores.iter().position(|store| store.base == base) {
+        return Ok(index);
+    }
+    if settings.store_bases_fixed {
+        let known: Vec<_> = stores.iter().map(|store| store.base.display().to_string()).collect();
+        let known = known.join(", ");
+        return Err(format!("{} is no store of this system (there are {known})", base.display()));
+    }
+    let index = stores.len();
+    stores.push(implied(settings, base.to_path_buf(), index));
+    Ok(index)
+}
