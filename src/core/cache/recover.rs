@@ -247,7 +247,7 @@ fn rebuild_member(
         protection: record
             .as_ref()
             .filter(|_| part == Part::Whole && own_set)
-            .map(|record| Protection { files: protection_of(record) }),
+            .map(|record| Protection { files: protection_of(record), ..Protection::default() }),
     };
     let (data, protection) = scheme.rebuild(set, &survivor)?;
     let finished = finish_member(ctx, &data, &protection, set, &dir, &store);

@@ -36,6 +36,11 @@ impl Crc32 {
         }
     }
 
+    /// Adds the bytes that `next` has seen, as if they had come here after the present ones.
+    pub fn combine(&mut self, next: &Crc32) {
+        self.0.combine(&next.0);
+    }
+
     /// The checksum of all bytes so far.
     #[must_use]
     pub fn value(&self) -> u32 {
@@ -81,6 +86,15 @@ mod tests {
         pieces.update(b"12345");
         pieces.update(b"6789");
         assert_eq!(pieces.value(), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn combining_is_appending() {
+        let (mut left, mut right) = (Crc32::new(), Crc32::new());
+        left.update(b"1234");
+        right.update(b"56789");
+        left.combine(&right);
+        assert_eq!(left.value(), 0xcbf4_3926);
     }
 
     #[test]

@@ -3,73 +3,48 @@
 //! A scheme protects the files of a dataset within a redundancy set: ranks that do not share a
 //! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`, and
 //! gives back the lost ones. All file names are relative to the dataset directory.
+//!
+//! | file | job |
+//! |---|---|
+//! | `scheme.rs` | the contract: [`Scheme`] and what goes in and out |
+//! | `single.rs`, `partner.rs`, `xor/` | the schemes |
+//! | `member_list.rs`, `header.rs` | what redundancy files say: a member's files, the XOR header |
+//! | `layout.rs`, `running_crc.rs` | a member's files as one padded file, checksums on the way |
+//! | `restore.rs` | lost files under temporary names until all of them are right |
+//! | `ring.rs` | neighbours, outcomes that all members share |
+//! | `verify.rs` | whether files are what the records say |
+//!
+//! Invariants:
+//! * All members of a set get `Ok` or all get `Err`, unless communication itself failed.
+//! * A rank whose own files fail goes on communicating (with zeros) up to the next agreement, so
+//!   that the others never wait in vain; nothing is published before that agreement.
+//! * A file gets its name in the dataset by rename after its content is complete and durable. A
+//!   rebuild changes nothing of a member that has lost nothing, so it can be cut off anywhere and
+//!   run again.
 
-use std::path::PathBuf;
+mod header;
+mod layout;
+mod member_list;
+mod partner;
+mod restore;
+mod ring;
+mod running_crc;
+mod scheme;
+mod single;
+mod verify;
+mod xor;
 
-use crate::comm::Comm;
-use crate::error::Result;
-use crate::kvtree::KvTree;
-use crate::records::FileMeta;
+pub use header::XorHeader;
+pub use member_list::MemberList;
+pub use partner::Partner;
+pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor, scheme_by_name};
+pub use single::Single;
+pub use verify::verify;
+pub use xor::Xor;
 
-/// The ranks that protect one another, as seen by one of them.
-pub struct RedundancySet {
-    /// The members, in set order; the right neighbour is `(rank + 1) % size`.
-    pub comm: Box<dyn Comm>,
-    /// World rank of each member, in set order.
-    pub world_ranks: Vec<usize>,
-    /// Host of each member, in set order (a tag for scavenge).
-    pub hosts: Vec<String>,
-    /// Smallest world rank of the set (000 7.3.2).
-    pub group_id: usize,
-    /// Ranks in the world.
-    pub world_size: usize,
-}
+/// Directory of the redundancy files inside the dataset directory.
+const REDUNDANCY_DIR: &str = ".scr";
 
-/// One rank's part of a dataset in cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MemberData {
-    /// Directory of the dataset on this node; it exists.
-    pub dir: PathBuf,
-    /// Dataset id.
-    pub id: u64,
-    /// Epoch of the seal; parts with another epoch never combine.
-    pub epoch: u64,
-    /// The program's files of this rank in index order (the order of concatenation).
-    pub files: Vec<FileMeta>,
-    /// The rank's record (descriptor, series, ...), opaque here; the right neighbour keeps a copy.
-    pub record: KvTree,
-}
-
-/// What a scheme left on this rank's node.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Protection {
-    /// Redundancy files of this rank, relative to the dataset directory.
-    pub files: Vec<FileMeta>,
-}
-
-/// How a rank enters a rebuild.
-pub struct Survivor {
-    /// Directory of the dataset on this node; it exists.
-    pub dir: PathBuf,
-    /// Dataset id.
-    pub id: u64,
-    /// Epoch that all parts must carry.
-    pub epoch: u64,
-    /// This rank's part, when all its files are there and right; `None` if anything is missing.
-    pub data: Option<MemberData>,
-    /// Whether its redundancy files are there too and right.
-    pub protection: Option<Protection>,
-}
-
-/// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
-pub trait Scheme: Send + Sync {
-    /// "SINGLE", "PARTNER", "XOR".
-    fn name(&self) -> &'static str;
-    /// How many members may lose everything.
-    fn tolerated_losses(&self) -> usize;
-    /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/` (fsynced).
-    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection>;
-    /// Restores files, record and redundancy files of the members that lost theirs.
-    /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme.
-    fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
-}
+/// Bytes that one communication step carries (000 7.3.1 goal 4: a piece of each buffer stays in the
+/// processor's cache).
+const PIECE_BYTES: usize = 128 * 1024;

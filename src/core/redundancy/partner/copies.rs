@@ -1,0 +1,152 @@
+//! The copies of the left neighbour's files, and how they get there.
+
+use std::path::Path;
+
+use super::super::layout::LogicalFile;
+use super::super::ring::{Ring, crcs_from_bytes, crcs_to_bytes};
+use super::super::verify::compare_crcs;
+use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Survivor};
+use super::stream::{Way, stream, swap_lists};
+use crate::error::{Error, Result};
+use crate::files::{join_relative, remove_file_if_there, remove_tree};
+use crate::kvtree::KvTree;
+use crate::records::FileMeta;
+use crate::records::text::{epoch_text, parse_epoch};
+
+/// What the manifest says.
+pub(super) struct Manifest {
+    id: u64,
+    epoch: u64,
+    world_size: usize,
+    pub list: MemberList,
+}
+
+/// Directory of the copies of a rank's files, relative to the dataset directory.
+pub(super) fn directory(world_rank: usize) -> String {
+    format!("{REDUNDANCY_DIR}/partner.{world_rank}")
+}
+
+fn manifest_name(world_rank: usize) -> String {
+    format!("{}.scr", directory(world_rank))
+}
+
+impl Manifest {
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("CKPT", self.id);
+        tree.set_value("DSET", self.id);
+        tree.set_value("EPOCH", epoch_text(self.epoch));
+        tree.set_value("RANKS", self.world_size);
+        tree.set("PARTNER", self.list.to_tree(self.id, self.world_size));
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Option<Self> {
+        Some(Manifest {
+            id: tree.parse("DSET")?,
+            epoch: parse_epoch(tree.get_value("EPOCH")?)?,
+            world_size: tree.parse("RANKS")?,
+            list: MemberList::from_tree(tree.get("PARTNER")?)?,
+        })
+    }
+
+    /// What the survivor has of its left neighbour, if it fits its set and its seal and all of it
+    /// was found right by the caller; `None` counts as lost.
+    pub fn find(ring: &Ring, own: &Survivor) -> Option<Self> {
+        let left = ring.world_rank(ring.left);
+        let known = &own.protection.as_ref()?.files;
+        let is_known = |name: &str| known.iter().any(|file| file.name == name);
+        let name = manifest_name(left);
+        let tree = KvTree::read_file(own.dir.join(&name)).ok()??;
+        let manifest = Self::from_tree(&tree)?;
+        let list = &manifest.list;
+        let fits = is_known(&name)
+            && (manifest.id, manifest.epoch) == (own.id, own.epoch)
+            && list.world_rank == left
+            && copies_of(list).iter().all(|copy| is_known(&copy.name));
+        fits.then_some(manifest)
+    }
+
+    /// Writes the manifest: from now on the copies count. Gives the records of all of them.
+    fn publish(&self, dir: &Path) -> Result<Vec<FileMeta>> {
+        let name = manifest_name(self.list.world_rank);
+        let path = join_relative(dir, &name)?;
+        self.to_tree().write_file(&path)?;
+        let (size, crc32) = crate::files::crc32_of_file(&path)?;
+        let mut files = copies_of(&self.list);
+        let crc32 = Some(crc32);
+        files.push(FileMeta { name, size, crc32, mode: 0o600, ..FileMeta::default() });
+        Ok(files)
+    }
+}
+
+/// Records of the copies of the files on a list.
+fn copies_of(list: &MemberList) -> Vec<FileMeta> {
+    let below = directory(list.world_rank);
+    let copy = |file: &FileMeta| FileMeta {
+        name: format!("{below}/{}", file.name),
+        mode: 0o600,
+        mtime_seconds: 0,
+        mtime_nanoseconds: 0,
+        ..file.clone()
+    };
+    list.files.iter().filter(|file| !file.on_prefix).map(copy).collect()
+}
+
+/// Removes what is left of older copies, the manifest first, and creates the new ones, empty.
+fn begin(dir: &Path, list: &MemberList) -> Result<LogicalFile> {
+    let below = join_relative(dir, &directory(list.world_rank))?;
+    remove_file_if_there(&join_relative(dir, &manifest_name(list.world_rank))?)?;
+    remove_tree(&below)?;
+    LogicalFile::create(&list.files, |_, file| join_relative(&below, &file.name))
+}
+
+/// What [`copy_right`] did for this member.
+pub(super) struct Copied {
+    /// Records of the copies on this rank and their manifest, if it wanted them.
+    pub files: Option<Vec<FileMeta>>,
+    /// CRC32 of its own files, as far as known.
+    pub file_crcs: Vec<Option<u32>>,
+}
+
+/// Copies the files of each member to its right neighbour, as far as `wanted` says for that one.
+pub(super) fn copy_right(ring: &Ring, data: &MemberData, wanted: &[bool]) -> Result<Copied> {
+    let (sends, receives) = (wanted[ring.right], wanted[ring.me]);
+    let way = Way::right(ring);
+    let own = sends.then(|| MemberList::of(ring.set, data));
+    let of = receives.then_some(ring.left);
+    let list = swap_lists(ring, way, data.id, own.as_ref(), of)?;
+    let opened = own.map(|list| LogicalFile::open(&data.dir, &list.files)).transpose();
+    let opened = opened.and_then(|source| {
+        let copies = list.as_ref().map(|list| begin(&data.dir, list)).transpose()?;
+        Ok((source, copies))
+    });
+    let (mut source, mut copies) = ring.agree(opened)?;
+    let mut failed = stream(ring, way, source.as_mut(), copies.as_mut())?;
+
+    let found = source.map(|source| source.crcs()).unwrap_or_default();
+    let crcs: Vec<_> = (data.files.iter().enumerate())
+        .map(|(index, file)| found.get(index).copied().flatten().or(file.crc32))
+        .collect();
+    failed.act(|| compare_crcs(&data.dir, &data.files, &crcs));
+    let of_left = crcs_from_bytes(&ring.swap(&crcs_to_bytes(&crcs), way.to, way.from)?);
+    let received = list.map(|mut list| {
+        list.set_crcs(&of_left);
+        let (id, epoch, world_size) = (data.id, data.epoch, ring.set.world_size);
+        Manifest { id, epoch, world_size, list }
+    });
+    if let (Some(manifest), Some(copies)) = (&received, copies.as_mut()) {
+        failed.act(|| {
+            let arrived = copies.crcs();
+            let right = manifest.list.files.iter().zip(&arrived);
+            if right.clone().any(|(file, arrived)| !file.on_prefix && file.crc32 != *arrived) {
+                let rank = manifest.list.world_rank;
+                return Err(Error::Other(format!("the copy of a file of rank {rank} is wrong")));
+            }
+            copies.sync()
+        });
+    }
+    ring.agree(failed.outcome())?;
+    let files = ring.agree(received.map(|manifest| manifest.publish(&data.dir)).transpose())?;
+    Ok(Copied { files, file_crcs: crcs })
+}

@@ -1,0 +1,77 @@
+//! Lists, bytes and checksums on their way to a neighbour, in all pairs of the ring at once.
+
+use super::super::layout::LogicalFile;
+use super::super::ring::{Deferred, Ring};
+use super::super::{MemberList, PIECE_BYTES};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+
+/// One direction around the ring.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub to: usize,
+    pub from: usize,
+}
+
+impl Way {
+    /// To the right.
+    pub fn right(ring: &Ring) -> Self {
+        Way { to: ring.right, from: ring.left }
+    }
+
+    /// To the left.
+    pub fn left(ring: &Ring) -> Self {
+        Way { to: ring.left, from: ring.right }
+    }
+}
+
+/// Passes lists on: `out`, if this member sends, and the one that arrives here, if any does; it must
+/// be that of member `of`.
+pub(super) fn swap_lists(
+    ring: &Ring,
+    way: Way,
+    id: u64,
+    out: Option<&MemberList>,
+    of: Option<usize>,
+) -> Result<Option<MemberList>> {
+    let bytes = out.map(|list| list.to_tree(id, ring.set.world_size).encode());
+    let arrived = ring.swap(&bytes.unwrap_or_default(), way.to, way.from)?;
+    let parsed = of.map(|of| {
+        let list = KvTree::decode(&arrived).ok().and_then(|tree| MemberList::from_tree(&tree));
+        list.filter(|list| list.world_rank == ring.world_rank(of)).ok_or_else(|| {
+            let rank = ring.world_rank(of);
+            Error::Unrecoverable(format!("the file list of rank {rank} is damaged"))
+        })
+    });
+    ring.agree(parsed.transpose())
+}
+
+/// Passes all bytes of `out` on and writes those that arrive to `into`, which has the size of what
+/// its sender sends. Every member takes part in every step, with nothing to send if need be, so that
+/// no order of sends and receives can lock the ring. Local failures are in the result.
+pub(super) fn stream(
+    ring: &Ring,
+    way: Way,
+    mut out: Option<&mut LogicalFile>,
+    mut into: Option<&mut LogicalFile>,
+) -> Result<Deferred> {
+    let total = |file: &Option<&mut LogicalFile>| file.as_ref().map_or(0, |file| file.total());
+    let (out_total, into_total) = (total(&out), total(&into));
+    let steps = ring.max(out_total)?.div_ceil(PIECE_BYTES as u64);
+    let mut failed = Deferred::default();
+    let (mut sent, mut received) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    for step in 0..steps {
+        let offset = step * PIECE_BYTES as u64;
+        let length = |total: u64| total.saturating_sub(offset).min(PIECE_BYTES as u64) as usize;
+        let sent = &mut sent[..length(out_total)];
+        let received = &mut received[..length(into_total)];
+        if let Some(out) = out.as_mut() {
+            failed.act(|| out.read_padded(offset, sent));
+        }
+        ring.comm.exchange(sent, way.to, received, way.from)?;
+        if let Some(into) = into.as_mut() {
+            failed.act(|| into.write_padded(offset, received));
+        }
+    }
+    Ok(failed)
+}

@@ -1,0 +1,91 @@
+//! Lost files on their way back: under temporary names until all of them are right.
+//!
+//! The temporaries lie in the redundancy directory (same file system) under names that depend only
+//! on rank and index, so a rebuild that is run again after it was cut off replaces them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::layout::{DIRECTORY_MODE, LogicalFile};
+use super::verify::compare_crcs;
+use super::{MemberList, REDUNDANCY_DIR};
+use crate::error::{Error, Result};
+use crate::files::{create_dirs, join_relative, sync_dir};
+use crate::records::FileMeta;
+
+/// The files of one lost member.
+pub(super) struct Restore {
+    dir: PathBuf,
+    list: MemberList,
+    /// Where the content goes.
+    pub content: LogicalFile,
+}
+
+impl Restore {
+    /// Creates the temporaries of the files of `list` that belong below `dir`.
+    pub fn begin(dir: &Path, list: MemberList) -> Result<Self> {
+        let rank = list.world_rank;
+        let content = LogicalFile::create(&list.files, |index, _| Ok(temporary(dir, rank, index)))?;
+        Ok(Restore { dir: dir.to_owned(), list, content })
+    }
+
+    /// Checks the content against the checksums of the list and makes it durable. Gives the files
+    /// with the checksums that were found.
+    pub fn check(&mut self) -> Result<Vec<FileMeta>> {
+        let found = self.content.crcs();
+        compare_crcs(&self.dir, &self.list.files, &found)
+            .map_err(|error| Error::Unrecoverable(format!("the rebuilt data is wrong: {error}")))?;
+        let mut files = self.list.files.clone();
+        for (file, found) in files.iter_mut().zip(found) {
+            file.crc32 = file.crc32.or(found);
+        }
+        self.content.sync()?;
+        Ok(files)
+    }
+
+    /// Gives the files mode, time and name, durably.
+    pub fn publish(self) -> Result<()> {
+        drop(self.content);
+        let mut dirs = BTreeSet::new();
+        for (index, file) in self.list.files.iter().enumerate().filter(|(_, f)| !f.on_prefix) {
+            let from = temporary(&self.dir, self.list.world_rank, index);
+            let to = join_relative(&self.dir, &file.name)?;
+            set_attributes(&from, file)
+                .map_err(|e| Error::io("cannot set the mode of", &from, e))?;
+            if let Some(parent) = to.parent() {
+                create_dirs(parent, DIRECTORY_MODE)?;
+                dirs.insert(parent.to_owned());
+            }
+            fs::rename(&from, &to).map_err(|e| Error::io("cannot create", &to, e))?;
+        }
+        dirs.iter().try_for_each(|dir| sync_dir(dir))
+    }
+}
+
+fn temporary(dir: &Path, world_rank: usize, index: usize) -> PathBuf {
+    dir.join(REDUNDANCY_DIR).join(format!("rebuild.{world_rank}.{index}"))
+}
+
+fn set_attributes(path: &Path, meta: &FileMeta) -> std::io::Result<()> {
+    let file: File = OpenOptions::new().write(true).open(path)?;
+    file.set_times(FileTimes::new().set_modified(mtime(meta)))?;
+    file.set_permissions(Permissions::from_mode(meta.mode & 0o7777))?;
+    file.sync_all()
+}
+
+/// Modification time of `meta`; a time that the system cannot represent becomes the epoch.
+fn mtime(meta: &FileMeta) -> SystemTime {
+    let seconds = Duration::from_secs(meta.mtime_seconds.unsigned_abs());
+    let whole = if meta.mtime_seconds < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(seconds)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(seconds)
+    };
+    let nanoseconds = u64::try_from(meta.mtime_nanoseconds).unwrap_or(0);
+    whole
+        .and_then(|time| time.checked_add(Duration::from_nanos(nanoseconds)))
+        .unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,122 @@
+//! Neighbours in a set, and outcomes that all members share.
+
+use super::RedundancySet;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+
+/// A set as its member sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Ring<'a> {
+    pub set: &'a RedundancySet,
+    pub comm: &'a dyn Comm,
+    pub me: usize,
+    pub size: usize,
+    /// The rank before, the last one's for the first.
+    pub left: usize,
+    pub right: usize,
+}
+
+impl<'a> Ring<'a> {
+    pub fn new(set: &'a RedundancySet) -> Self {
+        let (me, size) = (set.comm.rank(), set.comm.size());
+        let (left, right) = ((me + size - 1) % size, (me + 1) % size);
+        Ring { set, comm: &*set.comm, me, size, left, right }
+    }
+
+    /// World rank of a member, for messages.
+    pub fn world_rank(&self, member: usize) -> usize {
+        self.set.world_ranks[member]
+    }
+
+    /// World ranks of members, for messages.
+    pub fn world_ranks(&self, members: &[usize]) -> String {
+        let texts: Vec<_> = members.iter().map(|&m| self.world_rank(m).to_string()).collect();
+        match &texts[..] {
+            [one] => format!("rank {one}"),
+            _ => format!("ranks {}", texts.join(", ")),
+        }
+    }
+
+    /// Makes a step's outcome common: `Ok` on all members if all have `Ok`. Otherwise a member with
+    /// an error keeps it, and the others get the first such member's; what is unrecoverable for one
+    /// is so for all. After `Err(Error::Comm)` nothing is sent any more.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        if matches!(outcome, Err(Error::Comm(_))) {
+            return outcome;
+        }
+        let mut failed = [i64::from(outcome.is_err())];
+        self.comm.all_max(&mut failed)?;
+        if failed[0] == 0 {
+            return outcome;
+        }
+        let own = match &outcome {
+            Ok(_) => String::new(),
+            Err(Error::Unrecoverable(what)) => format!("u{what}"),
+            Err(error) => format!("e{error}"),
+        };
+        let all = self.comm.all_gather(own.as_bytes())?;
+        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+        let (member, kind, text) = match first.and_then(|(m, t)| Some((m, t.split_first()?))) {
+            Some((member, (kind, text))) => (member, *kind, String::from_utf8_lossy(text)),
+            None => (self.me, b'e', "a member failed".into()),
+        };
+        outcome.and_then(|_| match kind {
+            b'u' => Err(Error::Unrecoverable(text.into_owned())),
+            _ => Err(Error::Other(format!("rank {}: {text}", self.world_rank(member)))),
+        })
+    }
+
+    /// Sends `out` to `to` and returns what `from` sends here; any lengths.
+    pub fn swap(&self, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
+        let mut length = [0; 8];
+        self.comm.exchange(&(out.len() as u64).to_be_bytes(), to, &mut length, from)?;
+        let mut into = vec![0; u64::from_be_bytes(length) as usize];
+        self.comm.exchange(out, to, &mut into, from)?;
+        Ok(into)
+    }
+
+    /// Largest of the members' numbers.
+    pub fn max(&self, number: u64) -> Result<u64> {
+        // File sizes fit into i64 on every file system.
+        let mut word = [i64::try_from(number).unwrap_or(i64::MAX)];
+        self.comm.all_max(&mut word)?;
+        Ok(word[0].unsigned_abs())
+    }
+}
+
+/// Checksums as they travel: a marker and four bytes each.
+pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(crcs.len() * 5);
+    for crc32 in crcs {
+        bytes.push(u8::from(crc32.is_some()));
+        bytes.extend(crc32.unwrap_or(0).to_be_bytes());
+    }
+    bytes
+}
+
+/// The inverse of [`crcs_to_bytes`].
+pub(super) fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
+    let (crcs, _) = bytes.as_chunks::<5>();
+    crcs.iter()
+        .map(|&[some, a, b, c, d]| (some != 0).then(|| u32::from_be_bytes([a, b, c, d])))
+        .collect()
+}
+
+/// The first error of a rank that must go on communicating, so that the others do not wait in vain.
+#[derive(Default)]
+pub(super) struct Deferred(Option<Error>);
+
+impl Deferred {
+    /// Acts unless something has failed before; whether it has worked.
+    pub fn act(&mut self, act: impl FnOnce() -> Result<()>) -> bool {
+        if self.0.is_none() {
+            self.0 = act().err();
+        }
+        self.0.is_none()
+    }
+
+    /// The outcome of all.
+    pub fn outcome(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,102 @@
+//! The contract between the schemes and those who seal and restart.
+
+use std::path::PathBuf;
+
+use super::{Partner, Single, Xor};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::records::FileMeta;
+
+/// The ranks that protect one another, as seen by one of them.
+pub struct RedundancySet {
+    /// The members, in set order; the right neighbour is `(rank + 1) % size`.
+    pub comm: Box<dyn Comm>,
+    /// World rank of each member, in set order.
+    pub world_ranks: Vec<usize>,
+    /// Host of each member, in set order (a tag for scavenge).
+    pub hosts: Vec<String>,
+    /// Smallest world rank of the set (000 7.3.2).
+    pub group_id: usize,
+    /// Ranks in the world.
+    pub world_size: usize,
+}
+
+/// One rank's part of a dataset in cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberData {
+    /// Directory of the dataset on this node; it exists.
+    pub dir: PathBuf,
+    /// Dataset id.
+    pub id: u64,
+    /// Epoch of the seal; parts with another epoch never combine.
+    pub epoch: u64,
+    /// The program's files of this rank in index order (the order of concatenation). Those that lie
+    /// on the prefix are recorded, but neither read nor restored.
+    pub files: Vec<FileMeta>,
+    /// The rank's record (descriptor, series, ...), opaque here; the right neighbour keeps a copy.
+    pub record: KvTree,
+}
+
+/// What a scheme left on this rank's node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Protection {
+    /// Redundancy files of this rank, relative to the dataset directory. Empty if nothing protects
+    /// the rank: SINGLE, or a set of one.
+    pub files: Vec<FileMeta>,
+    /// CRC32 of each of the rank's own files, in the order of [`MemberData::files`], as far as it is
+    /// known: computed on the way when the scheme reads them, else as given.
+    pub file_crcs: Vec<Option<u32>>,
+}
+
+/// How a rank enters a rebuild.
+pub struct Survivor {
+    /// Directory of the dataset on this node; it exists.
+    pub dir: PathBuf,
+    /// Dataset id.
+    pub id: u64,
+    /// Epoch that all parts must carry.
+    pub epoch: u64,
+    /// This rank's part, when all its files are there and right ([`super::verify()`]); `None` if
+    /// anything is missing.
+    pub data: Option<MemberData>,
+    /// Its redundancy files, when they are there too and right.
+    pub protection: Option<Protection>,
+}
+
+/// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
+pub trait Scheme: Send + Sync {
+    /// "SINGLE", "PARTNER", "XOR".
+    fn name(&self) -> &'static str;
+    /// How many members may lose everything.
+    fn tolerated_losses(&self) -> usize;
+    /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/` (fsynced).
+    ///
+    /// # Errors
+    /// If files cannot be read or written, or a data file is not what its record says.
+    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection>;
+    /// Restores files, record and redundancy files of the members that lost theirs. Parts whose id
+    /// or epoch is not the survivor's count as lost.
+    ///
+    /// # Errors
+    /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme.
+    fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
+}
+
+/// The scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (000 7.1).
+#[must_use]
+pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
+    match name {
+        "SINGLE" | "LOCAL" => Some(&Single),
+        "PARTNER" => Some(&Partner),
+        "XOR" => Some(&Xor),
+        _ => None,
+    }
+}
+
+impl Survivor {
+    /// The data, unless it belongs to another seal.
+    pub(super) fn valid_data(&self) -> Option<&MemberData> {
+        self.data.as_ref().filter(|data| data.id == self.id && data.epoch == self.epoch)
+    }
+}
