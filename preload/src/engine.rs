@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{guard, open_files, paths, real};
+use crate::{guard, listing, open_files, paths, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -197,9 +197,11 @@ fn leak_c_string(text: &OsStr) -> *const c_char {
 unsafe extern "C" fn before_fork() {
     paths::lock_for_fork();
     open_files::lock_for_fork();
+    listing::lock_for_fork();
 }
 
 unsafe extern "C" fn after_fork() {
+    listing::unlock_after_fork();
     open_files::unlock_after_fork();
     paths::unlock_after_fork();
 }

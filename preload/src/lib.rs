@@ -19,6 +19,8 @@ mod guard;
 #[cfg(not(test))]
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
+mod listing;
+#[cfg_attr(test, allow(dead_code))]
 mod message;
 #[cfg_attr(test, allow(dead_code))]
 mod open_files;

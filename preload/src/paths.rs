@@ -140,7 +140,7 @@ pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
 
 /// Position of the last slash of an absolute path without `//`, `/.` and trailing slash.
 fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
-    if path.first() != Some(&b'/') {
+    if path.first() != Some(&b'/') || path.last() == Some(&b'/') {
         return None;
     }
     let mut slash = 0;
@@ -152,7 +152,7 @@ fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
             slash = at;
         }
     }
-    (slash + 1 < path.len()).then_some(slash)
+    Some(slash)
 }
 
 fn absolute(dirfd: c_int, path: &[u8]) -> Option<Vec<u8>> {

@@ -6,8 +6,8 @@
 mod attributes;
 mod close;
 mod data;
-//mod directory;
-//mod links;
+mod directory;
+mod links;
 mod mapping;
 mod mpi;
 mod mpi_files;

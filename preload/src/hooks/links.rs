@@ -1,0 +1,259 @@
+//! Links, what names lead to (readlink, realpath), and what holds them (statfs, statvfs).
+
+use std::ffi::{CStr, c_char, c_int};
+
+use libc::{AT_FDCWD, size_t, ssize_t};
+
+use crate::abi::Engine;
+use crate::ask::{Answer, Outcome, Question, ask, below_prefix};
+use crate::family::interpose;
+use crate::{engine, paths};
+
+type Link = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
+type LinkAt =
+    unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char, c_int) -> c_int;
+type SymlinkAt = unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_char) -> c_int;
+type Readlink = unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> ssize_t;
+type ReadlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_char, size_t) -> ssize_t;
+type Realpath = unsafe extern "C-unwind" fn(*const c_char, *mut c_char) -> *mut c_char;
+type Canonical = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_char;
+type Statfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statfs) -> c_int;
+type Statvfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statvfs) -> c_int;
+
+interpose! {
+    plain [link](target: *const c_char, path: *const c_char) -> c_int = Link => link;
+    plain [linkat](
+        target_dir: c_int, target: *const c_char, dirfd: c_int, path: *const c_char, flags: c_int
+    ) -> c_int = LinkAt => linkat;
+    plain [symlink](target: *const c_char, path: *const c_char) -> c_int = Link => symlink;
+    plain [symlinkat](target: *const c_char, dirfd: c_int, path: *const c_char) -> c_int
+        = SymlinkAt => symlinkat;
+    plain [readlink](path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t
+        = Readlink => readlink;
+    plain [readlinkat](dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t)
+        -> ssize_t = ReadlinkAt => readlinkat;
+    plain [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
+        = Realpath => realpath;
+    plain [canonicalize_file_name](path: *const c_char) -> *mut c_char
+        = Canonical => canonicalize_file_name;
+    plain [statfs, statfs64](path: *const c_char, buffer: *mut libc::statfs) -> c_int
+        = Statfs => statfs;
+    plain [statvfs, statvfs64](path: *const c_char, buffer: *mut libc::statvfs) -> c_int
+        = Statvfs => statvfs;
+}
+
+unsafe fn link(real: Link, target: *const c_char, path: *const c_char) -> c_int {
+    // SAFETY: the program's arguments, or paths of ours in place of its own; here and below.
+    unsafe { hard_link(AT_FDCWD, target, AT_FDCWD, path).unwrap_or_else(|| real(target, path)) }
+}
+
+unsafe fn linkat(
+    real: LinkAt,
+    target_dir: c_int,
+    target: *const c_char,
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as in `link`.
+    unsafe {
+        hard_link(target_dir, target, dirfd, path)
+            .unwrap_or_else(|| real(target_dir, target, dirfd, path, flags))
+    }
+}
+
+/// `None`: the real call. The new name decides whose business it is, and the target, if the new name
+/// lies elsewhere.
+unsafe fn hard_link(
+    target_dir: c_int,
+    target: *const c_char,
+    dirfd: c_int,
+    path: *const c_char,
+) -> Option<c_int> {
+    if target.is_null() || path.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so C strings of the program.
+    let (target_bytes, path_bytes) =
+        unsafe { (CStr::from_ptr(target).to_bytes(), CStr::from_ptr(path).to_bytes()) };
+    let job = |question: Question| {
+        let Some(from) = paths::absolute_name(target_dir, target_bytes) else {
+            return Outcome::Pass;
+        };
+        let from = paths::locate(question.prefix, AT_FDCWD, from.to_bytes()).unwrap_or(from);
+        answered(question.engine, &from, &question.path)
+    };
+    let from_below = |question: Question| match paths::absolute_name(dirfd, path_bytes) {
+        Some(to) => answered(question.engine, &question.path, &to),
+        None => Outcome::Pass,
+    };
+    // SAFETY: C strings of the program.
+    unsafe {
+        below_prefix(-1, dirfd, path, job)
+            .or_else(|| below_prefix(-1, target_dir, target, from_below))
+    }
+}
+
+fn answered(table: &Engine, target: &CStr, path: &CStr) -> Outcome<c_int> {
+    let (answer, _) = ask(|verdict| (table.link)(target.as_ptr(), path.as_ptr(), 0, verdict));
+    match answer {
+        Answer::Pass => Outcome::Pass,
+        // SAFETY: C strings of the engine and of ours.
+        Answer::Redirect(from) => Outcome::of(unsafe { libc::link(from.as_ptr(), path.as_ptr()) }),
+        Answer::Fail(code) => Outcome::Fail(code),
+        Answer::Done | Answer::Stat(_) => Outcome::Done(0),
+    }
+}
+
+unsafe fn symlink(real: Link, target: *const c_char, path: *const c_char) -> c_int {
+    // SAFETY: as in `link`.
+    unsafe { symbolic_link(target, AT_FDCWD, path).unwrap_or_else(|| real(target, path)) }
+}
+
+unsafe fn symlinkat(
+    real: SymlinkAt,
+    target: *const c_char,
+    dirfd: c_int,
+    path: *const c_char,
+) -> c_int {
+    // SAFETY: as in `link`.
+    unsafe { symbolic_link(target, dirfd, path).unwrap_or_else(|| real(target, dirfd, path)) }
+}
+
+unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char) -> Option<c_int> {
+    let job = |question: Question| {
+        paths::forget();
+        let (answer, _) = ask(|verdict| {
+            (question.engine.link)(target, question.path.as_ptr(), 1, verdict);
+        });
+        match answer {
+            Answer::Pass => Outcome::Pass,
+            // SAFETY: the program's target, a path of the engine.
+            Answer::Redirect(at) => Outcome::of(unsafe { libc::symlink(target, at.as_ptr()) }),
+            Answer::Fail(code) => Outcome::Fail(code),
+            Answer::Done | Answer::Stat(_) => Outcome::Done(0),
+        }
+    };
+    if target.is_null() {
+        return None;
+    }
+    // SAFETY: `path` is null or a C string of the program.
+    unsafe { below_prefix(-1, dirfd, path, job) }
+}
+
+unsafe fn readlink(
+    real: Readlink,
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: size_t,
+) -> ssize_t {
+    // SAFETY: as in `link`.
+    unsafe {
+        read_link(AT_FDCWD, path, |to| real(to.as_ptr(), buffer, size))
+            .unwrap_or_else(|| real(path, buffer, size))
+    }
+}
+
+unsafe fn readlinkat(
+    real: ReadlinkAt,
+    dirfd: c_int,
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: size_t,
+) -> ssize_t {
+    // SAFETY: as in `link`.
+    unsafe {
+        read_link(dirfd, path, |to| real(AT_FDCWD, to.as_ptr(), buffer, size))
+            .unwrap_or_else(|| real(dirfd, path, buffer, size))
+    }
+}
+
+unsafe fn read_link(
+    dirfd: c_int,
+    path: *const c_char,
+    call: impl Fn(&CStr) -> ssize_t,
+) -> Option<ssize_t> {
+    let job = |mut question: Question| match question.lookup(false) {
+        Answer::Pass => Outcome::Pass,
+        Answer::Redirect(to) => match call(&to) {
+            -1 => Outcome::Fail(crate::guard::errno()),
+            bytes => Outcome::Done(bytes),
+        },
+        Answer::Fail(code) => Outcome::Fail(code),
+        // A file that is elsewhere, and no symlink.
+        Answer::Done | Answer::Stat(_) => Outcome::Fail(libc::EINVAL),
+    };
+    // SAFETY: `path` is null or a C string of the program.
+    unsafe { below_prefix(-1, dirfd, path, job) }
+}
+
+unsafe fn realpath(real: Realpath, path: *const c_char, resolved: *mut c_char) -> *mut c_char {
+    // SAFETY: as in `link`.
+    unsafe { canonical(path, resolved).unwrap_or_else(|| real(path, resolved)) }
+}
+
+unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c_char {
+    // SAFETY: as in `link`.
+    unsafe { canonical(path, std::ptr::null_mut()).unwrap_or_else(|| real(path)) }
+}
+
+/// The program's name for a cached file is the canonical one; where its bytes lie is our business.
+unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c_char> {
+    let failed = std::ptr::null_mut();
+    let job = |mut question: Question| {
+        match question.lookup(true) {
+            Answer::Pass | Answer::Done => return Outcome::Pass,
+            Answer::Fail(code) => return Outcome::Fail(code),
+            Answer::Redirect(_) | Answer::Stat(_) => {}
+        }
+        let found = question.path.as_bytes_with_nul();
+        if found.len() > libc::PATH_MAX as usize {
+            return Outcome::Fail(libc::ENAMETOOLONG);
+        }
+        // SAFETY: the program's buffer has PATH_MAX bytes; without one it frees what strdup made.
+        unsafe {
+            if resolved.is_null() {
+                return Outcome::Done(libc::strdup(question.path.as_ptr()));
+            }
+            resolved.copy_from_nonoverlapping(found.as_ptr().cast(), found.len());
+        }
+        Outcome::Done(resolved)
+    };
+    // SAFETY: `path` is null or a C string of the program.
+    unsafe { below_prefix(failed, AT_FDCWD, path, job) }
+}
+
+unsafe fn statfs(real: Statfs, path: *const c_char, buffer: *mut libc::statfs) -> c_int {
+    // SAFETY: as in `link`.
+    unsafe {
+        file_system(path, |to| real(to.as_ptr(), buffer)).unwrap_or_else(|| real(path, buffer))
+    }
+}
+
+unsafe fn statvfs(real: Statvfs, path: *const c_char, buffer: *mut libc::statvfs) -> c_int {
+    // SAFETY: as in `link`.
+    unsafe {
+        file_system(path, |to| real(to.as_ptr(), buffer)).unwrap_or_else(|| real(path, buffer))
+    }
+}
+
+/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. A file that
+/// is elsewhere has that of its directory.
+unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
+    engine::active()?;
+    let job = |mut question: Question| match question.lookup(true) {
+        Answer::Pass | Answer::Done => Outcome::Pass,
+        Answer::Redirect(to) => Outcome::of(call(&to)),
+        Answer::Fail(code) => Outcome::Fail(code),
+        Answer::Stat(_) => {
+            let path = question.path.to_bytes();
+            let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+            match std::ffi::CString::new(&path[..slash.max(1)]) {
+                Ok(directory) => Outcome::of(call(&directory)),
+                Err(_) => Outcome::Pass,
+            }
+        }
+    };
+    // SAFETY: `path` is null or a C string of the program.
+    unsafe { below_prefix(-1, AT_FDCWD, path, job) }
+}

@@ -1,0 +1,185 @@
+//! Merged directory streams: what the PFS holds, plus cached names, minus hidden ones.
+//!
+//! A stream for which the engine has something to add or to hide is *merged*: its real entries come
+//! first, without the hidden ones, then the added ones. Other streams are not in the table, and while
+//! that is empty a readdir costs one load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{AT_FDCWD, DIR, dirent};
+use parking_lot::Mutex;
+
+use crate::engine::Active;
+use crate::{guard, paths};
+
+/// Positions of added entries begin here; a file system's own are never that small.
+pub(crate) const ADDED: c_long = c_long::MIN;
+
+/// One merged stream.
+pub(crate) struct Merged {
+    /// Names that do not come from the file system's listing.
+    pub hidden: BTreeSet<Vec<u8>>,
+    /// Names that come after it, with their types.
+    pub added: Vec<(CString, u8)>,
+    /// Index of the next added entry; the real ones are still being read while `None`.
+    pub next: Option<usize>,
+    /// Where an added entry is handed out from; valid until the next readdir of the stream.
+    entry: Box<dirent>,
+}
+
+// Streams are used by one thread at a time (POSIX), the table by all.
+static STREAMS: Mutex<BTreeMap<usize, Merged>> = Mutex::new(BTreeMap::new());
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes what is to be merged into a stream that was opened or rewound just now. Guard held.
+pub(crate) fn begin(active: &Active, stream: *mut DIR) {
+    let found = contents(active, stream);
+    let mut streams = STREAMS.lock();
+    match found {
+        Some(found) => streams.insert(stream as usize, found),
+        None => streams.remove(&(stream as usize)),
+    };
+    COUNT.store(streams.len(), Ordering::Release);
+}
+
+/// Forgets a stream that is about to be closed.
+pub(crate) fn end(stream: *mut DIR) {
+    if any() {
+        let _: Option<()> = guard::work(|| {
+            let mut streams = STREAMS.lock();
+            streams.remove(&(stream as usize));
+            COUNT.store(streams.len(), Ordering::Release);
+        });
+    }
+}
+
+/// True if any stream is merged. No lock.
+pub(crate) fn any() -> bool {
+    COUNT.load(Ordering::Acquire) != 0
+}
+
+extern "C" fn collect(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int) {
+    // SAFETY: the engine passes on the context that `contents` gave it, and a C string.
+    let (listing, name) = unsafe { (&mut *context.cast::<Merged>(), CStr::from_ptr(name)) };
+    listing.hidden.insert(name.to_bytes().to_vec());
+    if hide == 0 {
+        listing.added.push((name.to_owned(), d_type));
+    }
+}
+
+/// What the engine adds and hides. An added name is hidden among the real ones, so that it comes
+/// once. Guard held.
+fn contents(active: &Active, stream: *mut DIR) -> Option<Merged> {
+    // SAFETY: an open stream.
+    let physical = paths::of_descriptor(unsafe { libc::dirfd(stream) })?;
+    let path = paths::locate(&active.prefix, AT_FDCWD, &physical)?;
+    // SAFETY: plain data, for which all zero is a value.
+    let entry = unsafe { Box::new(std::mem::zeroed()) };
+    let mut found = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
+    let calls = (active.table.list)(path.as_ptr(), collect, (&raw mut found).cast());
+    (calls > 0).then_some(found)
+}
+
+impl Merged {
+    /// The next added entry, `None` at the end.
+    fn take_added(&mut self) -> Option<*mut dirent> {
+        let index = self.next.unwrap_or(0);
+        let (name, d_type) = self.added.get(index)?;
+        let entry = &mut *self.entry;
+        let name = name.as_bytes_with_nul();
+        let room = entry.d_name.len();
+        let length = name.len().min(room - 1);
+        for (to, &from) in entry.d_name.iter_mut().zip(&name[..length]) {
+            *to = from.cast_signed() as c_char;
+        }
+        entry.d_name[length] = 0;
+        entry.d_type = *d_type;
+        entry.d_ino = inode_of(&name[..name.len() - 1]);
+        entry.d_off = 0;
+        entry.d_reclen = u16::try_from(size_of::<dirent>()).unwrap_or(u16::MAX);
+        self.next = Some(index + 1);
+        Some(&raw mut *self.entry)
+    }
+}
+
+/// Nonzero, since a zero inode number means "no entry" to old programs.
+fn inode_of(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    }) | 1
+}
+
+/// Runs `job` on a merged stream; `None` if it is not merged.
+pub(crate) fn with_merged<T>(stream: *mut DIR, job: impl FnOnce(&mut Merged) -> T) -> Option<T> {
+    if !any() {
+        return None;
+    }
+    guard::work(|| STREAMS.lock().get_mut(&(stream as usize)).map(job)).flatten()
+}
+
+/// How far a merged stream is.
+pub(crate) enum Stage {
+    /// Among the file system's own entries.
+    Real,
+    /// This added one is next.
+    Added(*mut dirent),
+    /// Past the last one.
+    End,
+}
+
+/// The stage, taking the next added entry.
+pub(crate) fn stage(listing: &mut Merged) -> Stage {
+    match listing.next {
+        None => Stage::Real,
+        Some(_) => listing.take_added().map_or(Stage::End, Stage::Added),
+    }
+}
+
+/// The file system's entries are through: the first added one.
+pub(crate) fn begin_added(listing: &mut Merged) -> Option<*mut dirent> {
+    listing.next = Some(0);
+    listing.take_added()
+}
+
+/// Takes the lock of this file before a fork, so that the child gets it in a known state.
+pub(crate) fn lock_for_fork() {
+    std::mem::forget(STREAMS.lock());
+}
+
+/// Gives back what [`lock_for_fork`] took, in parent or child.
+pub(crate) fn unlock_after_fork() {
+    // SAFETY: this thread locked it in `lock_for_fork` and forgot the guard.
+    unsafe { STREAMS.force_unlock() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_names_come_once_and_in_order() {
+        // SAFETY: plain data, for which all zero is a value.
+        let entry = unsafe { Box::new(std::mem::zeroed()) };
+        let mut merged = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
+        let context = (&raw mut merged).cast();
+        collect(context, c"a".as_ptr(), libc::DT_REG, 0);
+        collect(context, c"gone".as_ptr(), libc::DT_REG, 1);
+        collect(context, c"b".as_ptr(), libc::DT_DIR, 0);
+        assert!(["a", "b", "gone"].iter().all(|name| merged.hidden.contains(name.as_bytes())));
+        assert!(matches!(stage(&mut merged), Stage::Real));
+        let mut names = Vec::new();
+        let mut next = begin_added(&mut merged);
+        while let Some(entry) = next {
+            // SAFETY: the entry is the stream's own, with a C string as its name.
+            let name = unsafe { CStr::from_ptr((&raw const (*entry).d_name).cast()) };
+            names.push(name.to_str().unwrap().to_owned());
+            next = match stage(&mut merged) {
+                Stage::Added(entry) => Some(entry),
+                Stage::Real | Stage::End => None,
+            };
+        }
+        assert_eq!(names, ["a", "b"]);
+    }
+}
