@@ -1,3 +1,7 @@
 //! One binary for the tests of `scr-core`; each topic is a file beside this one.
 
 mod comm_threads;
+mod comm_trees;
+mod files_copy;
+mod kvtree;
+mod support;

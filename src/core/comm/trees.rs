@@ -87,7 +87,9 @@ pub fn exchange(comm: &dyn Comm, out: &KvTree) -> Result<KvTree> {
         merge_packed(received.child_mut(from), &bytes, from)?;
     }
     match wrong {
-        Some(key) => Err(Error::Other(format!("{key:?} is not a rank of a group of {}", comm.size()))),
+        Some(key) => {
+            Err(Error::Other(format!("{key:?} is not a rank of a group of {}", comm.size())))
+        }
         None => Ok(received),
     }
 }

@@ -104,7 +104,8 @@ impl Filemap {
 
     /// Copies all records of `other`; of a record that both have, its one wins.
     pub fn merge(&mut self, other: &Filemap) {
-        self.records.extend(other.records.iter().map(|(key, record)| (key.clone(), record.clone())));
+        self.records
+            .extend(other.records.iter().map(|(key, record)| (key.clone(), record.clone())));
     }
 
     /// All records with their ranks, by rank, then key.

@@ -68,9 +68,8 @@ impl FlushState {
 
     /// Ids that are in cache and not on the parallel file system, oldest first.
     pub fn unflushed(&self) -> impl DoubleEndedIterator<Item = u64> {
-        self.dataset_ids().filter(|id| {
-            self.is_at(*id, Location::Cache) && !self.is_at(*id, Location::Prefix)
-        })
+        self.dataset_ids()
+            .filter(|id| self.is_at(*id, Location::Cache) && !self.is_at(*id, Location::Prefix))
     }
 
     /// Takes in what another node says: a location anywhere holds for all.

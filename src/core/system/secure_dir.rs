@@ -89,17 +89,20 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
     if let Err(error) = &made
         && error.kind() != io::ErrorKind::AlreadyExists
     {
-        return Err(failed(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))));
+        return Err(failed(io::Error::from_raw_os_error(
+            error.raw_os_error().unwrap_or(libc::EIO),
+        )));
     }
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: as above; without O_CREAT no mode is needed.
-    let fd = check(unsafe { libc::openat(parent.as_raw_fd(), c_name.as_ptr(), flags) })
-        .map_err(|error| match error.raw_os_error() {
+    let fd = check(unsafe { libc::openat(parent.as_raw_fd(), c_name.as_ptr(), flags) }).map_err(
+        |error| match error.raw_os_error() {
             Some(libc::ELOOP | libc::ENOTDIR) => {
                 refused(path, "a link or file has its name; remove it".into())
             }
             _ => Error::io("cannot open the directory", path, error),
-        })?;
+        },
+    )?;
     // SAFETY: `fd` was just opened and belongs to nobody else.
     let dir = unsafe { File::from_raw_fd(fd) };
     if made.is_ok() {
