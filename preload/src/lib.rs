@@ -1,9 +1,9 @@
 //! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the engine.
 //!
 //! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in two
-//! kinds: in a launcher it sees to it that the ranks get it too ([`launcher`]), and in a process that
-//! calls MPI_Init it opens the engine that fits the running MPI ([`engine`]). Then the hooks
-//! ([`hooks`]) ask the engine about every path below the prefix. The contract is [`abi`].
+//! kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a process that
+//! calls MPI_Init it opens the engine that fits the running MPI (`engine`). Then the hooks
+//! (`hooks`) ask the engine about every path below the prefix. The contract is `abi`.
 //!
 //! State must be usable before the constructor has run: other libraries' constructors reach hooks.
 
@@ -19,6 +19,8 @@ mod guard;
 #[cfg(not(test))]
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
+mod launcher;
+#[cfg_attr(test, allow(dead_code))]
 mod listing;
 #[cfg_attr(test, allow(dead_code))]
 mod message;
@@ -28,3 +30,11 @@ mod open_files;
 mod paths;
 #[cfg_attr(test, allow(dead_code))]
 mod real;
+
+/// Settles what a launcher has to do before its main. Nothing else depends on this having run.
+#[cfg(not(test))]
+#[ctor::ctor(unsafe)]
+fn constructor() {
+    // A panic must not cross into the loader.
+    let _: Option<()> = guard::work(launcher::prepare);
+}

@@ -100,7 +100,7 @@ pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
 }
 
 /// File names of the loaded objects, without the main program.
-fn loaded_objects() -> Vec<CString> {
+pub(crate) fn loaded_objects() -> Vec<CString> {
     unsafe extern "C" fn collect(
         info: *mut libc::dl_phdr_info,
         _size: usize,

@@ -1,0 +1,237 @@
+//! In a launcher (mpirun, mpiexec, srun, ...): sees to it that the ranks get the shim and our
+//! variables, on other nodes too, and gives the launch a number by which its ranks know each other.
+//!
+//! Runs in the constructor, before the launcher's main, while there is one thread. Where the command
+//! line has to change, the launcher is executed again with the new one: once, since the process
+//! number stays and stands in the environment.
+
+mod carried;
+mod hydra;
+mod open_mpi;
+mod program;
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use crate::{engine, message, real};
+
+/// Number of this launch, random; the engine's launch check reads it.
+const NONCE: &str = "SCR_LAUNCH_NONCE";
+/// [`identity`] of the process that chose the number.
+const LAUNCHER: &str = "SCR_LAUNCHER";
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// Names of programs that start ranks.
+const LAUNCHERS: [&str; 12] = [
+    "mpirun",
+    "mpiexec",
+    "orterun",
+    "oshrun",
+    "mpirun.openmpi",
+    "mpiexec.openmpi",
+    "mpirun.mpich",
+    "mpiexec.mpich",
+    "mpiexec.hydra",
+    "srun",
+    "aprun",
+    "prterun",
+];
+
+/// Called once, in the constructor of the library.
+pub(crate) fn prepare() {
+    unpack();
+    if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") || !is_launcher() {
+        return;
+    }
+    let own = identity(std::process::id());
+    let chosen_by = std::env::var(LAUNCHER).unwrap_or_default();
+    if chosen_by == own {
+        return;
+    }
+    let library = engine::library_path().into_os_string();
+    let preload = preload_with(&std::env::var_os(PRELOAD).unwrap_or_default(), &library);
+    set(PRELOAD, &preload);
+    // srun, started by mpirun to reach the nodes, is part of the same launch.
+    if chosen_by != identity(std::os::unix::process::parent_id()) {
+        set(NONCE, OsStr::new(&random_number()));
+        set(LAUNCHER, OsStr::new(&own));
+        make_absolute("SCR_CONF_FILE");
+    }
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    warn_of_static(&arguments);
+    if let Some(changed) = carry(preload, library, &arguments) {
+        execute_again(&changed);
+    }
+}
+
+/// Number and start time of a process: it keeps them when it executes something else, and no other
+/// process has them.
+fn identity(process: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold anything; the start time is the 20th field behind it.
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    format!("{process}-{}", behind.split_whitespace().nth(19).unwrap_or("0"))
+}
+
+/// Takes up the variables that a launcher on another node sent along.
+fn unpack() {
+    if let Some(word) = std::env::var_os(carried::NAME) {
+        for (name, value) in carried::decode(&word) {
+            set_os(&name, &value);
+        }
+        // SAFETY: the constructor runs before there is a second thread.
+        unsafe { std::env::remove_var(carried::NAME) };
+    }
+}
+
+fn set(name: &str, value: &OsStr) {
+    set_os(OsStr::new(name), value);
+}
+
+fn set_os(name: &OsStr, value: &OsStr) {
+    // SAFETY: the constructor runs before there is a second thread.
+    unsafe { std::env::set_var(name, value) };
+}
+
+fn is_launcher() -> bool {
+    let named = |name: &OsStr| LAUNCHERS.iter().any(|launcher| name == *launcher);
+    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    if executable.file_name().is_some_and(named) {
+        return true;
+    }
+    let first = std::env::args_os().next().unwrap_or_default();
+    // A script called mpirun is run by a shell; the launcher that it starts in the end counts.
+    Path::new(&first).file_name().is_some_and(named)
+        && executable.file_name().is_some_and(|name| !name.as_bytes().ends_with(b"sh"))
+}
+
+/// A value of LD_PRELOAD with this library in it, by its absolute path.
+fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
+    let own_name = Path::new(library).file_name();
+    let mut entries: Vec<&[u8]> = Vec::new();
+    let mut found = false;
+    for entry in value.as_bytes().split(|&byte| byte == b':' || byte == b' ') {
+        if Path::new(OsStr::from_bytes(entry)).file_name() == own_name {
+            if !std::mem::replace(&mut found, true) {
+                entries.push(library.as_bytes());
+            }
+        } else if !entry.is_empty() {
+            entries.push(entry);
+        }
+    }
+    if !found {
+        entries.insert(0, library.as_bytes());
+    }
+    OsString::from_vec(entries.join(&b':'))
+}
+
+fn random_number() -> String {
+    let mut bytes = [0_u8; 16];
+    // SAFETY: the buffer is writable for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != 16 {
+        let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        bytes = (clock ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
+    }
+    format!("{:032x}", u128::from_ne_bytes(bytes))
+}
+
+/// A path that ranks with another working directory understand as well.
+fn make_absolute(name: &str) {
+    if let Some(value) = std::env::var_os(name)
+        && !value.is_empty()
+        && let Ok(path) = std::path::absolute(&value)
+    {
+        set(name, path.as_os_str());
+    }
+}
+
+fn warn_of_static(arguments: &[OsString]) {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(program) = program::static_program(arguments, &search) {
+        message::say(&format!(
+            "{} is statically linked: it runs without checkpoint caching, since LD_PRELOAD has no \
+             effect on it. Link it dynamically.",
+            program.display()
+        ));
+    }
+}
+
+/// Arranges for the environment to reach all nodes. Returns the command line if it has to change.
+fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let ours: Vec<(OsString, OsString)> = std::env::vars_os()
+        .filter(|(name, _)| {
+            name.as_bytes().starts_with(b"SCR_") && name != carried::NAME && name != LAUNCHER
+        })
+        .collect();
+    if is_open_mpi() {
+        let cargo = open_mpi::Cargo { preload, library, variables: ours };
+        let agent = std::env::var_os(open_mpi::AGENT);
+        set(open_mpi::AGENT, &cargo.agent(agent.as_deref()));
+        return cargo.rewrite(arguments);
+    }
+    if !is_hydra() {
+        return None;
+    }
+    let mut names: Vec<OsString> = vec![PRELOAD.into()];
+    names.extend(ours.into_iter().map(|(name, _)| name));
+    hydra::rewrite(arguments, &names, &library)
+}
+
+/// Open MPI's launcher is linked with its run-time library.
+fn is_open_mpi() -> bool {
+    real::loaded_objects().iter().any(|name| {
+        let name = name.to_bytes();
+        name.windows(11).any(|part| part == b"libopen-rte")
+    })
+}
+
+/// Whatever else is called mpiexec takes hydra's options or none of their names.
+fn is_hydra() -> bool {
+    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    executable.file_name().is_some_and(|name| name.as_bytes().starts_with(b"mpi"))
+}
+
+fn execute_again(arguments: &[OsString]) {
+    let words: Vec<CString> =
+        arguments.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect();
+    let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    // SAFETY: a null-terminated array of C strings. On failure the launcher goes on as it is, and the
+    // ranks' launch check finds who is missing.
+    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), pointers.as_ptr()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(value: &str) -> String {
+        let library = OsStr::new("/opt/lib/libscr_preload.so");
+        preload_with(OsStr::new(value), library).into_string().unwrap()
+    }
+
+    #[test]
+    fn our_own_path_becomes_absolute_and_others_stay_in_place() {
+        let own = "/opt/lib/libscr_preload.so";
+        assert_eq!(with("libscr_preload.so"), own);
+        assert_eq!(with("/a.so:./libscr_preload.so /b.so"), format!("/a.so:{own}:/b.so"));
+        assert_eq!(with(""), own);
+        assert_eq!(with("/a.so"), format!("{own}:/a.so"));
+    }
+
+    #[test]
+    fn a_process_knows_itself_from_its_parent() {
+        let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        assert_eq!(identity(own), identity(own));
+        assert_ne!(identity(own), identity(parent));
+        assert!(!identity(own).ends_with("-0"));
+    }
+
+    #[test]
+    fn launch_numbers_differ() {
+        assert_ne!(random_number(), random_number());
+        assert_eq!(random_number().len(), 32);
+    }
+}
