@@ -14,7 +14,7 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::records::{DatasetKey, FileMeta};
+use crate::records::{DatasetKey, FileMeta, files_from_list, files_to_list};
 
 /// Name of the catalog in a dataset's own folder.
 const FILE_NAME: &str = "catalog.scr";
@@ -138,24 +138,14 @@ impl Catalog {
     }
 }
 
-/// `FILE/<name>/<fields>` with INDEX, so that the order survives.
-pub(crate) fn file_list(files: &[FileMeta]) -> KvTree {
+fn file_list(files: &[FileMeta]) -> KvTree {
     let mut tree = KvTree::new();
-    for (index, file) in files.iter().enumerate() {
-        let entry = tree.child_mut("FILE").set(&file.name, file.to_fields());
-        entry.set_value("INDEX", index);
-    }
+    tree.set("FILE", files_to_list(files));
     tree
 }
 
-/// The inverse of [`file_list`].
-pub(crate) fn files_of(tree: &KvTree) -> Option<Vec<FileMeta>> {
-    let mut indexed = Vec::new();
-    for (name, fields) in tree.child("FILE") {
-        indexed.push((fields.get_u64("INDEX")?, FileMeta::from_fields(name, fields)?));
-    }
-    indexed.sort_by_key(|(index, _)| *index);
-    Some(indexed.into_iter().map(|(_, file)| file).collect())
+fn files_of(tree: &KvTree) -> Option<Vec<FileMeta>> {
+    files_from_list(tree.child("FILE"))
 }
 
 #[cfg(test)]

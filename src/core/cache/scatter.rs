@@ -13,20 +13,14 @@ use super::store::{Held, decode_records, encode_records, read_records, write_rec
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, sync_dir};
 use crate::kvtree::KvTree;
+use crate::records::{MASTER_FILEMAP, MasterFilemap, Record, filemap_name};
 
 /// The merged file; it exists only while filemaps are being replaced.
 const MERGED: &str = "filemap_merged.scrinfo";
-/// The list of the node's filemaps (000 9.3).
-const MASTER: &str = "filemap.scrinfo";
 
 /// Whether `name` is a filemap in a control directory, the list of them and the merged one included.
 pub(super) fn is_filemap_name(name: &str) -> bool {
     name.starts_with("filemap") && name.ends_with(".scrinfo")
-}
-
-/// Name of the filemap of a local rank.
-pub(super) fn filemap_name(local_rank: usize) -> String {
-    format!("filemap_{local_rank}.scrinfo")
 }
 
 /// Makes this node's ranks answer for all records on it: a rank for its own, and the ranks in turn
@@ -64,7 +58,7 @@ fn merge(ctx: &Ctx) -> Result<Merged> {
     let control = &ctx.layout.control_dir;
     let mut merged = Merged::default();
     for name in names_in(control)? {
-        if !is_filemap_name(&name) || name == MASTER {
+        if !is_filemap_name(&name) || name == MASTER_FILEMAP {
             continue;
         }
         let path = control.join(name);
@@ -106,13 +100,9 @@ fn share_out(held: Vec<Held>, local_ranks: &[usize]) -> Vec<(usize, Vec<u8>)> {
 fn clean_up(ctx: &Ctx) -> Result<()> {
     let control = &ctx.layout.control_dir;
     let current: Vec<String> = (0..ctx.node.size()).map(filemap_name).collect();
-    let mut list = KvTree::new();
-    for name in &current {
-        list.set_kv("Filemap", control.join(name).display());
-    }
-    list.write_file(control.join(MASTER))?;
+    MasterFilemap::for_node(control, ctx.node.size()).write(&control.join(MASTER_FILEMAP))?;
     for name in names_in(control)? {
-        if is_filemap_name(&name) && name != MASTER && !current.contains(&name) {
+        if is_filemap_name(&name) && name != MASTER_FILEMAP && !current.contains(&name) {
             remove_file_if_there(&control.join(name))?;
         }
     }

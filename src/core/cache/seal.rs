@@ -9,11 +9,11 @@
 //! The CONFIRMED marker is written only after all ranks agreed on the first phase, so one marker on
 //! any node proves that every rank was prepared and untouched.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::agree::agree;
-use super::catalog::{file_list, files_of};
 use super::decide::ranks_text;
 use super::disk::{describe, make_own_dir};
 use super::layout::OWN_FOLDER;
@@ -22,7 +22,9 @@ use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::records::{DatasetKey, DatasetRecord, DatasetState, FileMeta};
+use crate::records::{
+    DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
+};
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 
 /// Name of the marker in a dataset's own folder.
@@ -40,6 +42,8 @@ pub struct SealRequest<'a> {
     pub store: &'a str,
     /// Name and `on_prefix` of this rank's files, in index order; the rest is found out here.
     pub files: Vec<FileMeta>,
+    /// For index and summary: the tags of [`crate::transfer::about`]; the same on all ranks.
+    pub tags: BTreeMap<String, String>,
     /// How to protect it: redundancy set and complete descriptor of [`super::Protect::choose`].
     pub set: &'a RedundancySet,
     /// See `set`; its TYPE names the scheme.
@@ -109,7 +113,7 @@ fn prepare_unvoted(
         expect: files.len() as u64,
         files: files.clone(),
         descriptor: request.descriptor.clone(),
-        ..DatasetRecord::default()
+        tags: request.tags.clone(),
     };
     record.descriptor.set_value("STORE", request.store);
     record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
@@ -188,12 +192,12 @@ pub(super) fn member_data(record: &DatasetRecord) -> MemberData {
 /// Keeps the names of the redundancy files in the record, so that a restart can check, move and
 /// remove them.
 pub(super) fn note_protection(record: &mut DatasetRecord, protection: &Protection) {
-    record.descriptor.set("OWN", file_list(&protection.files));
+    record.descriptor.set("OWN", files_to_list(&protection.files));
 }
 
 /// The redundancy files that a record names.
 pub(super) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
-    files_of(record.descriptor.child("OWN")).unwrap_or_default()
+    files_from_list(record.descriptor.child("OWN")).unwrap_or_default()
 }
 
 fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::layout::Layout;
-use super::scatter::filemap_name;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, DatasetState};
+use crate::records::{DatasetKey, DatasetRecord, DatasetState, Filemap, Record, filemap_name};
 
 /// A record and the world rank whose files it describes.
 pub type Held = (usize, DatasetRecord);
@@ -150,36 +149,33 @@ impl FilemapFile {
     }
 }
 
-/// The tree of a filemap: `RANK/<world rank>/DSET/<key's directory name>/<record>`.
-pub(super) fn encode_records(held: &[Held]) -> KvTree {
-    let mut tree = KvTree::new();
+/// The filemap of records.
+fn filemap_of(held: &[Held]) -> Filemap {
+    let mut map = Filemap::new();
     for (owner, record) in held {
-        let slot = tree.set_kv("RANK", owner).child_mut("DSET");
-        slot.set(record.key.directory_name(), record.to_tree());
+        map.insert(*owner, record.clone());
     }
-    tree
+    map
+}
+
+/// Records as one message.
+pub(super) fn encode_records(held: &[Held]) -> KvTree {
+    filemap_of(held).to_tree()
 }
 
 /// The inverse of [`encode_records`].
 pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
-    let malformed = || Error::Other("a filemap has a record that cannot be read".into());
-    let mut held = Vec::new();
-    for (owner, datasets) in tree.child("RANK") {
-        let owner: usize = owner.parse().map_err(|_| malformed())?;
-        for (_, record) in datasets.child("DSET") {
-            held.push((owner, DatasetRecord::from_tree(record).ok_or_else(malformed)?));
-        }
-    }
-    Ok(held)
+    let map = Filemap::from_tree(tree).map_err(Error::Other)?;
+    Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
 /// Reads a filemap; none if it is not there.
 pub(super) fn read_records(path: &Path) -> Result<Vec<Held>> {
-    let Some(tree) = KvTree::read_file(path)? else { return Ok(Vec::new()) };
-    decode_records(&tree).map_err(|e| Error::corrupt(path, e.to_string()))
+    let map = Filemap::read(path)?.unwrap_or_default();
+    Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
 /// Writes a filemap durably.
 pub(super) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
-    encode_records(held).write_file(path)
+    filemap_of(held).write(path)
 }

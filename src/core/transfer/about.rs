@@ -1,0 +1,64 @@
+//! What index and summary say of a dataset as a whole, from what a rank's record knows.
+
+use crate::cache::CatalogEntry;
+use crate::kvtree::KvTree;
+use crate::records::{Dataset, DatasetRecord};
+use crate::system;
+
+/// Tag of a record: number among the checkpoints.
+pub const TAG_CHECKPOINT: &str = "CKPT";
+/// Tag of a record: 1 for output that no restart needs.
+pub const TAG_OUTPUT: &str = "OUTPUT";
+/// Tag of a record: the job that wrote it.
+pub const TAG_JOB: &str = "JOBID";
+/// Tag of a record: seconds since 1970 of its seal.
+pub const TAG_CREATED: &str = "CREATED";
+
+/// A dataset and the number of ranks that wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct About {
+    pub dataset: Dataset,
+    pub ranks: usize,
+}
+
+impl About {
+    /// All but the numbers of files and bytes, which [`About::over`] fills in.
+    pub fn of_record(record: &DatasetRecord, ranks: usize) -> About {
+        let tag = |name: &str| record.tags.get(name).cloned().unwrap_or_default();
+        let key = &record.key;
+        let which = if key.id.is_empty() { key.generation.to_string() } else { key.id.clone() };
+        let dataset = Dataset {
+            id: record.dataset_id,
+            name: format!("{}.{which}", key.series),
+            key: key.clone(),
+            epoch: record.epoch,
+            user: system::user_name(),
+            job_id: tag(TAG_JOB),
+            created_seconds: tag(TAG_CREATED).parse().unwrap_or_else(|_| system::unix_seconds()),
+            checkpoint_id: tag(TAG_CHECKPOINT).parse().ok(),
+            is_output: tag(TAG_OUTPUT) == "1",
+            files: 0,
+            bytes: 0,
+            complete: true,
+        };
+        About { dataset, ranks }
+    }
+
+    /// The dataset with the numbers of `entries`, all files of all ranks.
+    pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
+        let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
+        Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }
+    }
+
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("DATASET", self.dataset.to_tree());
+        tree.set_value("RANKS", self.ranks);
+        tree
+    }
+
+    pub fn from_tree(tree: &KvTree) -> Option<About> {
+        let dataset = Dataset::from_tree(tree.get("DATASET")?)?;
+        Some(About { dataset, ranks: tree.parse("RANKS")? })
+    }
+}

@@ -1,0 +1,222 @@
+//! One rank's own files of a dataset, flushed by a thread without communication: files that other
+//! nodes wait for after a restart, and checkpoints of programs that never synchronise.
+//!
+//! Each file is published by itself. When all are, the rank's mark tells so:
+//! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever notices
+//! first (rank 0, or the next start) writes summary and index entry.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::about::About;
+use super::index::record_flushed;
+use super::journal::own_folder;
+use super::stage::{publish_staged, stage};
+use crate::cache::disk::names_in;
+use crate::cache::{Catalog, CatalogEntry};
+use crate::error::{Error, Result};
+use crate::files::{create_dirs, join_relative, remove_tree, sync_dir};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetRecord, FileMeta};
+use crate::system;
+
+/// What a [`Background`] flushes.
+#[derive(Debug, Clone)]
+pub struct BackgroundJob {
+    /// The rank's record of the dataset.
+    pub record: DatasetRecord,
+    /// World rank.
+    pub rank: usize,
+    /// Ranks in the world.
+    pub world_size: usize,
+    /// The prefix.
+    pub prefix: PathBuf,
+}
+
+/// A flush that is under way.
+#[derive(Debug)]
+pub struct Background {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<u64>>>,
+}
+
+impl Background {
+    /// Starts the thread; `on_thread` runs first on it (hooks off).
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn start(
+        job: BackgroundJob,
+        on_thread: impl FnOnce() + Send + 'static,
+    ) -> Result<Background> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let work = move || {
+            on_thread();
+            system::block_signals();
+            flush(&job, &seen)
+        };
+        let thread = Builder::new()
+            .name("scr-flush".into())
+            .spawn(work)
+            .map_err(|e| Error::Other(format!("cannot start the flush thread: {e}")))?;
+        Ok(Background { stop, thread: Some(thread) })
+    }
+
+    /// Whether it has come to its end.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for its end. Gives the number of files copied.
+    ///
+    /// # Errors
+    /// The first file that could not be published; the others are.
+    pub fn finish(mut self) -> Result<u64> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            _ => Err(Error::Other("the flush thread ended by a defect".into())),
+        }
+    }
+
+    /// Makes it stop within a few megabytes, and waits for that. What it has published stays.
+    pub fn stop(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Stopped is what was wanted; how far it came is told by its mark.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn flush(job: &BackgroundJob, stop: &AtomicBool) -> Result<u64> {
+    let mut first_error = None;
+    let mut copied = 0;
+    for file in job.record.files.iter().filter(|file| !file.on_prefix) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(copied);
+        }
+        match publish(job, file, stop) {
+            Ok(()) => copied += 1,
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    match first_error {
+        Some(error) => Err(error),
+        None => write_mark(job).map(|()| copied),
+    }
+}
+
+fn publish(job: &BackgroundJob, file: &FileMeta, stop: &AtomicBool) -> Result<()> {
+    let target = join_relative(&job.prefix, &file.name)?;
+    if is_published(&target, file) {
+        return Ok(());
+    }
+    let mut go_on = |_| match stop.load(Ordering::Relaxed) {
+        true => Err(Error::Other("stopped".into())),
+        false => Ok(()),
+    };
+    let source = job.record.dir.join(&file.name);
+    stage(&source, &target, job.record.epoch, Some(file), Some(&mut go_on))?;
+    sync_dir(&publish_staged(&target, job.record.epoch)?)
+}
+
+fn marks_folder(prefix: &Path, id: u64) -> PathBuf {
+    own_folder(prefix).join("background").join(id.to_string())
+}
+
+fn write_mark(job: &BackgroundJob) -> Result<()> {
+    let about = About::of_record(&job.record, job.world_size);
+    let rank = job.rank;
+    let files = job.record.files.iter().cloned();
+    let entries = files.map(|meta| CatalogEntry { rank, meta }).collect();
+    let catalog = Catalog {
+        id: about.dataset.id,
+        epoch: about.dataset.epoch,
+        key: about.dataset.key.clone(),
+        entries,
+    };
+    let mut tree = KvTree::new();
+    tree.set("ABOUT", about.to_tree());
+    tree.set("FILES", catalog.to_tree());
+    let folder = marks_folder(&job.prefix, about.dataset.id);
+    create_dirs(&folder, 0o777)?;
+    tree.write_file(folder.join(format!("done.{rank}.scr")))
+}
+
+/// Whether all ranks have marked dataset `id` as published by their [`Background`]; if so its
+/// summary and index entry are written, and the marks removed. Called by rank 0, local.
+///
+/// # Errors
+/// If a mark is damaged, or summary or index cannot be written.
+pub fn complete_background(prefix: &Path, id: u64) -> Result<bool> {
+    let folder = marks_folder(prefix, id);
+    let mut names = names_in(&folder)?;
+    names.retain(|name| name.starts_with("done.") && name.ends_with(".scr"));
+    let Some(first) = names.first() else { return Ok(false) };
+    let (about, _) = read_mark(&folder.join(first))?;
+    if names.len() < about.ranks {
+        return Ok(false);
+    }
+    let mut entries = Vec::new();
+    for name in &names {
+        let (theirs, catalog) = read_mark(&folder.join(name))?;
+        if theirs.dataset.epoch != about.dataset.epoch {
+            // Marks of an earlier seal: the ranks concerned have not written theirs anew yet.
+            return Ok(false);
+        }
+        entries.extend(catalog.entries);
+    }
+    entries.sort_by_key(|entry| entry.rank);
+    record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
+    remove_tree(&folder)?;
+    Ok(true)
+}
+
+fn read_mark(path: &Path) -> Result<(About, Catalog)> {
+    let tree = KvTree::read_file(path)?.unwrap_or_default();
+    let about = About::from_tree(tree.child("ABOUT"));
+    let catalog = Catalog::from_tree(tree.child("FILES"));
+    about.zip(catalog).ok_or_else(|| Error::corrupt(path, "it is not the mark of a flush"))
+}
+
+/// Ids of all datasets with marks: what the next start, or rank 0, may be able to complete. Local.
+///
+/// # Errors
+/// If the folder is there and cannot be read.
+pub fn background_ids(prefix: &Path) -> Result<Vec<u64>> {
+    let names = names_in(&own_folder(prefix).join("background"))?;
+    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
+/// Whether `path` is the published copy of `meta`: its size, and its time of modification, which a
+/// publish carries over; an older generation under the same name has another.
+#[must_use]
+pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
+    crate::cache::disk::describe(path, "").is_ok_and(|found| {
+        // Some file systems keep whole seconds only.
+        let same_fraction = found.mtime_nanoseconds == 0
+            || found.mtime_nanoseconds / 1000 == meta.mtime_nanoseconds / 1000;
+        (found.size, found.mtime_seconds) == (meta.size, meta.mtime_seconds) && same_fraction
+    })
+}
+
+/// Waits until `path` is the published copy of `meta`, at most `deadline`. Local.
+#[must_use]
+pub fn wait_for_file(path: &Path, meta: &FileMeta, deadline: Duration) -> bool {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    loop {
+        if is_published(path, meta) {
+            return true;
+        }
+        if start.elapsed() >= deadline {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,226 @@
+//! A whole dataset to the prefix, all ranks together; and what an interrupted one left.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use super::about::About;
+use super::index::{mark_failed, record_flushed};
+use super::journal::{Journal, publish_part, unstage_part};
+use super::stage::stage;
+use crate::cache::agree::{agree, any};
+use crate::cache::{Catalog, CatalogEntry, Ctx};
+use crate::error::{Error, Result};
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::records::DatasetRecord;
+
+/// What a flush did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlushReport {
+    /// Files of all ranks that were copied.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds.
+    pub seconds: f64,
+    /// Ids of older datasets whose files on the prefix it replaced.
+    pub replaced: Vec<u64>,
+}
+
+/// Copies the sealed dataset `id` to the prefix: journal, stage, agree, commit, rename, summary,
+/// index. Files that are on the prefix already are only listed. Files of an older dataset with the
+/// same names are replaced in place, and its index entry is not restorable any more. Collective.
+///
+/// # Errors
+/// On all ranks if any failed. Before the commit the prefix holds no part of the dataset under a
+/// final name; after it the next start completes the work ([`recover_journal`]).
+pub fn flush_sync(ctx: &Ctx, id: u64) -> Result<FlushReport> {
+    let start = Instant::now();
+    let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
+    let journal = Journal::new(ctx.prefix, id);
+    let is_root = ctx.world.rank() == 0;
+    let cleared = if is_root { journal.uncommit() } else { Ok(()) };
+    let found = ctx.filemap.get_id(id).ok_or_else(unknown);
+    let record = agree(ctx.world, cleared.and(found))?;
+    let (epoch, key) = (record.epoch, &record.key);
+    let part = Catalog::gather(ctx.node, id, epoch, key, &record.files)?;
+    let part = with_world_ranks(ctx, part)?;
+    let announced =
+        if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
+    agree(ctx.world, announced)?;
+    if let Err(error) = agree(ctx.world, stage_own(ctx, &record)) {
+        undo(ctx, &journal, &part, &error)?;
+        return Err(error);
+    }
+    let catalog = Catalog::gather(ctx.world, id, epoch, key, &record.files)?;
+    let about = About::of_record(&record, ctx.world.size());
+    agree(ctx.world, if is_root { journal.commit(&about) } else { Ok(()) })?;
+    agree(ctx.world, publish_part(ctx.prefix, &own_part(ctx, &record)))?;
+    let recorded = if is_root {
+        let entries = &catalog.entries;
+        record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
+            .and_then(|replaced| journal.remove().map(|()| replaced))
+    } else {
+        Ok(Vec::new())
+    };
+    let replaced = agree(ctx.world, recorded)?;
+    let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    Ok(FlushReport {
+        files: copied.clone().count() as u64,
+        bytes: copied.map(|entry| entry.meta.size).sum(),
+        seconds: start.elapsed().as_secs_f64(),
+        replaced: broadcast_ids(ctx, &replaced)?,
+    })
+}
+
+/// Turns the ranks of a catalog gathered over the node into world ranks.
+fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Result<Catalog> {
+    let gathered = ctx.node.all_gather(&(ctx.world.rank() as u64).to_be_bytes())?;
+    let world_rank = |bytes: &Vec<u8>| bytes.iter().fold(0, |n, byte| n << 8 | usize::from(*byte));
+    let world_ranks: Vec<usize> = gathered.iter().map(world_rank).collect();
+    for entry in &mut part.entries {
+        entry.rank = world_ranks[entry.rank];
+    }
+    Ok(part)
+}
+
+fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {
+    let rank = ctx.world.rank();
+    let entries = record.files.iter().cloned().map(|meta| CatalogEntry { rank, meta }).collect();
+    Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
+}
+
+fn stage_own(ctx: &Ctx, record: &DatasetRecord) -> Result<()> {
+    let dir = ctx.layout.data_dir(record);
+    for file in record.files.iter().filter(|file| !file.on_prefix) {
+        let target = join_relative(ctx.prefix, &file.name)?;
+        stage(&dir.join(&file.name), &target, record.epoch, Some(file), None)?;
+    }
+    Ok(())
+}
+
+/// Removes staged files and journal after a failure that came before the commit. What cannot be
+/// removed now is left to the next start.
+fn undo(ctx: &Ctx, journal: &Journal, part: &Catalog, why: &Error) -> Result<()> {
+    if matches!(why, Error::Comm(_)) {
+        return Ok(());
+    }
+    let own = Catalog {
+        entries: part.entries.iter().filter(|e| e.rank == ctx.world.rank()).cloned().collect(),
+        ..part.clone()
+    };
+    let removed = agree(ctx.world, unstage_part(ctx.prefix, &own));
+    match removed {
+        Ok(()) if ctx.world.rank() == 0 => drop(journal.remove()),
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn broadcast_ids(ctx: &Ctx, ids: &[u64]) -> Result<Vec<u64>> {
+    let mut tree = KvTree::new();
+    for id in ids {
+        tree.child_mut(id);
+    }
+    let mut bytes = tree.encode();
+    ctx.world.broadcast(&mut bytes, 0)?;
+    let mut ids: Vec<u64> = KvTree::decode(&bytes)?.keys().flat_map(str::parse).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// What [`recover_journal`] did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JournalReport {
+    /// Datasets whose publish was completed.
+    pub completed: Vec<u64>,
+    /// Datasets whose staged files were removed.
+    pub rolled_back: Vec<u64>,
+    /// Datasets that cannot be completed, since a file was removed by somebody else meanwhile; the
+    /// index says that they failed.
+    pub gone: Vec<u64>,
+}
+
+/// Completes or rolls back what an interrupted flush left. Collective, at start.
+///
+/// # Errors
+/// On all ranks if any failed; the journal stays for the next start.
+pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
+    let is_root = ctx.world.rank() == 0;
+    let found = agree(ctx.world, if is_root { Journal::ids(ctx.prefix) } else { Ok(Vec::new()) })?;
+    let mut report = JournalReport::default();
+    for id in broadcast_ids(ctx, &found)? {
+        let journal = Journal::new(ctx.prefix, id);
+        let mut commit = agree(ctx.world, if is_root { journal.committed() } else { Ok(None) })?;
+        let mut answer = commit.as_ref().map(|about| about.to_tree().encode()).unwrap_or_default();
+        ctx.world.broadcast(&mut answer, 0)?;
+        if !answer.is_empty() {
+            commit = About::from_tree(&KvTree::decode(&answer)?);
+        }
+        let done = carry_out(ctx, &journal, commit.as_ref());
+        let gone = any(ctx.world, matches!(&done, Err(error) if is_gone(error)))?;
+        let done = if gone { Ok(Vec::new()) } else { agree(ctx.world, done) };
+        let entries = done?;
+        let finished = match (&commit, is_root) {
+            (Some(_), true) if gone => give_up(ctx, &journal, id),
+            (Some(about), true) => complete(ctx, &journal, about, entries),
+            (None, true) => journal.remove(),
+            _ => Ok(()),
+        };
+        agree(ctx.world, finished)?;
+        match commit {
+            Some(_) if gone => report.gone.push(id),
+            Some(_) => report.completed.push(id),
+            None => report.rolled_back.push(id),
+        }
+    }
+    Ok(report)
+}
+
+/// Publishes or removes the staged files of this rank's share of the parts. A damaged part was
+/// never complete; without commit nothing was staged under it.
+fn carry_out(ctx: &Ctx, journal: &Journal, commit: Option<&About>) -> Result<Vec<CatalogEntry>> {
+    let same_seal = |part: &Catalog| commit.is_some_and(|c| c.dataset.epoch == part.epoch);
+    let mut entries = Vec::new();
+    for (index, name) in journal.parts()?.iter().enumerate() {
+        let part = match journal.read_part(name) {
+            Ok(part) => part,
+            Err(Error::Corrupt { .. }) if commit.is_none() => continue,
+            Err(other) => return Err(other),
+        };
+        if index % ctx.world.size() == ctx.world.rank() {
+            match same_seal(&part) {
+                true => publish_part(ctx.prefix, &part)?,
+                false => unstage_part(ctx.prefix, &part)?,
+            }
+        }
+        if same_seal(&part) && ctx.world.rank() == 0 {
+            entries.extend(part.entries);
+        }
+    }
+    Ok(entries)
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+fn give_up(ctx: &Ctx, journal: &Journal, id: u64) -> Result<()> {
+    mark_failed(ctx.prefix, id)?;
+    journal.remove()
+}
+
+fn complete(
+    ctx: &Ctx,
+    journal: &Journal,
+    about: &About,
+    mut entries: Vec<CatalogEntry>,
+) -> Result<()> {
+    // No parts: a kill came while the journal of a finished flush was being removed.
+    if !entries.is_empty() {
+        entries.sort_by_key(|entry| entry.rank);
+        record_flushed(ctx.prefix, &about.over(&entries), about.ranks, &entries)?;
+    }
+    journal.remove()
+}

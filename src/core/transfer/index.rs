@@ -1,0 +1,263 @@
+//! What is on the prefix: summaries and index, and whether the files are still what they say.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::journal::own_folder;
+use crate::cache::agree::agree;
+use crate::cache::{CatalogEntry, Ctx};
+use crate::error::{Error, Result};
+use crate::files::{crc32_of_file, create_dirs, join_relative};
+use crate::kvtree::KvTree;
+use crate::records::{
+    Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
+    Timestamp, update,
+};
+
+/// Directory of a dataset's summary, relative to the prefix's own folder.
+fn folder_name(id: u64) -> String {
+    format!("scr.dataset.{id}")
+}
+
+fn folder(prefix: &Path, id: u64) -> PathBuf {
+    own_folder(prefix).join(folder_name(id))
+}
+
+fn index_path(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join(PrefixIndex::NAME)
+}
+
+/// Writes summary, index and flush file of a dataset whose files are all in place. Returns the ids
+/// of those whose files it replaced: rewritten under the same captured id, or the only one of a
+/// series without ids.
+pub(super) fn record_flushed(
+    prefix: &Path,
+    dataset: &Dataset,
+    ranks: usize,
+    entries: &[CatalogEntry],
+) -> Result<Vec<u64>> {
+    let dir = folder(prefix, dataset.id);
+    create_dirs(&dir, 0o777)?;
+    let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();
+    for entry in entries {
+        files.entry(entry.rank).or_default().push(entry.meta.clone());
+    }
+    let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
+    summary.write_to(&dir)?;
+    let replaced = update(&index_path(prefix), |index: &mut PrefixIndex| {
+        Ok(enter(index, dataset, Timestamp::now()))
+    })?;
+    update(&own_folder(prefix).join("flush.scr"), |state: &mut FlushState| {
+        state.unset(dataset.id, Location::Flushing);
+        state.set(dataset.id, Location::Prefix);
+        Ok(())
+    })?;
+    Ok(replaced)
+}
+
+/// Enters a dataset into the index. Pure.
+fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) -> Vec<u64> {
+    let same_names =
+        |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
+    let older = index.newest_first().filter(|entry| {
+        let key = entry.dataset.as_ref().map(|dataset| &dataset.key);
+        entry.id < dataset.id && entry.replaced_by.is_none() && key.is_some_and(same_names)
+    });
+    let replaced: Vec<u64> = older.map(|entry| entry.id).collect();
+    for id in &replaced {
+        if let Some(entry) = index.by_id_mut(*id) {
+            entry.replaced_by = Some(dataset.id);
+        }
+    }
+    let dir = folder_name(dataset.id);
+    let before = index.by_id(dataset.id).cloned().unwrap_or_default();
+    index.insert(IndexEntry {
+        id: dataset.id,
+        dir: dir.clone(),
+        complete: true,
+        flushed: Some(now),
+        // Failures of an earlier copy say nothing about this one.
+        failed: Default::default(),
+        replaced_by: None,
+        dataset: Some(dataset.clone()),
+        fetched: before.fetched,
+    });
+    let newest = index.current_entry().is_none_or(|current| current.id <= dataset.id);
+    if newest && !dataset.is_output {
+        index.set_current(&dir);
+    }
+    replaced
+}
+
+/// A dataset on the prefix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnPrefix {
+    /// Dataset id.
+    pub id: u64,
+    /// Series, captured id, generation.
+    pub key: DatasetKey,
+    /// Complete, not failed since, not replaced by a newer one under the same names.
+    pub restorable: bool,
+    /// Marked as current in the index.
+    pub current: bool,
+    /// The number of its checkpoint, if it is one.
+    pub checkpoint_id: Option<u64>,
+}
+
+/// All datasets that the index knows, newest first; empty without an index. Local: rank 0 reads.
+///
+/// # Errors
+/// If the index is damaged, of a newer version, or cannot be read.
+pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let current = index.current_entry().map(|entry| entry.id);
+    let describe = |entry: &IndexEntry| OnPrefix {
+        id: entry.id,
+        key: entry.dataset.as_ref().map(|dataset| dataset.key.clone()).unwrap_or_default(),
+        restorable: entry.is_restorable(),
+        current: current == Some(entry.id),
+        checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
+    };
+    Ok(index.newest_first().map(describe).collect())
+}
+
+/// The newest restorable one of each series, newest first. Pure.
+#[must_use]
+pub fn newest_on_prefix(listed: &[OnPrefix]) -> Vec<&OnPrefix> {
+    let mut newest: BTreeMap<&str, &OnPrefix> = BTreeMap::new();
+    for dataset in listed.iter().filter(|dataset| dataset.restorable) {
+        let slot = newest.entry(&dataset.key.series).or_insert(dataset);
+        if dataset.id > slot.id {
+            *slot = dataset;
+        }
+    }
+    let mut newest: Vec<&OnPrefix> = newest.into_values().collect();
+    newest.sort_by_key(|dataset| std::cmp::Reverse(dataset.id));
+    newest
+}
+
+/// Outcome of [`verify_on_prefix`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verified {
+    /// Names of the dataset's files, relative to the prefix.
+    pub names: Vec<String>,
+    /// What is wrong, one sentence; `None` if all is well.
+    pub fault: Option<String>,
+}
+
+/// Checks dataset `id` on the prefix against its summary: sizes, with `crc` contents too; each rank
+/// a share of the files. A fault is recorded in the index, and the names tell what to hide from the
+/// program. A file that a newer dataset lists too (a pointer file) may differ. Collective.
+///
+/// # Errors
+/// If communication fails, or the index cannot be written. A damaged summary is a fault.
+pub fn verify_on_prefix(ctx: &Ctx, id: u64, crc: bool) -> Result<Verified> {
+    let is_root = ctx.world.rank() == 0;
+    let mut answer = if is_root { summary_tree(ctx.prefix, id).encode() } else { Vec::new() };
+    ctx.world.broadcast(&mut answer, 0)?;
+    let tree = KvTree::decode(&answer)?;
+    if let Some(fault) = tree.get_value("FAULT") {
+        let fault = Some(fault.to_owned());
+        agree(ctx.world, if is_root { mark_failed(ctx.prefix, id) } else { Ok(()) })?;
+        return Ok(Verified { names: Vec::new(), fault });
+    }
+    let summary = Summary::from_tree(&tree).map_err(Error::Other)?;
+    let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
+    let share = files.iter().skip(ctx.world.rank()).step_by(ctx.world.size());
+    let wrong: Vec<_> = share.filter(|file| !is_right(ctx.prefix, file, crc)).collect();
+    let excused = wrong.iter().all(|file| listed_by_newer(ctx.prefix, id, &file.name));
+    let fault = wrong
+        .first()
+        .filter(|_| !excused)
+        .map(|file| format!("{} has not the size or content that it was flushed with", file.name));
+    let all = ctx.world.all_gather(fault.unwrap_or_default().as_bytes())?;
+    let first = all.iter().find(|text| !text.is_empty());
+    let fault = first.map(|text| String::from_utf8_lossy(text).into_owned());
+    if fault.is_some() {
+        agree(ctx.world, if is_root { mark_failed(ctx.prefix, id) } else { Ok(()) })?;
+    }
+    let names = files.iter().map(|file| file.name.clone()).collect();
+    Ok(Verified { names, fault })
+}
+
+/// The summary's tree, or FAULT.
+fn summary_tree(prefix: &Path, id: u64) -> KvTree {
+    let mut fault = KvTree::new();
+    match Summary::read_from(&folder(prefix, id)) {
+        Ok(Some(summary)) => return summary.to_tree(),
+        Ok(None) => fault.set_value("FAULT", format_args!("its summary is missing")),
+        Err(error) => fault.set_value("FAULT", error),
+    };
+    fault
+}
+
+fn is_right(prefix: &Path, meta: &FileMeta, crc: bool) -> bool {
+    let Ok(path) = join_relative(prefix, &meta.name) else { return false };
+    let right_size = fs::metadata(&path).is_ok_and(|found| found.len() == meta.size);
+    match meta.crc32 {
+        Some(expected) if crc && right_size => {
+            crc32_of_file(&path).is_ok_and(|(_, found)| found == expected)
+        }
+        _ => right_size,
+    }
+}
+
+fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
+    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
+    index.newest_first().take_while(|entry| entry.id > id).any(|entry| {
+        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
+        summary.is_some_and(|s| s.files.values().flatten().any(|file| file.name == name))
+    })
+}
+
+/// Notes a failure in the index, so that later starts do not offer the dataset. Local.
+pub(super) fn mark_failed(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.failed.insert(Timestamp::now());
+        }
+        if was_current {
+            index.clear_current();
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dataset(id: u64, series: &str, captured: &str) -> Dataset {
+        let key = DatasetKey { series: series.into(), id: captured.into(), generation: id };
+        Dataset { id, name: format!("{series}.{id}"), key, complete: true, ..Dataset::default() }
+    }
+
+    #[test]
+    fn a_rewritten_series_leaves_one_restorable_entry() {
+        let mut index = PrefixIndex::default();
+        let now = Timestamp::from_unix_seconds(5);
+        assert!(enter(&mut index, &dataset(1, "state", ""), now).is_empty());
+        assert!(enter(&mut index, &dataset(2, "ckpt", "10"), now).is_empty());
+        assert!(enter(&mut index, &dataset(3, "ckpt", "20"), now).is_empty());
+        assert_eq!(enter(&mut index, &dataset(4, "state", ""), now), [1]);
+        assert_eq!(index.current(), Some("scr.dataset.4"));
+        let restorable = index.newest_first().filter(|entry| entry.is_restorable());
+        assert_eq!(restorable.map(|entry| entry.id).collect::<Vec<_>>(), [4, 3, 2]);
+    }
+
+    #[test]
+    fn the_newest_of_each_series_is_found() {
+        let prefix = tempfile::tempdir().unwrap();
+        assert!(list_prefix(prefix.path()).unwrap().is_empty());
+        for made in [dataset(1, "a", "1"), dataset(2, "b", "1"), dataset(3, "a", "2")] {
+            record_flushed(prefix.path(), &made, 2, &[]).unwrap();
+        }
+        mark_failed(prefix.path(), 3).unwrap();
+        let listed = list_prefix(prefix.path()).unwrap();
+        assert!(listed.iter().all(|dataset| !dataset.current));
+        let newest = newest_on_prefix(&listed);
+        assert_eq!(newest.iter().map(|d| d.id).collect::<Vec<_>>(), [2, 1]);
+    }
+}

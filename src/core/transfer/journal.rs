@@ -1,0 +1,129 @@
+//! The journal of a flush, so that the next start completes or undoes one that was interrupted.
+//!
+//! `<prefix>/.scr/journal/<id>/` holds, each durable before what it announces begins:
+//! * `part.<world rank of the node's leader>.scr`: what that node will stage
+//!   (`EPOCH / <hex>`, `RANK / <world rank> / FILE / <name> / <fields>`),
+//! * `commit.scr`, written by rank 0 once everything is staged on all nodes: what the dataset is.
+//!
+//! With the commit all renames must come; without it all staged files must go. Both can be done
+//! again and again, so an interrupted recovery is repeated by the next one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::about::About;
+use super::stage::{publish_staged, remove_staged};
+use crate::cache::Catalog;
+use crate::error::{Error, Result};
+use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree, sync_dir};
+use crate::kvtree::KvTree;
+
+/// Name of the commit file.
+const COMMIT: &str = "commit.scr";
+
+/// Folder of everything that is ours on the prefix.
+pub(super) fn own_folder(prefix: &Path) -> PathBuf {
+    prefix.join(".scr")
+}
+
+fn journal_folder(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join("journal")
+}
+
+/// The journal of one dataset.
+#[derive(Debug, Clone)]
+pub(super) struct Journal {
+    prefix: PathBuf,
+    id: u64,
+}
+
+impl Journal {
+    pub fn new(prefix: &Path, id: u64) -> Journal {
+        Journal { prefix: prefix.to_path_buf(), id }
+    }
+
+    /// Ids of all journals on the prefix.
+    pub fn ids(prefix: &Path) -> Result<Vec<u64>> {
+        let names = crate::cache::disk::names_in(&journal_folder(prefix))?;
+        let mut ids: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn dir(&self) -> PathBuf {
+        journal_folder(&self.prefix).join(self.id.to_string())
+    }
+
+    /// Announces what a node will stage. `part` is a catalog of the node's ranks only.
+    pub fn write_part(&self, leader: usize, part: &Catalog) -> Result<()> {
+        create_dirs(&self.dir(), 0o777)?;
+        part.to_tree().write_file(self.dir().join(format!("part.{leader}.scr")))
+    }
+
+    /// From here on the flush will be completed, whatever happens.
+    pub fn commit(&self, about: &About) -> Result<()> {
+        about.to_tree().write_file(self.dir().join(COMMIT))
+    }
+
+    /// Takes back the commit of an earlier attempt that failed after it: files that are staged anew
+    /// are not all there yet.
+    pub fn uncommit(&self) -> Result<()> {
+        remove_file_if_there(&self.dir().join(COMMIT))
+    }
+
+    /// The commit, if it was reached.
+    pub fn committed(&self) -> Result<Option<About>> {
+        let path = self.dir().join(COMMIT);
+        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
+        match About::from_tree(&tree) {
+            Some(about) => Ok(Some(about)),
+            None => Err(Error::corrupt(path, "it is not the commit of a flush")),
+        }
+    }
+
+    /// Names of the parts.
+    pub fn parts(&self) -> Result<Vec<String>> {
+        let mut names = crate::cache::disk::names_in(&self.dir())?;
+        names.retain(|name| name.starts_with("part.") && name.ends_with(".scr"));
+        Ok(names)
+    }
+
+    /// Reads a part.
+    pub fn read_part(&self, name: &str) -> Result<Catalog> {
+        let path = self.dir().join(name);
+        let tree = KvTree::read_file(&path)?;
+        let part = tree.as_ref().and_then(Catalog::from_tree);
+        part.ok_or_else(|| Error::corrupt(path, "it is not a part of a flush's journal"))
+    }
+
+    /// Removes the journal: parts first, so that what a kill leaves is a commit without work.
+    pub fn remove(&self) -> Result<()> {
+        let dir = self.dir();
+        for name in self.parts()? {
+            remove_file_if_there(&dir.join(name))?;
+        }
+        remove_tree(&dir)?;
+        match journal_folder(&self.prefix) {
+            folder if folder.exists() => sync_dir(&folder),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Gives all staged files of `part` their final names, durably.
+pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<()> {
+    let mut dirs = BTreeSet::new();
+    for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
+        let target = join_relative(prefix, &entry.meta.name)?;
+        dirs.insert(publish_staged(&target, part.epoch)?);
+    }
+    dirs.iter().try_for_each(|dir| sync_dir(dir))
+}
+
+/// Removes all staged files of `part`.
+pub(super) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
+    for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
+        remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! One file on its way to the prefix: staged beside its target, synced, renamed.
+//!
+//! Staging in the target's own directory makes ownership, ACLs, striping and quotas come out as if
+//! the program had created the file there, and the rename cannot cross file systems.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file, crc32, create_dirs, remove_file_if_there, sync_dir};
+use crate::records::FileMeta;
+use crate::records::text::{epoch_text, parse_epoch};
+
+/// Between the target's name and the epoch.
+const MARK: &str = ".scr-";
+/// Digits of an epoch.
+const EPOCH_DIGITS: usize = 16;
+/// Longest file name of common file systems, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Name under which a file called `name` is staged: `.<name>.scr-<epoch>`. A name too long for that
+/// is cut and gets its own checksum, so that two long names stay apart.
+#[must_use]
+pub fn staged_name(name: &str, epoch: u64) -> String {
+    let tail = format!("{MARK}{}", epoch_text(epoch));
+    if 1 + name.len() + tail.len() <= NAME_BYTES_MAX {
+        return format!(".{name}{tail}");
+    }
+    let own = format!("~{:08x}", crc32(name.as_bytes()));
+    let room = NAME_BYTES_MAX - 1 - own.len() - tail.len();
+    let cut = (0..=room).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    format!(".{}{own}{tail}", &name[..cut])
+}
+
+/// Whether a file name is that of a staged file: to be hidden from the program's listings.
+#[must_use]
+pub fn is_staged_name(name: &str) -> bool {
+    let Some(at) = name.len().checked_sub(EPOCH_DIGITS) else { return false };
+    let Some((head, epoch)) = name.split_at_checked(at) else { return false };
+    let epoch_is_one = parse_epoch(epoch).is_some();
+    epoch_is_one && head.len() > MARK.len() + 1 && head.starts_with('.') && head.ends_with(MARK)
+}
+
+/// Where the content of `target` really goes: a symbolic link is followed, as the program's own
+/// open would have done, and not replaced.
+fn resolve(target: &Path) -> PathBuf {
+    match fs::symlink_metadata(target) {
+        Ok(meta) if meta.is_symlink() => fs::canonicalize(target).unwrap_or(target.to_path_buf()),
+        _ => target.to_path_buf(),
+    }
+}
+
+/// The staged file of `target` and the path that it will be renamed to.
+fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf)> {
+    let target = resolve(target);
+    match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
+        (Some(dir), Some(name)) => Ok((dir.join(staged_name(name, epoch)), target)),
+        _ => Err(Error::Other(format!("{} is not the name of a file", target.display()))),
+    }
+}
+
+/// Called with the bytes moved; an error ends the copy.
+pub(super) type Progress<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
+
+/// Copies `source` into the staged file of `target`, durably, and checks it against `expected`.
+///
+/// # Errors
+/// If it cannot be read or written, or differs from `expected`; nothing is left then.
+pub(super) fn stage(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    progress: Option<Progress>,
+) -> Result<FileMeta> {
+    let (staged, target) = staged_path(target, epoch)?;
+    if let Some(parent) = target.parent() {
+        create_dirs(parent, 0o777)?;
+    }
+    let outcome = copy_checked(source, &staged, expected, progress);
+    if outcome.is_err() {
+        // The copy's error is what a person needs.
+        let _ = fs::remove_file(&staged);
+    }
+    outcome
+}
+
+fn copy_checked(
+    source: &Path,
+    staged: &Path,
+    expected: Option<&FileMeta>,
+    progress: Option<Progress>,
+) -> Result<FileMeta> {
+    let copied = copy_file(source, staged, CopyOptions { progress, ..CopyOptions::default() })?;
+    let name = expected.map_or("", |meta| &meta.name);
+    let found = crate::cache::disk::describe(staged, name)?;
+    let found = FileMeta { crc32: copied.crc32, ..found };
+    let Some(expected) = expected else { return Ok(found) };
+    let same_content = expected.crc32.is_none() || expected.crc32 == found.crc32;
+    if expected.size != found.size || !same_content {
+        return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
+    }
+    Ok(found)
+}
+
+/// Gives the staged file its final name. A file that was renamed before is fine: a repeated
+/// completion finds its work done. The caller syncs the directory that is returned.
+///
+/// # Errors
+/// If neither the staged file nor the target is there, or the rename fails.
+pub(super) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
+    let (staged, target) = staged_path(target, epoch)?;
+    let dir = target.parent().unwrap_or(Path::new("/")).to_path_buf();
+    match fs::rename(&staged, &target) {
+        Ok(()) => Ok(dir),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && target.is_file() => Ok(dir),
+        Err(e) => Err(Error::io("cannot publish", &target, e)),
+    }
+}
+
+/// Removes the staged file of `target`, if it is there.
+pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
+    let (staged, _) = staged_path(target, epoch)?;
+    remove_file_if_there(&staged)
+}
+
+/// Copies one file to its place on the prefix by itself: staged as `.<name>.scr-<epoch>` in the
+/// target's directory, synced, renamed. Missing parents are made. Local. With `expected` (of the
+/// seal) the content is checked on the way. Mode and times are those of `source`.
+///
+/// # Errors
+/// If a file operation fails, or the content is not what is expected; the target is untouched then.
+pub fn publish_file(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+) -> Result<FileMeta> {
+    let meta = stage(source, target, epoch, expected, None)?;
+    let dir = publish_staged(target, epoch)?;
+    sync_dir(&dir)?;
+    Ok(meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn staged_names_are_recognised_and_fit() {
+        let name = staged_name("rank_0.dat", 0xab);
+        assert_eq!(name, ".rank_0.dat.scr-00000000000000ab");
+        assert!(is_staged_name(&name));
+        for other in ["rank_0.dat", ".scr-00000000000000ab", ".a.scr-xyz", "", "\u{e9}"] {
+            assert!(!is_staged_name(other), "{other}");
+        }
+        let long = "\u{e9}".repeat(127);
+        let (one, two) = (staged_name(&format!("{long}a"), 1), staged_name(&format!("{long}b"), 1));
+        assert!(one.len() <= NAME_BYTES_MAX && one != two && is_staged_name(&one));
+    }
+
+    #[test]
+    fn publishing_replaces_keeps_the_mode_and_leaves_no_staged_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("cached"), dir.path().join("a/b/file"));
+        fs::write(&source, "new").unwrap();
+        fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).unwrap();
+        let meta = publish_file(&source, &target, 7, None).unwrap();
+        assert_eq!((meta.size, meta.crc32), (3, Some(crc32(b"new"))));
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(dir.path().join("a/b")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn wrong_content_is_refused_and_the_target_untouched() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("cached"), dir.path().join("file"));
+        fs::write(&source, "new").unwrap();
+        fs::write(&target, "old").unwrap();
+        let expected = FileMeta { size: 3, crc32: Some(1), ..FileMeta::default() };
+        assert!(publish_file(&source, &target, 7, Some(&expected)).is_err());
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_link_is_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("real")).unwrap();
+        fs::write(dir.path().join("real/file"), "old").unwrap();
+        symlink("real/file", dir.path().join("link")).unwrap();
+        fs::write(dir.path().join("cached"), "new").unwrap();
+        publish_file(&dir.path().join("cached"), &dir.path().join("link"), 1, None).unwrap();
+        assert_eq!(fs::read(dir.path().join("real/file")).unwrap(), b"new");
+        assert!(fs::symlink_metadata(dir.path().join("link")).unwrap().is_symlink());
+    }
+}
