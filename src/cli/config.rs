@@ -1,20 +1,199 @@
 //! `scr config`: the parameters, their values and where these come from.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use scr_core::descriptors::Descriptors;
+use scr_core::params::{
+    Environment, Inputs, LineKind, Param, SYSTEM_FILE, Setting, Settings, Source, Status, load,
+    template,
+};
+use scr_core::patterns::{PatternConfig, SeriesSet};
+
+/// Width of tables that go into a file or a pipe.
+const COLUMNS: u16 = 100;
 
 /// Arguments of `scr config`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Print a config file with every parameter, commented, as `config/scr.conf`.
+    /// Print a config file with every parameter, commented (config/scr.conf is made so).
     #[arg(long)]
     template: bool,
-    /// Show each value that is in force, its source, and what it overrode.
+    /// Show each value that somebody set, its source, and what it overrode; check the patterns.
     #[arg(long, conflicts_with = "template")]
     explain: bool,
+    /// With --explain: show the defaults, too.
+    #[arg(long, requires = "explain")]
+    all: bool,
+    /// The system's config file.
+    #[arg(long, value_name = "FILE", default_value = SYSTEM_FILE)]
+    system_file: PathBuf,
+    /// Only parameters whose name contains this text.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
 }
 
-/// Runs the tool.
+/// Runs the tool; fails if the configuration has mistakes.
 pub fn run(args: &Args) -> ExitCode {
-    let _ = (args.template, args.explain);
-    ExitCode::SUCCESS
+    let wanted = |name: &str| match &args.name {
+        Some(part) => name.contains(&part.to_ascii_uppercase()),
+        None => true,
+    };
+    let text = if args.template {
+        Ok(template())
+    } else if args.explain {
+        explain(args, wanted)
+    } else {
+        Ok(list(wanted))
+    };
+    match text {
+        Ok(text) => super::print(&text),
+        Err(problems) => {
+            eprintln!("{problems}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every parameter with its type, default and meaning.
+fn list(wanted: impl Fn(&str) -> bool) -> String {
+    let mut table = table(&["parameter", "type", "default", "meaning"]);
+    for param in scr_core::params::PARAMS.iter().filter(|param| wanted(param.name)) {
+        let numbered = if param.family { "[_n]" } else { "" };
+        table.add_row([
+            format!("{}{numbered}", param.name),
+            kind(param),
+            param.default.unwrap_or("-").to_string(),
+            meaning(param),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+fn kind(param: &Param) -> String {
+    match param.unit {
+        "" => param.kind.name().to_string(),
+        unit => unit.to_string(),
+    }
+}
+
+fn meaning(param: &Param) -> String {
+    let mut text = param.meaning.to_string();
+    if !param.choices.is_empty() {
+        text += &format!(" One of {}.", param.choices.join(", "));
+    }
+    if let Status::NoEffect(reason) = param.status {
+        text += &format!(" Ignored: {reason}.");
+    }
+    text
+}
+
+/// The values in force, or every mistake.
+fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, String> {
+    let environment: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let working_directory = std::env::current_dir()
+        .map_err(|error| format!("cannot find out the working directory: {error}"))?;
+    let inputs = Inputs {
+        environment: &environment,
+        working_directory: &working_directory,
+        system_file: &args.system_file,
+        program: &[],
+    };
+    let settings = load(&inputs).map_err(|problems| problems.to_string())?;
+    let series = series(&settings)?;
+    check_descriptors(&settings)?;
+    let shown = |setting: &&Setting| {
+        wanted(&setting.named.name()) && (args.all || setting.origin.source != Source::Default)
+    };
+    let mut table = table(&["parameter", "value", "from", "overrode"]);
+    for setting in settings.all().filter(shown) {
+        table.add_row([
+            setting.named.name(),
+            secret(setting, &setting.origin.text),
+            setting.origin.place.clone(),
+            overrode(setting),
+        ]);
+    }
+    let mut text = match table.is_empty() {
+        true => "Nothing is set; the defaults hold (--all shows them).\n".to_string(),
+        false => format!("{table}\n"),
+    };
+    if args.name.is_none() {
+        text += &descriptor_lines(&settings);
+        text += &series;
+    }
+    for warning in &settings.warnings {
+        text += &format!("warning: {warning}\n");
+    }
+    Ok(text)
+}
+
+fn overrode(setting: &Setting) -> String {
+    let beaten: Vec<String> = setting
+        .overrode
+        .iter()
+        .map(|origin| format!("{} ({})", secret(setting, &origin.text), origin.place))
+        .collect();
+    beaten.join(", ")
+}
+
+/// What is listed ends up in tickets and mails.
+fn secret(setting: &Setting, text: &str) -> String {
+    let hidden = setting.named.param.name.ends_with("_PASS");
+    if hidden { "(hidden)".to_string() } else { text.to_string() }
+}
+
+/// Finds mistakes in GROUPS, STORE and CKPT lines. Which hosts a job will get is not known here, so
+/// what depends on them is not judged.
+fn check_descriptors(settings: &Settings) -> Result<(), String> {
+    let hosts: Vec<String> =
+        settings.lines(LineKind::Groups).map(|line| line.subject.clone()).collect();
+    Descriptors::new(settings, &hosts).map(drop).map_err(|error| error.to_string())
+}
+
+fn descriptor_lines(settings: &Settings) -> String {
+    let mut text = String::new();
+    for kind in [LineKind::Groups, LineKind::Store, LineKind::Checkpoint] {
+        for line in settings.lines(kind) {
+            text += &format!("{}={}", kind.key(), line.subject);
+            for (key, value) in &line.fields {
+                text += &format!(" {key}={value}");
+            }
+            text += &format!("   ({})\n", line.place);
+        }
+    }
+    text
+}
+
+/// One line for each series, or the mistake in a pattern.
+fn series(settings: &Settings) -> Result<String, String> {
+    let written = settings.get(scr_core::params::keys::PREFIX);
+    // A prefix that does not exist yet still has patterns that can be checked.
+    let prefix = std::fs::canonicalize(&written).unwrap_or(written);
+    let config = PatternConfig::from_settings(settings, Path::new(&prefix), 0);
+    let set = SeriesSet::new(&config).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    for series in set.series() {
+        let what = match (series.checkpoint, series.output) {
+            (true, true) => "checkpoints that are output",
+            (true, false) => "checkpoints",
+            (false, _) => "output",
+        };
+        let by = if series.has_id { "{id}" } else { "generation" };
+        text += &format!("series {}: {what}, by {by}: {}\n", series.name, series.text);
+    }
+    Ok(text)
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(head.iter().copied());
+    if !table.is_tty() {
+        table.set_width(COLUMNS);
+    }
+    table
 }

@@ -2,6 +2,7 @@
 
 mod config;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,5 +24,17 @@ enum Tool {
 fn main() -> ExitCode {
     match Cli::parse().tool {
         Tool::Config(args) => config::run(&args),
+    }
+}
+
+/// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.
+fn print(text: &str) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("scr: cannot write: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
 }

@@ -2,6 +2,9 @@
 
 mod comm_threads;
 mod comm_trees;
+mod descriptors;
 mod files_copy;
 mod kvtree;
+mod params;
+mod patterns;
 mod support;

@@ -121,8 +121,8 @@ parameters! {
         CACHE_BASE: Path = "/dev/shm", "",
             "Base of the cache directory, on storage of the node.", system_wins();
         CACHE_SIZE: Count = "2", "checkpoints",
-            "Checkpoints of each series kept in cache. 1 destroys the last one before the next is \
-             flushed or protected elsewhere.", at_least(1);
+            "Checkpoints of each series kept in cache; there has to be room for one more.",
+            at_least(1);
         CACHE_BYPASS: Bool = "0", "",
             "1: write straight to the parallel file system, cache nothing.";
         CACHE_PURGE: Bool = "0", "", "1: delete the cache at start.";

@@ -12,24 +12,25 @@ const HEAD: &str = "\
 # SCR reads <SCR_PREFIX>/.scrconf, or the file that the environment variable SCR_CONF_FILE names.
 # What the environment says wins over this file; this file wins over the system's.
 #
-# KEY=VALUE, one a line. `#` begins a comment at the line's start or after white space. Single quotes
-# take everything as it is; $VAR and ${VAR} are replaced outside them; \\ takes the meaning from the
-# character behind it. `scr config --explain` shows which values hold, and why.
+# KEY=VALUE, one a line; remove the `#` before a line to set it. `#` begins a comment at the line's
+# start or after white space. Single quotes take everything as it is; $VAR and ${VAR} are replaced
+# outside them; \\ takes the meaning from the character behind it. `scr config --explain` shows which
+# values hold, and why.
 ";
 
 const DESCRIPTORS: &str = "
 # --- Groups, stores and schemes -----------------------------------------------------------------
 # Lines of several KEY=VALUE. Groups NODE and WORLD and the store SCR_CACHE_BASE are always there.
 # Hosts with the same value fail together:
-# GROUPS=node1 SWITCH=a
-# GROUPS=node2 SWITCH=b
+#GROUPS=node1 SWITCH=a
+#GROUPS=node2 SWITCH=b
 # A cache directory: whose processes share it (GROUP), checkpoints in it (COUNT), whether it may be
 # used (ENABLED), whether it can have directories (MKDIR), how it is flushed (FLUSH):
-# STORE=/dev/shm GROUP=NODE COUNT=2 ENABLED=1 MKDIR=1 FLUSH=SYNC
+#STORE=/dev/shm GROUP=NODE COUNT=2 ENABLED=1 MKDIR=1 FLUSH=SYNC
 # Schemes, used with SCR_COPY_TYPE=FILE: the largest INTERVAL that divides the checkpoint's number
 # wins; numbered from 0, one with INTERVAL=1:
-# CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8
-# CKPT=1 INTERVAL=8 GROUP=SWITCH STORE=/dev/shm TYPE=PARTNER
+#CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8
+#CKPT=1 INTERVAL=8 GROUP=SWITCH STORE=/dev/shm TYPE=PARTNER
 ";
 
 /// The file's text.
@@ -57,7 +58,7 @@ fn entry(param: &Param) -> String {
     for line in wrap(&description(param), COLUMNS - 2) {
         text.push_str(&format!("# {line}\n"));
     }
-    text.push_str(&format!("# {}={}\n", param.name, param.default.unwrap_or_default()));
+    text.push_str(&format!("#{}={}\n", param.name, param.default.unwrap_or_default()));
     text
 }
 

@@ -1,0 +1,270 @@
+//! Groups, stores, schemes and sets.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use scr_core::descriptors::{
+    Descriptors, Groups, Membership, RedundancyDesc, SchemeKind, choose_sets, order_by_hops,
+};
+use scr_core::params::{Environment, Inputs, Settings, load};
+
+fn settings(file: &str) -> Settings {
+    settings_with_system(file, "")
+}
+
+fn settings_with_system(file: &str, system: &str) -> Settings {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join(".scrconf"), file).expect("a small file");
+    let system_file = directory.path().join("system.conf");
+    std::fs::write(&system_file, system).expect("a small file");
+    let inputs = Inputs {
+        environment: &Environment::new(),
+        working_directory: directory.path(),
+        system_file: &system_file,
+        program: &[],
+    };
+    load(&inputs).expect("a valid configuration")
+}
+
+/// Two ranks on each of `nodes` nodes.
+fn hosts(nodes: usize) -> Vec<String> {
+    (0..2 * nodes).map(|rank| format!("node{}.cluster", rank / 2 + 1)).collect()
+}
+
+fn descriptors(file: &str) -> Descriptors {
+    Descriptors::new(&settings(file), &hosts(4)).expect("valid descriptors")
+}
+
+fn mistake(file: &str) -> String {
+    let result = Descriptors::new(&settings(file), &hosts(4));
+    result.expect_err(file).to_string()
+}
+
+#[test]
+fn without_a_word_xor_across_nodes_is_implied() {
+    let all = descriptors("");
+    let [descriptor] = &all.redundancy[..] else { panic!("{all:?}") };
+    assert_eq!(descriptor.scheme, SchemeKind::Xor);
+    assert_eq!(descriptor.base, Path::new("/dev/shm"));
+    assert_eq!((descriptor.interval, descriptor.set_size, descriptor.bypass), (1, 8, false));
+    assert_eq!(all.store(descriptor).count, 2);
+    assert_eq!(all.groups.sets(descriptor), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+    assert!(all.warnings.is_empty(), "{:?}", all.warnings);
+    assert_eq!(all.groups.members("NODE", 3), [2, 3]);
+    assert_eq!(all.groups.members("WORLD", 3).len(), 8);
+}
+
+const THREE: &str = "\
+SCR_COPY_TYPE=FILE
+GROUPS=node1 SWITCH=a
+GROUPS=node2 SWITCH=a
+GROUPS=node3 SWITCH=b
+GROUPS=node4 SWITCH=b
+STORE=/ssd COUNT=4 FLUSH=PTHREAD CAPACITY=1GB
+CKPT=2 INTERVAL=8 GROUP=SWITCH STORE=/ssd TYPE=PARTNER OUTPUT=1
+CKPT=0 INTERVAL=1 GROUP=NODE STORE=/tmp TYPE=XOR SET_SIZE=4
+CKPT=1 INTERVAL=4 GROUP=NODE STORE=/ssd/ TYPE=XOR SET_SIZE=2
+";
+
+#[test]
+fn the_largest_interval_that_divides_wins() {
+    let all = descriptors(THREE);
+    let chosen: Vec<_> = (1..=8).map(|number| all.select(number, false).index).collect();
+    assert_eq!(chosen, [0, 0, 0, 1, 0, 0, 0, 2]);
+    assert_eq!(all.select(1, true).index, 2);
+    let bases: Vec<_> = all.stores.iter().map(|store| store.base.to_str()).collect();
+    assert_eq!(bases, [Some("/ssd"), Some("/dev/shm"), Some("/tmp")]);
+    let ssd = all.store(all.select(4, false));
+    assert_eq!((ssd.count, ssd.flush.as_str(), ssd.capacity_bytes), (4, "PTHREAD", Some(1 << 30)));
+}
+
+#[test]
+fn set_size_and_group_of_each_descriptor_count() {
+    let all = descriptors(THREE);
+    let sizes = |number| -> Vec<usize> {
+        all.groups.sets(all.select(number, false)).iter().map(Vec::len).collect()
+    };
+    assert_eq!(sizes(1), [4, 4]);
+    assert_eq!(sizes(4), [2, 2, 2, 2]);
+    // Ranks 0 to 3 share one switch, so a set has one of them and one of the others.
+    let partners = all.groups.sets(all.select(8, false));
+    assert_eq!(partners, [[0, 4], [1, 5], [2, 6], [3, 7]]);
+}
+
+#[test]
+fn a_host_without_a_groups_line_is_its_own_group() {
+    let all = descriptors("GROUPS=node1 PSU=x\nGROUPS=node2 PSU=x\nSCR_GROUP=PSU\n");
+    assert_eq!(all.groups.members("PSU", 0), [0, 1, 2, 3]);
+    assert_eq!(all.groups.members("PSU", 4), [4, 5]);
+    let [warning] = &all.warnings[..] else { panic!("{:?}", all.warnings) };
+    assert!(warning.contains("node3.cluster, node4.cluster"), "{warning}");
+}
+
+#[test]
+fn a_job_too_small_for_its_scheme_hears_of_it() {
+    let one_node = Descriptors::new(&settings("SCR_COPY_TYPE=PARTNER\n"), &hosts(1));
+    let warnings = one_node.expect("valid descriptors").warnings;
+    assert!(warnings[0].contains("PARTNER cannot protect all ranks"), "{warnings:?}");
+    assert!(warnings[0].contains("one NODE"), "{warnings:?}");
+    let uneven = ["a", "a", "a", "b"].map(str::to_string);
+    let warnings = Descriptors::new(&settings(""), &uneven).expect("valid descriptors").warnings;
+    assert!(warnings[0].contains("rank 1, 2"), "{warnings:?}");
+    for quiet in ["SCR_COPY_TYPE=SINGLE\n", "SCR_CACHE_BYPASS=1\n"] {
+        let all = Descriptors::new(&settings(quiet), &hosts(1)).expect("valid descriptors");
+        assert!(all.warnings.is_empty(), "{:?}", all.warnings);
+    }
+}
+
+#[test]
+fn mistakes_name_file_and_line() {
+    let file = |lines: &str| format!("SCR_COPY_TYPE=FILE\n{lines}\n");
+    for (text, place, part) in [
+        (file("CKPT=0 TYPE=RS"), ":2:", "use XOR"),
+        (file("CKPT=0 TYPE=XRO"), ":2:", "did you mean XOR?"),
+        (file("CKPT=0 INTERVAL=0"), ":2:", "INTERVAL=0"),
+        (file("CKPT=0 INTERVALL=2"), ":2:", "did you mean INTERVAL?"),
+        (file("CKPT=0 GROUP=SWICH\nGROUPS=node1 SWITCH=a"), ":2:", "did you mean SWITCH?"),
+        (file("CKPT=0 STORE=tmp"), ":2:", "absolute path"),
+        (file("CKPT=x"), ":2:", "CKPT=x"),
+        (file("CKPT=0\nCKPT=2"), ":3:", "1 is needed, found 2"),
+        (file("CKPT=0\nCKPT=0"), ":3:", "1 is needed, found 0"),
+        (file("CKPT=1"), ":2:", "0 is needed, found 1"),
+        (file("CKPT=0 INTERVAL=2"), ":1:", "INTERVAL=1"),
+        (file(""), ":1:", "INTERVAL=1"),
+        (file("CKPT=0 STORE=/x\nSTORE=/x ENABLED=0"), ":1:", "INTERVAL=1"),
+        (file("CKPT=0\nSTORE=/x SIZE=3"), ":3:", "no key SIZE"),
+        (file("CKPT=0\nSTORE=/x COUNT=0"), ":3:", "COUNT=0"),
+        (file("CKPT=0\nSTORE=/x\nSTORE=/x/"), ":4:", "twice"),
+        (file("CKPT=0\nSTORE=/x FLUSH=BBAPI"), ":3:", "PTHREAD"),
+        (file("CKPT=0\nSTORE=/x CAPACITY=big"), ":3:", "CAPACITY=big"),
+        (file("CKPT=0\nGROUPS=n NODE=a"), ":3:", "always there"),
+        (file("CKPT=0\nGROUPS=n A=a\nGROUPS=n A=b"), ":4:", "second A"),
+        ("SCR_GROUP=RACK\n".to_string(), ":1:", "no group is called RACK"),
+        ("SCR_COPY_TYPE=RS\n".to_string(), ":1:", "use XOR"),
+        ("STORE=/dev/shm ENABLED=0\n".to_string(), "default", "disabled"),
+    ] {
+        let message = mistake(&text);
+        // An implied descriptor's mistake is placed where SCR_COPY_TYPE comes from.
+        let place_known = message.contains(place) || message.starts_with("default");
+        assert!(place_known && message.contains(part), "{text}: {message}");
+    }
+}
+
+#[test]
+fn ckpt_lines_without_file_are_ignored_with_a_message() {
+    let all = descriptors("CKPT=0 TYPE=SINGLE\n");
+    assert_eq!(all.redundancy[0].scheme, SchemeKind::Xor);
+    assert!(all.warnings[0].contains("SCR_COPY_TYPE=FILE"), "{:?}", all.warnings);
+}
+
+#[test]
+fn only_the_systems_stores_may_be_used_if_it_names_them() {
+    let user = "SCR_COPY_TYPE=FILE\nCKPT=0 STORE=/mine\n";
+    let result = Descriptors::new(&settings_with_system(user, "STORE=/ram\n"), &hosts(2));
+    let message = result.expect_err("a store of the user").to_string();
+    assert!(message.contains("/mine is no store of this system"), "{message}");
+}
+
+#[test]
+fn a_stored_descriptor_gives_the_same_sets_under_another_configuration() {
+    let all = descriptors(THREE);
+    let first = all.select(8, false);
+    let membership = all.groups.membership(first, 4).expect("a rank of the job");
+    assert_eq!((membership.rank, membership.group_id, membership.groups), (1, 0, 4));
+    let tree = first.to_tree("/ssd/me/scr.1", Some(&membership));
+    assert_eq!(tree.get_value("TYPE"), Some("PARTNER"));
+    assert_eq!(tree.get_value("GROUP_RANK"), Some("1"));
+    assert_eq!(Membership::get(&tree), Some(membership));
+    let read = RedundancyDesc::from_tree(&tree).expect("a descriptor");
+    assert_eq!(RedundancyDesc { store: first.store, ..read }, *first);
+
+    // SWITCH is configured no more: nodes are what is known.
+    let later = descriptors("");
+    let (membership, completed) = later.choose(&tree, 4).expect("a descriptor");
+    assert_eq!(membership.members.len(), 4);
+    assert_eq!(completed.get_value("GROUP_SIZE"), Some("4"));
+    assert!(all.is_spread(&tree, &[0, 4]));
+    assert!(!all.is_spread(&tree, &[0, 2]));
+    assert!(!all.is_spread(&tree, &[0, 99]));
+    assert!(later.choose(&Default::default(), 0).is_err());
+}
+
+#[test]
+fn the_documents_own_hash_is_read() {
+    let mut tree = scr_core::kvtree::KvTree::new();
+    for (key, value) in [
+        ("ENABLED", "1"),
+        ("INDEX", "0"),
+        ("INTERVAL", "1"),
+        ("BASE", "/tmp"),
+        ("DIRECTORY", "/tmp/user1/scr.1145655/index.0"),
+        ("TYPE", "XOR"),
+        ("HOP_DISTANCE", "1"),
+        ("SET_SIZE", "8"),
+    ] {
+        tree.set_value(key, value);
+    }
+    let descriptor = RedundancyDesc::from_tree(&tree).expect("a descriptor");
+    assert_eq!((descriptor.scheme, descriptor.base), (SchemeKind::Xor, PathBuf::from("/tmp")));
+    tree.set_value("SET_SIZE", "many");
+    assert_eq!(RedundancyDesc::from_tree(&tree), None);
+}
+
+#[test]
+fn partners_are_as_many_hops_away_as_asked() {
+    assert_eq!(order_by_hops(&[0, 2, 4, 6, 8], 2), [0, 4, 8, 2, 6]);
+    assert_eq!(order_by_hops(&[0, 1, 2, 3], 2), [0, 2, 1, 3]);
+    assert_eq!(order_by_hops(&[5], 3), [5]);
+    assert_eq!(order_by_hops(&[], 3), [0; 0]);
+}
+
+#[test]
+fn hosts_are_gathered_from_all_ranks() {
+    let hosts = scr_core::comm::threads::run(3, |comm| {
+        let own = format!("node{}", comm.rank());
+        Groups::gather_hosts(&*comm, &own).expect("ranks that live")
+    });
+    assert!(hosts.iter().all(|seen| seen == &["node0", "node1", "node2"]), "{hosts:?}");
+}
+
+mod any {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn placement_gives_sound_sets(
+            placement in proptest::collection::vec(0u8..12, 0..60),
+            set_size in 0usize..12,
+        ) {
+            let groups: Vec<String> = placement.iter().map(ToString::to_string).collect();
+            let sets = choose_sets(&groups, set_size);
+            let mut all: Vec<usize> = sets.iter().flatten().copied().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..groups.len()).collect::<Vec<_>>());
+            for set in &sets {
+                let distinct: BTreeSet<_> = set.iter().map(|rank| &groups[*rank]).collect();
+                prop_assert_eq!(distinct.len(), set.len());
+            }
+            let sizes: Vec<_> = sets.iter().map(Vec::len).collect();
+            if let (Some(least), Some(most)) = (sizes.iter().min(), sizes.iter().max()) {
+                prop_assert!(most - least <= 1);
+                let largest = groups.iter().map(|group| groups.iter().filter(|g| *g == group).count()).max();
+                // The minimum holds wherever the groups permit it.
+                if largest.is_some_and(|largest| largest * set_size.max(2) <= groups.len()) {
+                    prop_assert!(*least >= set_size.max(2));
+                }
+            }
+        }
+
+        #[test]
+        fn order_is_a_permutation(size in 0usize..20, hops in 1usize..30) {
+            let set: Vec<usize> = (0..size).collect();
+            let mut order = order_by_hops(&set, hops);
+            order.sort_unstable();
+            prop_assert_eq!(order, set);
+        }
+    }
+}
