@@ -7,4 +7,5 @@ mod files_copy;
 mod kvtree;
 mod params;
 mod patterns;
+mod redundancy;
 mod support;

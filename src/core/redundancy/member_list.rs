@@ -130,10 +130,19 @@ mod tests {
             change(&mut tree);
             assert_eq!(MemberList::from_tree(&tree), None);
         };
-        bad(&|tree| drop(tree.set_value("FILES", 13)));
-        bad(&|tree| drop(tree.set_value("FILES", u64::MAX)));
-        bad(&|tree| drop(tree.remove("RANK")));
-        bad(&|tree| drop(tree.path_mut(&["FILE", "2"]).set_value("FILE", "../../etc/passwd")));
-        bad(&|tree| drop(tree.path_mut(&["FILE", "2"]).set_value("SIZE", u64::MAX)));
+        let set = |key: &'static str, value: &'static str| {
+            move |tree: &mut KvTree| {
+                *tree.child_mut("FILE").child_mut("2").child_mut(key) = {
+                    let mut only = KvTree::new();
+                    only.child_mut(value);
+                    only
+                }
+            }
+        };
+        bad(&|tree| tree.set_value("FILES", 13).clear());
+        bad(&|tree| tree.set_value("FILES", u64::MAX).clear());
+        bad(&|tree| tree.set("RANK", KvTree::new()).clear());
+        bad(&set("FILE", "../../etc/passwd"));
+        bad(&set("SIZE", "18446744073709551615"));
     }
 }

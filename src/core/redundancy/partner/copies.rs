@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::super::layout::LogicalFile;
+use super::super::layout::{DIRECTORY_MODE, LogicalFile};
 use super::super::ring::{Ring, crcs_from_bytes, crcs_to_bytes};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Survivor};
 use super::stream::{Way, stream, swap_lists};
 use crate::error::{Error, Result};
-use crate::files::{join_relative, remove_file_if_there, remove_tree};
+use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
@@ -95,6 +95,8 @@ fn copies_of(list: &MemberList) -> Vec<FileMeta> {
 
 /// Removes what is left of older copies, the manifest first, and creates the new ones, empty.
 fn begin(dir: &Path, list: &MemberList) -> Result<LogicalFile> {
+    // A list without files still has a manifest.
+    create_dirs(&dir.join(REDUNDANCY_DIR), DIRECTORY_MODE)?;
     let below = join_relative(dir, &directory(list.world_rank))?;
     remove_file_if_there(&join_relative(dir, &manifest_name(list.world_rank))?)?;
     remove_tree(&below)?;

@@ -23,10 +23,10 @@ mod tests {
 
     #[test]
     fn every_length_and_alignment() {
-        let source: Vec<u8> = (0..80).map(|i| i * 3 + 1).collect();
+        let source: Vec<u8> = (0..80_u8).map(|i| i * 3 + 1).collect();
         for start in 0..8 {
             for end in start..80 {
-                let mut target: Vec<u8> = (0..80).map(|i| i * 7).collect();
+                let mut target: Vec<u8> = (0..80_u8).map(|i| i.wrapping_mul(7)).collect();
                 let expected: Vec<u8> = (start..end).map(|i| target[i] ^ source[i]).collect();
                 xor_into(&mut target[start..end], &source[start..end]);
                 assert_eq!(target[start..end], expected);
