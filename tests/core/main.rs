@@ -7,5 +7,6 @@ mod files_copy;
 mod kvtree;
 mod params;
 mod patterns;
+mod records;
 mod redundancy;
 mod support;

@@ -115,6 +115,31 @@ impl Summary {
         Ok(Some(summary))
     }
 
+    /// Reads all but the maps.
+    fn without_maps(tree: &KvTree) -> std::result::Result<Self, String> {
+        let version = tree.get_u64("VERSION").ok_or("no VERSION")?;
+        if version > VERSION {
+            return Err(format!(
+                "it has version {version}, written by a newer SCR; this one knows {VERSION}"
+            ));
+        }
+        let mut entries = datasets(tree).iter();
+        let (Some((id, entry)), None) = (entries.next(), entries.next()) else {
+            return Err("it does not describe exactly one dataset".into());
+        };
+        let id = number(id, "a dataset id")?;
+        let ranks = entry.get_u64("RANKS").ok_or("no number of RANKS")?;
+        let complete = entry.get_flag("COMPLETE");
+        let files = files_of(entry.child("RANK"))?;
+        let dataset = match entry.get("DATASET") {
+            Some(fields) => Dataset::from_tree(fields)
+                .filter(|dataset| (dataset.id, dataset.complete) == (id, complete))
+                .ok_or("the dataset has a bad field")?,
+            None => older_dataset(id, complete, &files),
+        };
+        Ok(Summary { dataset, ranks, files })
+    }
+
     /// All but the lists of files.
     fn head(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -138,28 +163,13 @@ impl Record for Summary {
         tree
     }
 
+    /// Refuses a summary whose lists are in maps: it would seem to have no files.
     fn from_tree(tree: &KvTree) -> std::result::Result<Self, String> {
-        let version = tree.get_u64("VERSION").ok_or("no VERSION")?;
-        if version > VERSION {
-            return Err(format!(
-                "it has version {version}, written by a newer SCR; this one knows {VERSION}"
-            ));
+        let summary = Summary::without_maps(tree)?;
+        match datasets(tree).child(&summary.dataset.id.to_string()).get("RANK2FILE") {
+            None => Ok(summary),
+            Some(_) => Err("its lists of files are in the maps beside it".into()),
         }
-        let mut entries = datasets(tree).iter();
-        let (Some((id, entry)), None) = (entries.next(), entries.next()) else {
-            return Err("it does not describe exactly one dataset".into());
-        };
-        let id = number(id, "a dataset id")?;
-        let ranks = entry.get_u64("RANKS").ok_or("no number of RANKS")?;
-        let complete = entry.get_flag("COMPLETE");
-        let files = files_of(entry.child("RANK"))?;
-        let dataset = match entry.get("DATASET") {
-            Some(fields) => Dataset::from_tree(fields)
-                .filter(|dataset| (dataset.id, dataset.complete) == (id, complete))
-                .ok_or("the dataset has a bad field")?,
-            None => older_dataset(id, complete, &files),
-        };
-        Ok(Summary { dataset, ranks, files })
     }
 }
 
@@ -180,7 +190,10 @@ fn older_dataset(id: u64, complete: bool, files: &Files) -> Dataset {
 fn files_tree(ranks: &[(usize, &[FileMeta])]) -> KvTree {
     let mut tree = KvTree::new();
     for (rank, files) in ranks {
-        tree.child_mut(rank).set("FILE", files_to_list(files));
+        let entry = tree.child_mut(rank);
+        if !files.is_empty() {
+            entry.set("FILE", files_to_list(files));
+        }
     }
     tree
 }
@@ -258,7 +271,7 @@ impl Opened {
     fn read(dir: &Path) -> Result<Option<Opened>> {
         let path = dir.join(SUMMARY_NAME);
         let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
-        let summary = Summary::from_tree(&tree).map_err(|what| Error::corrupt(&path, what))?;
+        let summary = Summary::without_maps(&tree).map_err(|what| Error::corrupt(&path, what))?;
         let entry = datasets(&tree).child(&summary.dataset.id.to_string());
         let shards = match entry.get("RANK2FILE") {
             None => Vec::new(),
