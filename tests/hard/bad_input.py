@@ -1,0 +1,135 @@
+"""Bad input: one clear message each (file, line or path, and what is done instead), and the
+program's own result is what it is without the shim."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from support import DIST, data_files, place
+
+CASES = []
+
+
+def bad(message_has, **settings):
+    """Makes a case: `steady` under `settings` must print exactly one message with these words."""
+
+    def make(prepare):
+        def run(mpi, program):
+            with place(mpi, program) as plain, place(mpi, program) as here:
+                want = plain.run(2, "steady", 20, 5, shim=False)
+                changed = prepare(here) or {}
+                try:
+                    got = here.run(2, "steady", 20, 5, **{"SCR_FLUSH": "1", **settings, **changed})
+                finally:
+                    unprotect(here.prefix)
+                assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+                check_message(got, message_has)
+                assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
+
+        run.__name__ = f"bad_{prepare.__name__}"
+        CASES.append(run)
+        return run
+
+    return make
+
+
+def check_message(got, words):
+    lines = [line for line in got.err.splitlines() if "SCR:" in line]
+    assert len(lines) == 1, f"not exactly one message: {got}"
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in the message: {got}"
+
+
+def unprotect(prefix):
+    subprocess.run(["chattr", "-R", "-i", str(prefix)], stderr=subprocess.DEVNULL, check=False)
+
+
+@bad(["nowhere.conf"])
+def missing_config(here):
+    return {"SCR_CONF_FILE": str(here.prefix / "nowhere.conf")}
+
+
+@bad([".scrconf:2"])
+def malformed_config(here):
+    (here.prefix / ".scrconf").write_text("SCR_DEBUG=0\nthis is no setting\n")
+
+
+@bad([".scrconf:1", "SCR_CHECKPOINT_PATTERN"])
+def unknown_key(here):
+    (here.prefix / ".scrconf").write_text("SCR_CHECKPONT_PATTERN=ckpt/*\n")
+
+
+@bad([".scrconf:1", "SCR_CACHE_SIZE"])
+def wrong_type(here):
+    (here.prefix / ".scrconf").write_text("SCR_CACHE_SIZE=two\n")
+
+
+@bad(["re:ckpt/(", "SCR_CHECKPOINT_PATTERN"], SCR_CHECKPOINT_PATTERN="re:ckpt/(")
+def broken_pattern(here):
+    del here
+
+
+@bad(["/nonexistent/prefix"], SCR_PREFIX="/nonexistent/prefix")
+def prefix_that_does_not_exist(here):
+    del here
+
+
+@bad(["/proc/scr-cache"], SCR_CACHE_BASE="/proc/scr-cache", SCR_CNTL_BASE="/proc/scr-cache")
+def cache_that_cannot_be_made(here):
+    del here
+
+
+@bad(["libscr.so"])
+def engine_not_found(here):
+    """The shim alone, without its engines beside it."""
+    alone = here.base / "alone"
+    alone.mkdir()
+    shutil.copy(DIST / "lib" / "libscr_preload.so", alone)
+    return {"LD_PRELOAD": str(alone / "libscr_preload.so")}
+
+
+@bad(["engine"])
+def engine_that_is_none(here):
+    """A file in the engine's place that is no library."""
+    lib = here.base / "lib"
+    shutil.copytree(DIST / "lib", lib)
+    for engine in lib.rglob("libscr.so"):
+        engine.write_text("not a library\n")
+    return {"LD_PRELOAD": str(lib / "libscr_preload.so")}
+
+
+def corrupt_metadata(mpi, program):
+    """Every record of the run before is damaged: it is reported, and the run begins anew."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+        first = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        assert first.status == 0, f"{first}"
+        for record in list(here.prefix.rglob("*.scr")) + list(here.base.rglob("*.scrinfo")):
+            record.write_bytes(b"\xff" * 40)
+        shutil.rmtree(here.prefix / "ckpt")
+        got = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        assert got.status == 0 and got.line("checksum") == want.line("checksum"), f"{got}"
+        assert "SCR:" in got.err, f"nobody said so: {got}"
+        assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
+
+
+CASES.append(corrupt_metadata)
+
+
+def program_without_mpi(mpi, program):
+    """A program that never calls MPI is left alone, silently."""
+    del mpi
+    with place("openmpi", program) as here:
+        environment = here.environment(True, {})
+        for command in (["ls", "/"], ["bash", "-c", "echo $((6*7))"], ["/usr/bin/python3", "-c", "print(6*7)"]):
+            plain_environment = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
+            runs = [subprocess.run(command, env=env, capture_output=True, check=False, cwd=here.prefix)
+                    for env in (plain_environment, environment)]
+            assert runs[0].stdout == runs[1].stdout and runs[0].returncode == runs[1].returncode
+            assert runs[1].stderr == b"", runs[1].stderr
+        assert os.listdir(here.base) == [] and os.listdir(here.prefix) == []
+        assert pathlib.Path(here.prefix).is_dir()
+
+
+CASES.append(program_without_mpi)

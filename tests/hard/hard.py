@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""The hard cases: small programs that a preload can hang or change. Each is run with and without the
+shim, on both MPIs; neither may differ. Last line: N passed, N failed.
+
+usage: hard.py [openmpi|mpich] [case ...]
+"""
+
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+import bad_input
+import support
+from support import data_files, finish, place
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def same(mpi, program, ranks, name, *arguments, files=True, **settings):
+    """Runs with SCR_FLUSH=1 and without the shim: same status, same output, same files."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(ranks, name, *arguments, shim=False)
+        got = shimmed.run(ranks, name, *arguments, **{"SCR_FLUSH": "1", **settings})
+        assert got.status == want.status, f"status {want.status}, under the shim {got}"
+        assert got.out == want.out, f"output {want.out!r}, under the shim {got}"
+        if files:
+            before, after = data_files(plain.tree()), data_files(shimmed.tree())
+            assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        return got
+
+
+@case
+def plain_program(mpi, program):
+    got = same(mpi, program, 3, "steady", 20, 5)
+    assert got.err.strip() == "", f"not silent: {got}"
+
+
+@case
+def spawn_merge_split(mpi, program):
+    # Debian's MPICH cannot spawn; it fails the same way with and without us.
+    if mpi == "openmpi":
+        same(mpi, program, 2, "spawn_merge_split")
+    else:
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            want = plain.run(2, "spawn_merge_split", shim=False)
+            got = shimmed.run(2, "spawn_merge_split")
+            assert want.status == got.status, f"{want}\n{got}"
+
+
+@case
+def threads_on_two_duplicates(mpi, program):
+    same(mpi, program, 2, "threads_on_dups")
+
+
+@case
+def fast_then_slow(mpi, program):
+    got = same(mpi, program, 2, "fast_then_slow", 2000000, SCR_DEBUG="1")
+    assert "sealed" in got.err, f"no checkpoint was sealed after the fast collectives: {got}"
+
+
+@case
+def group_of_one(mpi, program):
+    same(mpi, program, 3, "group_of_one")
+
+
+@case
+def mpi_io_in_the_middle(mpi, program):
+    same(mpi, program, 2, "mpiio_middle",
+         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/rank_{rank}.dat, ckpt/step_{id}/shared.mpi",
+         SCR_LEARN="1")
+
+
+@case
+def errors_return_with_a_dead_peer(mpi, program):
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "errors_return", shim=False)
+        got = shimmed.run(3, "errors_return")
+        assert (want.status == 0) == (got.status == 0), f"{want}\n{got}"
+
+
+@case
+def callback_writes_in_finalize(mpi, program):
+    same(mpi, program, 3, "self_callback")
+
+
+@case
+def exit_without_finalize(mpi, program):
+    same(mpi, program, 3, "no_finalize")
+
+
+@case
+def thread_cancelled_in_write(mpi, program):
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "cancel_in_write", shim=False)
+        got = shimmed.run(2, "cancel_in_write", SCR_FLUSH="1")
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+
+
+@case
+def no_collective_for_long(mpi, program):
+    """The checkpoints reach the PFS while the program still runs and passes no collective."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "no_collective", shim=False)
+        go_file = shimmed.prefix / "go"
+        run = shimmed.start(3, "no_collective", go_file, SCR_UNSEALED_SECONDS="1")
+        wait_for(lambda: data_files(shimmed.tree()) == data_files(plain.tree()), run)
+        go_file.touch()
+        got = finish(run)
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+@case
+def one_rank_without_the_shim(mpi, program):
+    """One rank never loads the shim: all pass through, with one message."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+        steady = program("steady")
+        command = [f"mpirun.{mpi}", "-n", "1", steady, "20", "5", ":",
+                   "-n", "1", "env", "-u", "LD_PRELOAD", steady, "20", "5"]
+        got = finish(shimmed.start(2, "steady", command=command))
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
+        assert data_files(plain.tree()) == data_files(shimmed.tree()), f"files differ: {got}"
+
+
+@case
+def profiling_tool_before_and_after(mpi, program):
+    """A PMPI tool sees every call of the program once, wherever it stands in LD_PRELOAD."""
+    counts = []
+    for order in ("alone", "before", "after"):
+        with place(mpi, program) as here:
+            tool, shim = program("pmpi_tool.so"), str(support.SHIM)
+            preload = {"alone": tool, "before": f"{tool}:{shim}", "after": f"{shim}:{tool}"}[order]
+            out = here.prefix / "tool.txt"
+            got = here.run(2, "steady", 20, 5, LD_PRELOAD=preload, TOOL_OUT=str(out))
+            assert got.status == 0, f"{order}: {got}"
+            counts.append(out.read_text())
+    assert counts[0] == counts[1] == counts[2], f"the tool saw other calls: {counts}"
+
+
+@case
+def pointer_file_after_a_roll_back(mpi, program):
+    """`latest` was rewritten, then a rank died: the restart gets a pointer to what is there."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "pointer", 40, 5, 0, shim=False)
+        pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/latest"}
+        for die in (15, 25):
+            shimmed.run(2, "pointer", 40, 5, die, **pattern)
+        got = shimmed.run(2, "pointer", 40, 5, 0, **pattern)
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        assert got.line("restart") not in (None, "restart 0"), f"began anew: {got}"
+
+
+@case
+def killed_and_restarted(mpi, program):
+    """SIGKILL of a rank after checkpoints that were never flushed: the cache gives them back."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        pause = shimmed.prefix / "pause"
+        kill_at_pause(shimmed, pause)
+        assert not any("rank_" in path for path in shimmed.tree()), "a checkpoint was flushed"
+        got = shimmed.run(2, "steady", 40, 5)
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        assert got.line("restart") not in (None, "restart 0"), f"began anew: {got}"
+
+
+@case
+def another_program_between_crash_and_restart(mpi, program):
+    """The cache stays when something else runs on the node in between."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        kill_at_pause(shimmed, shimmed.prefix / "pause")
+        other = shimmed.run(1, "group_of_one")
+        assert other.status == 0, f"{other}"
+        got = shimmed.run(2, "steady", 40, 5)
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        assert got.line("restart") not in (None, "restart 0"), f"the cache is gone: {other}\n{got}"
+
+
+@case
+def two_jobs_on_one_prefix(mpi, program):
+    """The second launch is pass-through with a message; both end well."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        pause = shimmed.prefix / "pause"
+        first = shimmed.start(2, "steady", 40, 5, 15, pause)
+        wait_for(pause.exists, first)
+        second = shimmed.run(2, "steady", 40, 5)
+        pause.unlink()
+        got = finish(first)
+        assert second.err.count("SCR:") == 1, f"not exactly one message: {second}"
+        for run in (got, second):
+            assert run.line("checksum") == want.line("checksum"), f"{want}\n{run}"
+
+
+@case
+def no_configuration(mpi, program):
+    got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN=None)
+    assert got.err.strip() == "", f"not silent: {got}"
+
+
+@case
+def nothing_matches(mpi, program):
+    got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN="other/{id}/*")
+    assert got.err.strip() == "", f"not silent: {got}"
+
+
+def kill_at_pause(here, pause):
+    """Runs `steady` to the pause at step 17 and kills a rank there."""
+    run = here.start(2, "steady", 40, 5, 17, pause, SCR_FLUSH="0")
+    wait_for(pause.exists, run)
+    victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+               if is_rank_of(pid, here)]
+    assert len(victims) == 2, f"ranks not found: {victims}"
+    os.kill(victims[-1], signal.SIGKILL)
+    finish(run)
+    pause.unlink(missing_ok=True)
+
+
+def is_rank_of(pid, here):
+    try:
+        return (os.readlink(f"/proc/{pid}/cwd") == str(here.prefix)
+                and os.readlink(f"/proc/{pid}/exe") == here.program("steady"))
+    except OSError:
+        return False
+
+
+def wait_for(condition, run):
+    """Waits for an event; a run that ends before it, or a hang, fails the case."""
+    deadline = time.monotonic() + support.LIMIT_SECONDS
+    while not condition():
+        if run.poll() is not None:
+            raise AssertionError(f"ended before the event: {finish(run)}")
+        if time.monotonic() > deadline:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise AssertionError(f"the event did not come: {finish(run)}")
+        time.sleep(0.02)
+
+
+def main(arguments):
+    mpis = [a for a in arguments if a in ("openmpi", "mpich")] or ["openmpi", "mpich"]
+    wanted = [a for a in arguments if a not in ("openmpi", "mpich")]
+    passed, failed = 0, []
+    with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
+        for mpi in mpis:
+            program = support.build(mpi, pathlib.Path(scratch) / mpi)
+            for function in CASES + bad_input.CASES:
+                if wanted and function.__name__ not in wanted:
+                    continue
+                begun = time.monotonic()
+                try:
+                    function(mpi, program)
+                    passed, verdict = passed + 1, "ok"
+                except Exception:
+                    failed.append(f"{mpi} {function.__name__}")
+                    verdict = "FAILED\n" + traceback.format_exc()
+                print(f"{mpi:8} {function.__name__:45} {time.monotonic() - begun:6.1f} s  {verdict}",
+                      flush=True)
+    for name in failed:
+        print(f"failed: {name}")
+    print(f"{passed} passed, {len(failed)} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+/* A pointer file `ckpt/latest` names the newest checkpoint; the restart believes it. After a
+ * roll-back it must not name a checkpoint that is gone. Arguments: steps, every, die-after
+ * (0: run to the end). Dies without a word right after the pointer was rewritten. */
+#include <signal.h>
+#include "sim.h"
+
+static int read_pointer(void) {
+  int step = 0;
+  FILE *file = fopen("ckpt/latest", "r");
+  if (!file) return 0;
+  if (fscanf(file, "step_%d", &step) != 1) step = 0;
+  fclose(file);
+  return step;
+}
+
+int main(int argc, char **argv) {
+  int steps = atoi(argv[1]), every = atoi(argv[2]), die = atoi(argv[3]), step = 0;
+  sim_t sim;
+  MPI_Init(&argc, &argv);
+  sim_init(&sim);
+  if (sim.rank == 0) step = read_pointer();
+  MPI_Bcast(&step, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (step > 0 && !sim_read(&sim, step)) {
+    fprintf(stderr, "rank %d: the pointer names step %d, which cannot be read\n", sim.rank, step);
+    MPI_Abort(MPI_COMM_WORLD, 5);
+  }
+  if (sim.rank == 0) { printf("restart %d\n", step); fflush(stdout); }
+  while (sim.step < steps) {
+    sim_step(&sim, MPI_COMM_WORLD);
+    if (sim.step % every == 0) {
+      sim_checkpoint(&sim);
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (sim.rank == 0) {
+        FILE *file = fopen("ckpt/latest.tmp", "w");
+        fprintf(file, "step_%d\n", sim.step);
+        fclose(file);
+        if (rename("ckpt/latest.tmp", "ckpt/latest") != 0) sim_fail("cannot rename", "ckpt/latest");
+      }
+      if (sim.step == die) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (sim.rank == sim.size - 1) kill(getpid(), SIGKILL);
+      }
+    }
+  }
+  sim_finish(&sim, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,129 @@
+"""What the hard cases share: building the programs, running them with and without the shim."""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
+SHIM = DIST / "lib" / "libscr_preload.so"
+PROGRAMS = ROOT / "tests" / "hard" / "programs"
+PATTERN = "ckpt/step_{id}/rank_{rank}.dat"
+LIMIT_SECONDS = 180  # a hang; no case comes near it
+
+# As root and with more ranks than cores, both MPIs have to be asked to yield.
+LAUNCH_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
+
+
+def build(mpi, into):
+    """Compiles every program for `mpi`; returns a function from name to path."""
+    into.mkdir(parents=True, exist_ok=True)
+    for source in sorted(PROGRAMS.glob("*.c")):
+        shared = ["-shared", "-fPIC"] if source.stem == "pmpi_tool" else []
+        target = into / (source.stem + (".so" if shared else ""))
+        subprocess.run(
+            [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread"],
+            check=True,
+        )
+    return lambda name: str(into / name)
+
+
+class Outcome:
+    """Exit status, standard output and error of one run."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    def line(self, word):
+        """The first line of the output that starts with `word`."""
+        return next((line for line in self.out.splitlines() if line.startswith(word)), None)
+
+    def __repr__(self):
+        return f"status {self.status}\n--- out\n{self.out}\n--- err\n{self.err}"
+
+
+class Place:
+    """A prefix directory with a control and cache base of its own, gone after the case."""
+
+    def __init__(self, mpi, program):
+        self.mpi, self.program = mpi, program
+        self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-"))
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-", dir="/dev/shm"))
+
+    def environment(self, shim, settings):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
+        env.update(LAUNCH_ENVIRONMENT)
+        if shim:
+            env["LD_PRELOAD"] = str(SHIM)
+            env.update({"SCR_CNTL_BASE": str(self.base), "SCR_CACHE_BASE": str(self.base)})
+            env.update({"SCR_CHECKPOINT_PATTERN": PATTERN, "SCR_COPY_TYPE": "SINGLE"})
+            env.update({"SCR_LEARN": "0"})
+        env.update(settings)
+        return {k: v for k, v in env.items() if v is not None}
+
+    def command(self, ranks, name, arguments):
+        return [f"mpirun.{self.mpi}", "-n", str(ranks), self.program(name), *map(str, arguments)]
+
+    def start(self, ranks, name, *arguments, shim=True, command=None, **settings):
+        return subprocess.Popen(
+            command or self.command(ranks, name, arguments),
+            cwd=self.prefix, env=self.environment(shim, settings), text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def run(self, ranks, name, *arguments, **settings):
+        return finish(self.start(ranks, name, *arguments, **settings))
+
+    def tree(self, below="ckpt"):
+        """Path to digest of every file below the prefix's `below`."""
+        top = self.prefix / below
+        return {
+            str(path.relative_to(self.prefix)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(top.rglob("*")) if path.is_file()
+        }
+
+    def cached(self):
+        """Names of the checkpoint files in the cache."""
+        return sorted(str(p.relative_to(self.base)) for p in self.base.rglob("rank_*.dat"))
+
+    def remove(self):
+        shutil.rmtree(self.prefix, ignore_errors=True)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+def finish(process):
+    """Waits for the run; one that hangs is killed and fails the case with what it printed."""
+    try:
+        out, err = process.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"hangs: {Outcome('killed', out, err)}")
+    return Outcome(process.returncode, out, err)
+
+
+@contextlib.contextmanager
+def place(mpi, program):
+    """A fresh Place."""
+    made = Place(mpi, program)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def data_files(tree):
+    """Without what SCR itself leaves in the prefix."""
+    return {path: digest for path, digest in tree.items() if "/.scr/" not in f"/{path}"}
