@@ -1,0 +1,94 @@
+# `make help` lists the targets. Everything is built below target/; target/dist has the layout of an
+# installation.
+
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+CARGO     ?= cargo
+PROFILE   ?= release
+MPIS      := openmpi mpich
+DIST      := $(CURDIR)/target/dist
+EXAMPLES  := $(CURDIR)/target/examples
+PROFILE_FLAG := $(if $(filter release,$(PROFILE)),--release)
+PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
+             libclang-dev iproute2 util-linux procps python3 python3-mpi4py python3-numpy python3-h5py
+C_FLAGS   := -O2 -Wall -Wextra
+
+.PHONY: help deps build shim engines examples demo test lint bench install clean
+.DEFAULT_GOAL := build
+
+## help: this list
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## deps: install the Debian packages that build and tests need (root), or print the command
+deps:
+	@missing=; for p in $(PACKAGES); do \
+	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else echo "missing packages; as root: apt-get install --no-install-recommends$$missing"; exit 1; fi
+	@command -v $(CARGO) >/dev/null || { echo "Rust 1.88 or newer is needed (cargo): see rustup"; exit 1; }
+
+## build: the shim, an engine for each MPI, the scr command, the examples
+build: deps shim engines examples
+
+shim: deps
+	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
+	@mkdir -p $(DIST)/bin $(DIST)/lib
+	@cp -f target/$(PROFILE)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
+	@cp -f target/$(PROFILE)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
+	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
+
+# mpi-sys does not notice another MPICC, so each MPI has a target directory of its own.
+engines: deps $(addprefix engine-,$(MPIS))
+engine-%:
+	MPICC=mpicc.$* $(CARGO) build $(PROFILE_FLAG) -p scr --lib --target-dir target/$*
+	@mkdir -p $(DIST)/lib/scr/$*
+	@cp -f target/$*/$(PROFILE)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
+	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
+
+examples: deps $(addprefix examples-,$(MPIS))
+examples-%:
+	@mkdir -p $(EXAMPLES)/$*/fortran
+	mpicc.$* $(C_FLAGS) -o $(EXAMPLES)/$*/heat_posix examples/heat_posix.c
+	mpicc.$* $(C_FLAGS) -o $(EXAMPLES)/$*/heat_stdio examples/heat_stdio.c
+	mpicxx.$* -std=c++17 $(C_FLAGS) -o $(EXAMPLES)/$*/heat_cpp examples/heat_cpp.cpp
+	cd $(EXAMPLES)/$*/fortran && mpif90.$* -O2 -fallow-argument-mismatch -w -o ../heat_f77 \
+	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f77.f90
+	cd $(EXAMPLES)/$*/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
+	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f08.f90
+	@cp -f examples/heat_common.py examples/heat_numpy.py examples/heat_h5py.py $(EXAMPLES)/$*/
+
+## demo: virtual nodes, a lost node, a restart from the cache (root, two minutes)
+demo: build
+	python3 tests/demo.py
+
+## test: everything CI runs, on both MPIs; the last line is the summary
+test: build
+	python3 tests/run.py
+
+## lint: rustfmt and clippy, warnings are errors
+lint: deps
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy -p scr --target-dir target/openmpi -- -D warnings
+	MPICC=mpicc.mpich $(CARGO) clippy -p scr --target-dir target/mpich -- -D warnings
+
+## bench: side by side in one run, as ratios
+bench: build
+	python3 tests/bench.py
+
+## install: to PREFIX (default /usr/local)
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
+	install -m 755 $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
+	install -m 755 $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/libscr_preload.so
+	for mpi in $(MPIS); do install -d $(DESTDIR)$(PREFIX)/lib/scr/$$mpi && \
+	  install -m 755 $(DIST)/lib/scr/$$mpi/libscr.so $(DESTDIR)$(PREFIX)/lib/scr/$$mpi/libscr.so; done
+	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+## clean: remove everything that was built
+clean:
+	rm -rf target

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Runs every part of the tests, prints each part's time, and sums up: the last line is
+`N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
+
+usage: run.py [part ...]
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PART_LIMIT_SECONDS = 1500  # a hang; the longest part takes a fraction of it
+
+CARGO = os.environ.get("CARGO", "cargo")
+PARTS = [
+    ("core", [CARGO, "test", "--release", "-p", "scr-core"], {}),
+    ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], {}),
+    ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], {}),
+    ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
+    ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
+]
+
+SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
+
+
+def run_part(command, environment):
+    """Runs a part, passing its output on; returns (passed, failed, exit status)."""
+    passed = failed = 0
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **environment}, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    begun = time.monotonic()
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        found = SUMMARY.search(line)
+        if found:
+            passed, failed = passed + int(found.group(1)), failed + int(found.group(2))
+        if time.monotonic() - begun > PART_LIMIT_SECONDS:
+            process.kill()
+    return passed, failed, process.wait()
+
+
+def main(wanted):
+    rows, total_passed, total_failed = [], 0, 0
+    for name, command, environment in PARTS:
+        if wanted and name not in wanted:
+            continue
+        print(f"==== {name}: {' '.join(map(str, command))}", flush=True)
+        begun = time.monotonic()
+        passed, failed, status = run_part(command, environment)
+        if passed + failed == 0 or (status != 0 and failed == 0):
+            print(f"{name}: exit status {status} and {passed} tests: counted as a failure")
+            failed += 1
+        rows.append((name, passed, failed, time.monotonic() - begun))
+        total_passed, total_failed = total_passed + passed, total_failed + failed
+    print("\npart                  passed  failed   seconds")
+    for name, passed, failed, seconds in rows:
+        print(f"{name:20} {passed:7} {failed:7} {seconds:9.1f}")
+    print(f"{total_passed} passed, {total_failed} failed")
+    return 1 if total_failed or not total_passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
