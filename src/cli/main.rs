@@ -1,6 +1,7 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
 mod config;
+mod sim;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -19,11 +20,14 @@ struct Cli {
 enum Tool {
     /// List the parameters, explain their values, or write a template of the config file.
     Config(config::Args),
+    /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
+    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().tool {
         Tool::Config(args) => config::run(&args),
+        Tool::Sim(args) => sim::run(&args),
     }
 }
 

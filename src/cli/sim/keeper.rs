@@ -1,0 +1,249 @@
+//! The first process of a cluster: everything of it lives below this process and dies with it.
+//!
+//! It has its own process, mount, network, host name and IPC namespaces. In them are the bridge,
+//! and the nodes (each a first process of nested namespaces, see [`super::node`]). Killing the
+//! keeper, even with SIGKILL, therefore leaves nothing but the state directory.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use scr_core::error::{Error, Result};
+
+use super::namespace::{self, Mount};
+use super::node::SCRATCH;
+use super::state::{HEAD_ADDRESS, Node, State};
+
+/// What `scr sim start` hands to its keeper, and the keeper to its nodes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Plan {
+    /// Nodes that programs run on
+    #[arg(value_name = "NODES")]
+    pub nodes: usize,
+    /// Further nodes, used when one of the others is dead
+    #[arg(long, default_value_t = 0, value_name = "NODES")]
+    pub spare: usize,
+    /// Ranks that one node takes when mpirun is called by hand
+    #[arg(long, default_value_t = 2, value_name = "RANKS")]
+    pub slots: usize,
+    /// Size of a node's /dev/shm, as in "512m" (default: half of the memory)
+    #[arg(long, value_name = "SIZE")]
+    pub shm: Option<String>,
+    /// A directory below /tmp or /dev/shm that all nodes share (all others are private there)
+    #[arg(long, value_name = "DIR")]
+    pub share: Vec<PathBuf>,
+    /// End the cluster when this process ends
+    #[arg(long, value_name = "PID")]
+    pub owner: Option<u32>,
+}
+
+impl Plan {
+    /// The command line that carries the plan on.
+    fn arguments(&self) -> Vec<String> {
+        let mut words = vec![self.nodes.to_string()];
+        let mut option = |name: &str, value: String| words.push(format!("--{name}={value}"));
+        option("spare", self.spare.to_string());
+        option("slots", self.slots.to_string());
+        if let Some(size) = &self.shm {
+            option("shm", size.clone());
+        }
+        for dir in &self.share {
+            option("share", dir.display().to_string());
+        }
+        words
+    }
+}
+
+/// The `scr` command itself, with `sim --name NAME SUB`.
+pub fn own_command(state: &State, sub: &str) -> Result<Command> {
+    let mut command = Command::new(own_path()?);
+    command.args(["sim", "--name", state.name(), sub]);
+    Ok(command)
+}
+
+fn own_path() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|e| Error::io("cannot find", "the scr command itself", e))
+}
+
+/// `scr sim start`: makes the keeper and waits until all nodes are there.
+pub fn start(state: &State, plan: &Plan) -> Result<()> {
+    state.create()?;
+    let log = state.file("log");
+    let log_file = fs::File::create(&log).map_err(|e| Error::io("cannot create", &log, e))?;
+    let mut command = own_command(state, "keeper")?;
+    command.args(plan.arguments()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);
+    // The owner may end between this call and the keeper's first look: the descriptor knows.
+    let owner = match plan.owner {
+        Some(pid) => Some(
+            namespace::watch(pid)
+                .map_err(|e| Error::io("cannot watch the process", format!("{pid}"), e))?,
+        ),
+        None => None,
+    };
+    if let Some(descriptor) = &owner {
+        command.arg(format!("--owner-descriptor={}", descriptor.as_raw_fd()));
+        namespace::inherit(&mut command, descriptor.as_raw_fd());
+    }
+    namespace::in_fresh_namespaces(&mut command);
+    let no_namespaces = |e| Error::io("cannot make namespaces for", "the cluster", e);
+    namespace::next_child_is_first().map_err(no_namespaces)?;
+    let mut child = command.spawn().map_err(no_namespaces)?;
+    state.write("keeper", &child.id().to_string())?;
+    let mut first_line = String::new();
+    if let Some(output) = child.stdout.take() {
+        // A keeper that fails closes its output: an empty line tells.
+        let _ = BufReader::new(output).read_line(&mut first_line);
+    }
+    if first_line.trim() == "ready" {
+        return Ok(());
+    }
+    let _ = child.wait();
+    let reason = fs::read_to_string(&log).unwrap_or_default();
+    state.remove()?;
+    Err(Error::Other(format!("the cluster did not start\n{}", reason.trim())))
+}
+
+/// The keeper's whole life. Its standard output says "ready" once.
+pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
+    let _lock = state.lock()?;
+    prepare_head(state, plan)?;
+    let mut nodes = Vec::new();
+    let mut ready = Vec::new();
+    for number in 1..=plan.nodes + plan.spare {
+        let (node, output) = spawn_node(state, plan, number)?;
+        nodes.push(node);
+        ready.push(output);
+    }
+    connect(&nodes)?;
+    for (node, mut output) in nodes.iter().zip(ready) {
+        let mut line = String::new();
+        if output.read_line(&mut line).is_err() || line.trim() != "ready" {
+            return Err(Error::Other(format!("{} did not start", node.name)));
+        }
+    }
+    state.record(&nodes, plan.nodes, plan.slots)?;
+    if let Some(descriptor) = owner {
+        let dir = state.file("");
+        std::thread::spawn(move || {
+            namespace::wait_for_end(descriptor);
+            let _ = fs::remove_dir_all(&dir);
+            std::process::exit(0)
+        });
+    }
+    let _ = writeln!(std::io::stdout(), "ready");
+    let (wanted, slots) = (plan.nodes, plan.slots);
+    namespace::reap_for_ever(|pid| {
+        if let Some(node) = nodes.iter_mut().find(|node| node.pid == pid) {
+            node.alive = false;
+            if let Err(error) = state.record(&nodes, wanted, slots) {
+                eprintln!("scr sim: {error}");
+            }
+        }
+    })
+}
+
+fn prepare_head(state: &State, plan: &Plan) -> Result<()> {
+    namespace::block_child_signal();
+    let own = fs::metadata("/proc/self/ns/pid")
+        .map_err(|e| Error::io("cannot read", "/proc/self/ns/pid", e))?;
+    state.write("inside", &std::os::unix::fs::MetadataExt::ino(&own).to_string())?;
+    state.write("wanted", &plan.nodes.to_string())?;
+    let mut hosts = format!("127.0.0.1 localhost\n{HEAD_ADDRESS} {}\n", state.head());
+    for number in 1..=plan.nodes + plan.spare {
+        hosts.push_str(&format!("{} {}\n", address(number), name(number)));
+    }
+    state.write("hosts", &hosts)?;
+    let agent = format!(
+        "#!/bin/sh\n# The remote shell of the cluster, for mpirun: HOST COMMAND...\n\
+         exec {} sim --name {} agent \"$@\"\n",
+        own_path()?.display(),
+        state.name()
+    );
+    state.write("agent", &agent)?;
+    let path = state.file("agent");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+        .map_err(|e| Error::io("cannot make executable", &path, e))?;
+    mount(&Mount::Private, "/")?;
+    mount(&Mount::Processes, "/proc")?;
+    mount(&Mount::Bind(&state.file("hosts")), "/etc/hosts")?;
+    for dir in [SCRATCH, "shared"] {
+        let path = state.file(dir);
+        fs::create_dir(&path).map_err(|e| Error::io("cannot create", &path, e))?;
+    }
+    // Session files of mpirun: unseen by the host, gone with the cluster.
+    let scratch = state.file(SCRATCH);
+    namespace::mount(&Mount::Ram("size=64m"), &scratch)
+        .map_err(|e| Error::io("cannot mount", &scratch, e))?;
+    namespace::set_hostname(&state.head())
+        .map_err(|e| Error::io("cannot set the host name", state.head(), e))
+}
+
+fn mount(what: &Mount, target: &str) -> Result<()> {
+    namespace::mount(what, Path::new(target)).map_err(|e| Error::io("cannot mount", target, e))
+}
+
+fn name(number: usize) -> String {
+    format!("node{number}")
+}
+
+fn address(number: usize) -> String {
+    format!("10.77.0.{number}")
+}
+
+type Output = BufReader<std::process::ChildStdout>;
+
+fn spawn_node(state: &State, plan: &Plan, number: usize) -> Result<(Node, Output)> {
+    let failed = |e| Error::io("cannot start", name(number), e);
+    let mut command = own_command(state, "node")?;
+    command.arg(format!("--hostname={}", name(number))).args(plan.arguments());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).env_clear();
+    namespace::in_fresh_namespaces(&mut command);
+    namespace::next_child_is_first().map_err(failed)?;
+    let spawned = command.spawn();
+    namespace::children_live_here().map_err(failed)?;
+    let mut child = spawned.map_err(failed)?;
+    let node = Node { name: name(number), address: address(number), pid: child.id(), alive: true };
+    let output = child.stdout.take();
+    let output = output.ok_or_else(|| Error::Other("a pipe is missing".to_owned()))?;
+    Ok((node, BufReader::new(output)))
+}
+
+/// Joins all nodes by a bridge in the keeper's network.
+fn connect(nodes: &[Node]) -> Result<()> {
+    let mut lines = format!(
+        "link set lo up\nlink add scr0 type bridge\naddr add {HEAD_ADDRESS}/24 dev scr0\n\
+         link set scr0 up\n"
+    );
+    for (index, node) in nodes.iter().enumerate() {
+        lines.push_str(&format!(
+            "link add to{index} type veth peer name eth0 netns {}\nlink set to{index} master scr0\n\
+             link set to{index} up\n",
+            node.pid
+        ));
+    }
+    ip(Command::new("ip"), &lines)?;
+    for node in nodes {
+        let mut command = Command::new("ip");
+        namespace::in_network_of(&mut command, node.pid)
+            .map_err(|e| Error::io("cannot reach the network of", &node.name, e))?;
+        let address = &node.address;
+        ip(
+            command,
+            &format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n"),
+        )?;
+    }
+    Ok(())
+}
+
+fn ip(mut command: Command, lines: &str) -> Result<()> {
+    let failed = |e| Error::io("cannot run", "ip (package iproute2)", e);
+    let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(lines.as_bytes()).map_err(failed)?;
+    }
+    let status = child.wait().map_err(failed)?;
+    if status.success() { Ok(()) } else { Err(Error::Other("ip failed".to_owned())) }
+}

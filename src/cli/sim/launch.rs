@@ -1,0 +1,222 @@
+//! Starting programs in a cluster: on its head (`exec`, `run`), on a node (`agent`, `exec --on`).
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use scr_core::error::{Error, Result};
+
+use super::namespace::{self, Namespaces};
+use super::node::SCRATCH;
+use super::state::{Node, SUBNET, State};
+
+/// The MPI implementations that `run` can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mpi {
+    /// Open MPI, by `mpirun.openmpi`.
+    Openmpi,
+    /// MPICH, by `mpirun.mpich`.
+    Mpich,
+}
+
+/// What a shell reports for this end of a program.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(255);
+    u8::try_from(code).unwrap_or(255)
+}
+
+/// The variables that let a plain `mpirun` on the head find and use the nodes.
+fn launcher_environment(state: &State) -> BTreeMap<&'static str, String> {
+    let file = |name: &str| state.file(name).display().to_string();
+    BTreeMap::from([
+        ("OMPI_MCA_plm_rsh_agent", file("agent")),
+        ("OMPI_MCA_orte_default_hostfile", file("hostfile.openmpi")),
+        ("OMPI_MCA_orte_tmpdir_base", file(SCRATCH)),
+        ("OMPI_MCA_oob_tcp_if_include", SUBNET.to_owned()),
+        ("OMPI_MCA_btl_tcp_if_include", SUBNET.to_owned()),
+        ("OMPI_MCA_btl", "self,vader,tcp".to_owned()),
+        ("OMPI_MCA_pml", "ob1".to_owned()),
+        // More ranks than cores are the rule here: spinning ones would starve the others.
+        ("OMPI_MCA_mpi_yield_when_idle", "1".to_owned()),
+        ("OMPI_MCA_hwloc_base_binding_policy", "none".to_owned()),
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1".to_owned()),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".to_owned()),
+        // UCX below MPICH would offer every node's loopback to the others, and hang at the end.
+        ("UCX_NET_DEVICES", "eth0".to_owned()),
+        ("HYDRA_LAUNCHER", "rsh".to_owned()),
+        ("HYDRA_LAUNCHER_EXEC", file("agent")),
+        ("HYDRA_HOST_FILE", file("hostfile.mpich")),
+    ])
+}
+
+/// Runs `words` on the head, in the caller's directory and environment; returns its exit code.
+pub fn exec_on_head(state: &State, words: &[String], without: &[&str]) -> Result<u8> {
+    let (program, rest) = split(words)?;
+    let mut command = Command::new(program);
+    command.args(rest).envs(launcher_environment(state));
+    for name in without {
+        command.env_remove(name);
+    }
+    let directory = std::env::current_dir()
+        .map_err(|e| Error::io("cannot find", "the current directory", e))?;
+    enter(state, 1, &mut command, &directory)?;
+    namespace::end_with_parent(&mut command);
+    let status = command.status().map_err(|e| Error::io("cannot run", program, e))?;
+    Ok(exit_code(status))
+}
+
+/// Runs a helper on the head.
+pub fn on_head(state: &State, mut command: Command) -> Result<()> {
+    enter(state, 1, &mut command, Path::new("/"))?;
+    command.status().map_err(|e| Error::io("cannot run", command.get_program(), e))?;
+    Ok(())
+}
+
+fn split(words: &[String]) -> Result<(&String, &[String])> {
+    words.split_first().ok_or_else(|| Error::Other("which program? Give it after --".to_owned()))
+}
+
+fn enter(state: &State, pid: u32, command: &mut Command, directory: &Path) -> Result<()> {
+    let process = state.process(pid)?;
+    Namespaces::of(&process)
+        .and_then(|namespaces| namespaces.enter(command, directory))
+        .map_err(|e| Error::io("cannot enter", &process, e))
+}
+
+/// The nodes for a program: the named ones, or the first that are up.
+fn choose(state: &State, names: &[String]) -> Result<Vec<Node>> {
+    let nodes = if names.is_empty() {
+        let alive = state.nodes()?.into_iter().filter(|node| node.alive);
+        alive.take(state.wanted()?).collect::<Vec<_>>()
+    } else {
+        names.iter().map(|name| state.node(name)).collect::<Result<_>>()?
+    };
+    if nodes.is_empty() {
+        return Err(Error::Other("no node is up".to_owned()));
+    }
+    Ok(nodes)
+}
+
+/// The mpirun line for `ranks` ranks of `words` on `nodes`, ranks side by side on each node.
+fn mpirun_line(mpi: Mpi, ranks: usize, nodes: &[Node], words: &[String]) -> Vec<String> {
+    let slots = ranks.div_ceil(nodes.len());
+    let hosts: Vec<String> = nodes.iter().map(|node| format!("{}:{slots}", node.name)).collect();
+    let (launcher, option) = match mpi {
+        Mpi::Openmpi => ("mpirun.openmpi", "--host"),
+        Mpi::Mpich => ("mpirun.mpich", "-hosts"),
+    };
+    let start = [launcher, option, &hosts.join(","), "-n", &ranks.to_string()].map(str::to_owned);
+    start.into_iter().chain(words.iter().cloned()).collect()
+}
+
+/// `scr sim run`: mpirun on the head, ranks on the nodes; returns mpirun's exit code.
+pub fn run(
+    state: &State,
+    mpi: Mpi,
+    ranks: usize,
+    names: &[String],
+    words: &[String],
+) -> Result<u8> {
+    split(words)?;
+    warn_of_private_directory();
+    let line = mpirun_line(mpi, ranks.max(1), &choose(state, names)?, words);
+    exec_on_head(state, &line, &["OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE"])
+}
+
+fn warn_of_private_directory() {
+    let private = |dir: &Path| dir.starts_with("/tmp") || dir.starts_with("/dev/shm");
+    if let Some(dir) = std::env::current_dir().ok().filter(|dir| private(dir)) {
+        eprintln!(
+            "scr sim: every node has its own /tmp and /dev/shm: {} is seen there only if the \
+             cluster was started with --share for it",
+            dir.display()
+        );
+    }
+}
+
+/// The options that mpirun's launchers give to a remote shell, with the number of words of each.
+const SHELL_OPTIONS: [(&str, usize); 5] = [("-x", 1), ("-q", 1), ("-n", 1), ("-T", 1), ("-l", 2)];
+
+/// Splits a remote shell's arguments into host and command line.
+fn parse_agent(words: &[String]) -> Option<(&str, String)> {
+    let mut rest = words;
+    while let Some((_, count)) =
+        SHELL_OPTIONS.iter().find(|(option, _)| rest.first().is_some_and(|word| word == option))
+    {
+        rest = rest.get(*count..)?;
+    }
+    let (host, command) = rest.split_first()?;
+    Some((host, command.join(" ")))
+}
+
+/// The remote shell: runs a command line on a node as sshd would, with an environment of its own.
+pub fn agent(state: &State, words: &[String]) -> Result<u8> {
+    let (host, line) = parse_agent(words)
+        .ok_or_else(|| Error::Other("usage: agent HOST COMMAND...".to_owned()))?;
+    let node = state.node(host)?;
+    if !node.alive {
+        eprintln!(
+            "scr sim: connect to {host} ({}): no route to host, the node is dead",
+            node.address
+        );
+        return Ok(255);
+    }
+    on_node(state, &node, &["sh".to_owned(), "-c".to_owned(), line], Path::new("/root"))
+}
+
+/// `scr sim exec --on`: runs `words` on a node, in the caller's directory.
+pub fn exec_on_node(state: &State, name: &str, words: &[String]) -> Result<u8> {
+    let node = state.node(name)?;
+    if !node.alive {
+        return Err(Error::Other(format!("{name} is dead")));
+    }
+    let directory = std::env::current_dir()
+        .map_err(|e| Error::io("cannot find", "the current directory", e))?;
+    on_node(state, &node, words, &directory)
+}
+
+fn on_node(state: &State, node: &Node, words: &[String], directory: &Path) -> Result<u8> {
+    let (program, rest) = split(words)?;
+    let mut command = Command::new(program);
+    command.args(rest).env_clear().envs([
+        ("HOME", "/root"),
+        ("USER", "root"),
+        ("LOGNAME", "root"),
+        ("SHELL", "/bin/sh"),
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ]);
+    enter(state, node.pid, &mut command, directory)?;
+    namespace::end_with_parent(&mut command);
+    let status = command.status().map_err(|e| Error::io("cannot run", program, e))?;
+    Ok(exit_code(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_remote_shell_skips_the_launchers_options() {
+        let line = words("-x -l root node2 /usr/bin/proxy --port 3");
+        assert_eq!(parse_agent(&line), Some(("node2", "/usr/bin/proxy --port 3".to_owned())));
+        assert_eq!(parse_agent(&words("node2 a -x")), Some(("node2", "a -x".to_owned())));
+        assert_eq!(parse_agent(&words("-l root")), None);
+    }
+
+    #[test]
+    fn ranks_fill_the_nodes_evenly() {
+        let node = |number: usize| Node {
+            name: format!("node{number}"),
+            address: String::new(),
+            pid: 1,
+            alive: true,
+        };
+        let line = mpirun_line(Mpi::Mpich, 8, &[node(1), node(2), node(4)], &words("app x"));
+        assert_eq!(line.join(" "), "mpirun.mpich -hosts node1:3,node2:3,node4:3 -n 8 app x");
+    }
+}
