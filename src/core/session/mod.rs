@@ -1,1 +1,3 @@
-//! Module session.
+//! The life of a job: datasets in progress, agreement, seals, restart.
+
+pub mod machine;

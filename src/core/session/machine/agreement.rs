@@ -1,0 +1,175 @@
+//! The agreement: which sync points carry it, what its words say, and what follows from them.
+//!
+//! Eight words, reduced by maximum: the count of sync points and its negative (equal on all ranks,
+//! or the program is not what we think it is), milliseconds since the last agreement, datasets in
+//! progress, busy, invalid, halt, changed since the last conference.
+
+use super::Machine;
+use super::config::{CONFERENCE_MS, SYNC_POINTS_MAX};
+use super::files::Status;
+use super::local::LocalDataset;
+use super::steps::Next;
+
+/// Words of an agreement.
+pub const WORDS: usize = 8;
+
+/// This rank's account of sync points; all but `asked_ms` and `changed` are equal on all ranks.
+#[derive(Debug, Clone)]
+pub(super) struct Agreement {
+    /// Sync points passed.
+    pub count: u64,
+    /// The sync point that carries the next agreement.
+    next_at: u64,
+    /// The one that carried the last.
+    last_at: u64,
+    /// Time of the last agreement on this rank.
+    asked_ms: u64,
+    /// Agreed time since the last conference.
+    since_conference_ms: u64,
+    /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
+    changed: u8,
+    /// No agreement ever again.
+    pub disabled: bool,
+}
+
+impl Agreement {
+    pub fn new(now_ms: u64) -> Self {
+        Agreement {
+            count: 0,
+            next_at: 1,
+            last_at: 0,
+            asked_ms: now_ms,
+            since_conference_ms: 0,
+            changed: 0,
+            disabled: false,
+        }
+    }
+
+    /// Asks for a conference: 1 when nobody is busy, 2 at the next agreement.
+    pub fn changed(&mut self, urgency: u8) {
+        self.changed = self.changed.max(urgency);
+    }
+
+    /// A report was made: it says all that has changed until now.
+    pub fn reported(&mut self) {
+        self.changed = 0;
+        self.since_conference_ms = 0;
+    }
+
+    /// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last.
+    fn stride(&self, elapsed_ms: u64, target_ms: u64) -> u64 {
+        let passed = (self.count - self.last_at).max(1);
+        let stride = if elapsed_ms == 0 { passed * 2 } else { passed * target_ms / elapsed_ms };
+        stride.clamp(1, SYNC_POINTS_MAX)
+    }
+}
+
+impl Machine {
+    /// The program has reached a sync point. `Some`: this one carries an agreement; all-reduce the
+    /// words by maximum, then call [`Machine::agreed`].
+    pub fn sync_point(&mut self, constructor: bool, now_ms: u64) -> Option<[i64; WORDS]> {
+        self.tick(now_ms);
+        self.agreement.count += 1;
+        let due = constructor || self.agreement.count >= self.agreement.next_at;
+        if self.agreement.disabled || self.ended || !due {
+            return None;
+        }
+        Some(self.words())
+    }
+
+    /// What the all-reduced words ask for; the answer is equal on all ranks.
+    pub fn agreed(&mut self, words: [i64; WORDS]) -> Next {
+        let [most, least, elapsed_ms, in_progress, busy, invalid, halt, changed] = words;
+        if most != -least {
+            self.agreement.disabled = true;
+            return Next::Disabled { most, least: -least };
+        }
+        self.unreachable = false;
+        let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
+        let pending = changed > 0 || invalid > 0 || halt > 0;
+        let stride = match in_progress > 0 || pending {
+            true => 1,
+            false => self.agreement.stride(elapsed_ms, self.config.agreement_ms),
+        };
+        let settle_ms = self.shared.series.iter().map(|series| series.settle_ms).max();
+        let agreement = &mut self.agreement;
+        agreement.last_at = agreement.count;
+        agreement.next_at = agreement.count + stride;
+        agreement.since_conference_ms += elapsed_ms;
+        let quiet_ms = agreement.since_conference_ms;
+        let settled = in_progress > 0 && quiet_ms >= settle_ms.unwrap_or(0);
+        let urgent = changed > 1;
+        let free = busy == 0 && (pending || settled);
+        let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
+        if urgent || free || waited { Next::Confer } else { Next::Continue }
+    }
+
+    /// An agreement could not be carried out: no communication any more on this rank.
+    pub fn disable(&mut self) {
+        self.agreement.disabled = true;
+    }
+
+    /// Agreements have ended on this rank.
+    #[must_use]
+    pub fn is_disabled(&self) -> bool {
+        self.agreement.disabled
+    }
+
+    fn words(&mut self) -> [i64; WORDS] {
+        let count = word(self.agreement.count);
+        let elapsed_ms = self.clock_ms.saturating_sub(self.agreement.asked_ms);
+        self.agreement.asked_ms = self.clock_ms;
+        let in_progress = self.in_progress().count();
+        let invalid = self.in_progress().any(|dataset| dataset.invalid.is_some());
+        [
+            count,
+            -count,
+            word(elapsed_ms),
+            word(in_progress as u64),
+            i64::from(self.is_busy()),
+            i64::from(invalid),
+            self.halt,
+            i64::from(self.agreement.changed),
+        ]
+    }
+
+    /// Datasets in progress that this rank knows of, floating ones apart.
+    fn in_progress(&self) -> impl Iterator<Item = &LocalDataset> {
+        let all = self.series.iter().flat_map(|series| series.datasets.iter());
+        all.filter(|dataset| {
+            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Status::Open
+        })
+    }
+
+    /// The oldest dataset in progress of some series cannot be sealed yet, as far as this rank can
+    /// tell. Later ones must wait for it anyway.
+    fn is_busy(&self) -> bool {
+        (0..self.series.len()).any(|series| {
+            let mut open = self.in_progress().filter(|dataset| dataset.key.series == series);
+            let Some(oldest) = open.next() else { return false };
+            let followed = open.any(|dataset| dataset.begun);
+            let ready = followed
+                || oldest.invalid.is_some()
+                || self.is_complete(oldest)
+                || self.is_settled(oldest);
+            oldest.open_files() > 0 || !ready
+        })
+    }
+
+    /// This rank's files are those of the last confirmed dataset of the series.
+    pub(super) fn is_complete(&self, dataset: &LocalDataset) -> bool {
+        let rewrites = self.shared.series[dataset.key.series].rewrites;
+        let known = self.series[dataset.key.series].known;
+        !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
+    }
+
+    pub(super) fn is_settled(&self, dataset: &LocalDataset) -> bool {
+        let settle_ms = self.shared.series[dataset.key.series].settle_ms;
+        self.clock_ms.saturating_sub(dataset.touched_ms) >= settle_ms
+    }
+}
+
+/// A count as a word; counts stay far below the limit.
+fn word(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,314 @@
+//! The conference: every rank's report goes in, the votes that the decisions rest on come out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Machine;
+use super::files::Status;
+use super::keys::DatasetKey;
+use super::local::LocalDataset;
+use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
+use super::shared::{DatasetState, Routing, SharedDataset};
+
+/// What all ranks together say of a dataset in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Vote {
+    pub open: u32,
+    pub files: u32,
+    pub on_prefix: u32,
+    /// Every rank's files have been quiet for the settle time, or are known to be all.
+    pub ready: bool,
+    /// Every rank's files are known to be all.
+    pub complete: bool,
+    /// Some rank has begun a later dataset of the series.
+    pub followed: bool,
+    /// The first rank that calls it invalid, and why.
+    pub invalid: Option<(usize, String)>,
+}
+
+/// A conference in progress. Equal on all ranks, but for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Conference {
+    pub votes: BTreeMap<DatasetKey, Vote>,
+    pub ending: bool,
+    pub halt: i64,
+    pub entropy: u64,
+    /// Series in which some rank has a floating dataset.
+    pub floating: BTreeSet<usize>,
+    /// Seals, adoptions and drops that this conference has tried; one try each.
+    pub tried: BTreeSet<DatasetKey>,
+    pub confirm_tried: BTreeSet<DatasetKey>,
+    pub flush_tried: BTreeSet<DatasetKey>,
+    /// Series whose deletions were published.
+    pub published: BTreeSet<usize>,
+    /// Series in which a dataset was confirmed (or may have been before) so that deletions may pass.
+    pub halted: bool,
+}
+
+impl Machine {
+    /// This rank's part of a conference; `entropy` are fresh random bits.
+    pub fn report(&mut self, entropy: u64, now_ms: u64) -> Report {
+        self.tick(now_ms);
+        let mut report = Report {
+            entropy,
+            digest: self.shared.digest(),
+            halt: self.halt,
+            ending: self.ending,
+            series: self.series_reports(),
+            datasets: Vec::new(),
+            sealed: Vec::new(),
+        };
+        for (index, series) in self.series.iter().enumerate() {
+            for (at, dataset) in series.datasets.iter().enumerate() {
+                match self.status(&dataset.key) {
+                    Status::Open => report.datasets.push(self.dataset_report(index, at)),
+                    Status::Provisional | Status::Confirmed | Status::Dropped => {
+                        report.sealed.extend(self.sealed_report(index, at));
+                    }
+                }
+            }
+        }
+        for dataset in self.series.iter_mut().flat_map(|series| &mut series.datasets) {
+            dataset.touched = false;
+        }
+        self.agreement.reported();
+        report
+    }
+
+    fn series_reports(&mut self) -> Vec<SeriesReport> {
+        let empty = super::knowledge::set_hash(&BTreeSet::new());
+        let shared = &self.shared.series;
+        let series = self.series.iter_mut().zip(shared).map(|(series, shared)| {
+            let mut report = std::mem::take(&mut series.news);
+            report.writes_nothing = !shared.rewrites && series.known == Some(empty);
+            if shared.routing == Routing::Learning {
+                report.written = series.written.iter().copied().collect();
+            }
+            report
+        });
+        series.collect()
+    }
+
+    fn dataset_report(&self, series: usize, at: usize) -> DatasetReport {
+        let datasets = &self.series[series].datasets;
+        let dataset = &datasets[at];
+        let count = |files: usize| u32::try_from(files).unwrap_or(u32::MAX);
+        let kept = || dataset.files.values().filter(|file| !file.deleted);
+        let followed = datasets[at + 1..].iter().any(|later| {
+            later.begun && !self.is_floating(&later.key) && self.status(&later.key) == Status::Open
+        });
+        DatasetReport {
+            key: dataset.key.clone(),
+            open: dataset.open_files(),
+            files: count(kept().count()),
+            on_prefix: count(kept().filter(|file| file.on_prefix).count()),
+            begun: dataset.begun,
+            complete: self.is_complete(dataset),
+            settled: self.is_settled(dataset),
+            followed,
+            invalid: dataset.invalid.clone(),
+        }
+    }
+
+    fn sealed_report(&self, series: usize, at: usize) -> Option<SealedReport> {
+        let datasets = &self.series[series].datasets;
+        let dataset = &datasets[at];
+        let shared = self.shared.find(&dataset.key)?;
+        let newer = |same_group: bool| {
+            datasets[at + 1..].iter().filter(move |newer| {
+                self.status(&newer.key) == Status::Confirmed
+                    && (!same_group || newer.key.same_group(&dataset.key))
+            })
+        };
+        let kept = || {
+            let files = dataset.files.iter();
+            files.filter(|(_, file)| !file.deleted && !file.on_prefix)
+        };
+        let mut bare = kept().filter(|(_, file)| file.bare);
+        let report = SealedReport {
+            id: shared.id,
+            deleted_from: dataset.files.values().any(|file| file.deleted),
+            live: bare.any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
+            held: kept().any(|(name, _)| !newer(true).any(|newer| newer.files.contains_key(name))),
+        };
+        (report.deleted_from || report.live || report.held).then_some(report)
+    }
+
+    /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ in
+    /// what must be equal; agreements have ended on all of them.
+    pub fn confer(&mut self, reports: &[Report]) -> bool {
+        let digest = self.shared.digest();
+        if reports.len() != self.config.world_size()
+            || reports.iter().any(|report| {
+                report.digest != digest || report.series.len() != self.config.series.len()
+            })
+        {
+            self.agreement.disabled = true;
+            return false;
+        }
+        let mut conference = Conference {
+            ending: reports.iter().any(|report| report.ending),
+            halt: reports.iter().map(|report| report.halt).max().unwrap_or(0),
+            entropy: reports.first().map_or(0, |report| report.entropy),
+            ..Conference::default()
+        };
+        for series in 0..self.config.series.len() {
+            self.take_series_news(series, reports);
+            self.meet(series, reports, &mut conference);
+        }
+        self.take_sealed_news(reports);
+        for series in &self.shared.series {
+            for dataset in series.open() {
+                let vote = self.vote_of(&dataset.key, reports);
+                conference.votes.insert(dataset.key.clone(), vote);
+            }
+        }
+        self.conference = Some(conference);
+        true
+    }
+
+    /// Enters datasets that are new, or open again, into the shared list and into this rank's own.
+    fn meet(&mut self, series: usize, reports: &[Report], conference: &mut Conference) {
+        for report in reports {
+            let mut before = 0;
+            for dataset in report.datasets.iter().filter(|dataset| dataset.key.series == series) {
+                if self.is_floating(&dataset.key) {
+                    if dataset.files > 0 {
+                        conference.floating.insert(series);
+                    }
+                    continue;
+                }
+                let list = &mut self.shared.series[series].datasets;
+                let at = match list.iter().position(|known| known.key == dataset.key) {
+                    Some(at) => at,
+                    None => {
+                        // After what this rank began before it, ahead of what others began later.
+                        let at = list.len().max(before);
+                        list.insert(at, SharedDataset::new(dataset.key.clone()));
+                        at
+                    }
+                };
+                if dataset.begun && list[at].state == DatasetState::Provisional {
+                    list[at].state = DatasetState::Open;
+                }
+                before = at + 1;
+            }
+        }
+        let clock_ms = self.clock_ms;
+        let open = self.shared.series[series].open();
+        for key in open.map(|dataset| dataset.key.clone()).collect::<Vec<_>>() {
+            let local = self.series[series].entry(&key, clock_ms);
+            if local.phase == super::local::Phase::Sealed {
+                local.phase = super::local::Phase::Open;
+            }
+        }
+        self.order_local(series);
+    }
+
+    /// Puts this rank's datasets into the shared order; those not shared yet come last.
+    fn order_local(&mut self, series: usize) {
+        let shared = &self.shared.series[series].datasets;
+        self.series[series].datasets.sort_by_key(|dataset| {
+            shared.iter().position(|known| known.key == dataset.key).unwrap_or(usize::MAX)
+        });
+    }
+
+    fn vote_of(&self, key: &DatasetKey, reports: &[Report]) -> Vote {
+        let mut vote = Vote { ready: true, complete: true, ..Vote::default() };
+        for (rank, report) in reports.iter().enumerate() {
+            let Some(dataset) = report.datasets.iter().find(|dataset| dataset.key == *key) else {
+                // It hears of the dataset just now.
+                let nothing_to_write = report.series[key.series].writes_nothing;
+                vote.ready &= nothing_to_write;
+                vote.complete &= nothing_to_write;
+                continue;
+            };
+            vote.open += dataset.open;
+            vote.files += dataset.files;
+            vote.on_prefix += dataset.on_prefix;
+            vote.ready &= dataset.complete || dataset.settled;
+            vote.complete &= dataset.complete;
+            vote.followed |= dataset.followed;
+            if let (None, Some(reason)) = (&vote.invalid, &dataset.invalid) {
+                vote.invalid = Some((rank, reason.clone()));
+            }
+        }
+        vote
+    }
+
+    fn take_series_news(&mut self, index: usize, reports: &[Report]) {
+        let nodes = &self.config.nodes;
+        let shared = &mut self.shared.series[index];
+        let mut prefix_only = false;
+        let mut interval_ms = 0;
+        for (rank, report) in reports.iter().enumerate() {
+            let news = &report.series[index];
+            interval_ms = interval_ms.max(news.interval_ms);
+            prefix_only |= news.prefix_only;
+            shared.rewrites |= news.rewrites;
+            for name in &news.unsafe_names {
+                shared.learned |= shared.unsafe_names.insert(*name);
+            }
+            shared.written.extend(news.written.iter().map(|name| (*name, rank)));
+            shared.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
+        }
+        if interval_ms > 0 {
+            shared.interval_ms = interval_ms;
+        }
+        prefix_only |= learn_unsafe(shared, nodes);
+        if prefix_only && shared.routing != Routing::Prefix {
+            shared.routing = Routing::Prefix;
+            shared.learned = true;
+        }
+    }
+
+    fn take_sealed_news(&mut self, reports: &[Report]) {
+        for dataset in self.shared.series.iter_mut().flat_map(|series| &mut series.datasets) {
+            if dataset.id == 0 || dataset.state == DatasetState::Open {
+                continue;
+            }
+            let news = reports.iter().flat_map(|report| &report.sealed);
+            let news = news.filter(|sealed| sealed.id == dataset.id);
+            let (mut deleted_from, mut live, mut held) = (false, false, false);
+            for sealed in news {
+                deleted_from |= sealed.deleted_from;
+                live |= sealed.live;
+                held |= sealed.held;
+            }
+            dataset.deleted_from = deleted_from;
+            dataset.live = live;
+            dataset.held = held;
+        }
+    }
+
+    /// This rank's entry of a shared dataset.
+    pub(super) fn local_mut(&mut self, key: &DatasetKey) -> &mut LocalDataset {
+        let clock_ms = self.clock_ms;
+        self.series[key.series].entry(key, clock_ms)
+    }
+}
+
+/// Finds names with several writers, or readers on other nodes than the writer's. Returns whether
+/// one of them has no id, so that the whole series must stay on the PFS.
+fn learn_unsafe(shared: &mut super::shared::SharedSeries, nodes: &[usize]) -> bool {
+    if shared.routing != Routing::Learning {
+        return false;
+    }
+    let mut found: BTreeSet<u64> = BTreeSet::new();
+    let mut writers = shared.written.iter().peekable();
+    while let Some((name, _)) = writers.next() {
+        if writers.peek().is_some_and(|(next, _)| next == name) {
+            found.insert(*name);
+        }
+    }
+    for (name, reader, _) in &shared.read {
+        let mut writers = shared.written.range((*name, 0)..=(*name, usize::MAX));
+        if writers.any(|(_, writer)| nodes[*writer] != nodes[*reader]) {
+            found.insert(*name);
+        }
+    }
+    let bare: BTreeSet<u64> =
+        shared.read.iter().filter(|(_, _, bare)| *bare).map(|(name, _, _)| *name).collect();
+    let prefix_only = found.intersection(&bare).next().is_some();
+    shared.unsafe_names.extend(found);
+    prefix_only
+}

@@ -1,0 +1,73 @@
+//! What a machine is told at its start; equal on all ranks except for `rank`.
+
+/// Settings of one series of datasets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesConfig {
+    /// For records and messages.
+    pub name: String,
+    /// Some pattern of the series captures `{id}`.
+    pub has_id: bool,
+    /// An output series: every dataset is due for a flush.
+    pub output: bool,
+    /// Learn first, unless knowledge is given: `false` for `:own` or `SCR_LEARN=0`.
+    pub learn: bool,
+    /// The user's word that a dataset is complete at its first seal.
+    pub seals_once: bool,
+    /// Confirmed datasets kept in cache, at least 1 (`SCR_CACHE_SIZE`).
+    pub cache_size: usize,
+    /// Every n-th dataset is due for a flush (`SCR_FLUSH`); 0: none but the last one.
+    pub flush_every: u64,
+}
+
+impl SeriesConfig {
+    /// A checkpoint series with the defaults: cache of 2, every 10th flushed, learning first.
+    pub fn new(name: impl Into<String>, has_id: bool) -> Self {
+        SeriesConfig {
+            name: name.into(),
+            has_id,
+            output: false,
+            learn: true,
+            seals_once: false,
+            cache_size: 2,
+            flush_every: 10,
+        }
+    }
+}
+
+/// Settings of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineConfig {
+    /// This rank.
+    pub rank: usize,
+    /// Index of each rank's node; its length is the world's size.
+    pub nodes: Vec<usize>,
+    /// The series, checkpoint series first.
+    pub series: Vec<SeriesConfig>,
+    /// Settle time of a series that nothing is known of (50).
+    pub settle_ms: u64,
+    /// A closed file that is not sealed within this time is overdue (`SCR_UNSEALED_SECONDS`).
+    pub unsealed_ms: u64,
+    /// Time between agreements that is aimed at while nothing is in progress (20).
+    pub agreement_ms: u64,
+}
+
+impl MachineConfig {
+    /// The defaults for these ranks and series.
+    pub fn new(rank: usize, nodes: Vec<usize>, series: Vec<SeriesConfig>) -> Self {
+        MachineConfig { rank, nodes, series, settle_ms: 50, unsealed_ms: 60_000, agreement_ms: 20 }
+    }
+
+    /// Ranks in the world.
+    pub fn world_size(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+/// Sync points between two agreements, at most, so that a change of rhythm cannot starve them.
+pub const SYNC_POINTS_MAX: u64 = 128;
+/// A conference is held although a rank is busy when the last one is this long ago.
+pub const CONFERENCE_MS: u64 = 1000;
+/// The settle time doubles up to this when the series' interval is not known yet.
+pub const SETTLE_MS_MAX: u64 = 5_000;
+/// Clean seals after which the settle time halves.
+pub const CLEAN_SEALS: u32 = 10;

@@ -1,0 +1,297 @@
+//! From the votes of a conference to its steps, one at a time, since later ones depend on the
+//! outcome of earlier ones. Everything that is decided here rests on shared state alone.
+
+use super::Machine;
+use super::conference::{Conference, Vote};
+use super::keys::DatasetKey;
+use super::local::Phase;
+use super::shared::{DatasetState, SharedDataset};
+use super::steps::{SealPlan, Step};
+
+/// Failed seals in a row after which a dataset is written to the PFS and sealed there.
+const SEAL_FAILURES_MAX: u32 = 3;
+
+impl Machine {
+    /// The conference's next step, equal on all ranks; `None` when it is over. Carry the step out
+    /// and call [`Machine::done`] before asking again.
+    pub fn next_step(&mut self) -> Option<Step> {
+        let mut conference = self.conference.take()?;
+        let step = self.decide(&mut conference);
+        if step.is_some() {
+            self.conference = Some(conference);
+        } else if self.shared.series.iter().any(|series| series.open().next().is_some()) {
+            // What could not be sealed now is looked at again; see the agreement's pace.
+            self.agreement.changed(u8::from(!conference.tried.is_empty()));
+        }
+        step
+    }
+
+    fn decide(&mut self, conference: &mut Conference) -> Option<Step> {
+        let series = 0..self.config.series.len();
+        series
+            .clone()
+            .find_map(|index| self.adopt(index, conference))
+            .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.learned(index)))
+            .or_else(|| series.clone().find_map(|index| self.publish(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.flush(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.evict(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.spill(index, conference)))
+            .or_else(|| self.halt(conference))
+    }
+
+    /// Files without id go to the newest dataset that can still take them.
+    fn adopt(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        if !conference.floating.remove(&index) {
+            return None;
+        }
+        let datasets = &self.shared.series[index].datasets;
+        let takes = |dataset: &&SharedDataset| match dataset.state {
+            DatasetState::Open => true,
+            DatasetState::Provisional => !dataset.restored,
+            DatasetState::Confirmed | DatasetState::Dropped => false,
+        };
+        let into = datasets.last().filter(takes)?.key.clone();
+        conference.tried.insert(into.clone());
+        let local = &self.series[index];
+        let from = local.datasets.iter().find(|dataset| self.is_floating(&dataset.key));
+        let from = from.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone());
+        let own = local.find(&from);
+        let kept = own.into_iter().flat_map(|own| &own.files);
+        let files: Vec<String> = kept.map(|(name, _)| name.clone()).collect();
+        let has_files = !files.is_empty();
+        let target = local.find(&into);
+        let begin = has_files && target.is_none_or(|target| !target.begun);
+        let revoke = has_files && target.is_some_and(|target| target.prepared);
+        Some(Step::Adopt { from, into, files, begin, revoke })
+    }
+
+    fn seal_or_drop(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        for at in 0..self.shared.series[index].datasets.len() {
+            let dataset = &self.shared.series[index].datasets[at];
+            if dataset.state != DatasetState::Open {
+                continue;
+            }
+            let key = dataset.key.clone();
+            let vote = conference.votes.get(&key).cloned().unwrap_or_default();
+            if !conference.tried.contains(&key) && vote.open == 0 {
+                if let Some((rank, reason)) = vote.invalid {
+                    conference.tried.insert(key.clone());
+                    return Some(Step::Drop { id: dataset.id, key, rank, reason });
+                }
+                if vote.files == 0 && vote.ready {
+                    conference.tried.insert(key.clone());
+                    return Some(Step::Evict { id: dataset.id, key });
+                }
+                if vote.files > 0 && self.may_seal(index, at, &vote, conference) {
+                    conference.tried.insert(key.clone());
+                    return Some(self.seal(index, at, &vote, conference));
+                }
+            }
+            // Numbers follow the order in which the program began: a later one waits, except at
+            // the end, when what is left open is written to the PFS anyway.
+            if !conference.ending {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn may_seal(&self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> bool {
+        vote.ready || conference.ending || vote.followed || self.is_followed(index, at)
+    }
+
+    /// A later dataset of the series has begun.
+    fn is_followed(&self, index: usize, at: usize) -> bool {
+        let datasets = &self.shared.series[index].datasets;
+        let later = datasets[at + 1..].iter();
+        later.filter(|later| later.state != DatasetState::Dropped).next().is_some()
+    }
+
+    fn seal(&mut self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> Step {
+        self.shared.seals_tried += 1;
+        let followed = vote.followed || self.is_followed(index, at);
+        let number = self.number(index, at);
+        let series = &mut self.shared.series[index];
+        let dataset = &mut series.datasets[at];
+        let resealed = dataset.seals > 0;
+        if !resealed {
+            // An id that was tried is never used for another dataset.
+            dataset.id = self.shared.next_id;
+            self.shared.next_id += 1;
+            dataset.number = number;
+        }
+        // Mixed so that no two seals of any launch have the same epoch; rank 0's bits are random.
+        let tried = self.shared.seals_tried.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let epoch = (conference.entropy ^ tried).max(1);
+        let seals_once = self.config.series[index].seals_once;
+        Step::Seal(SealPlan {
+            key: dataset.key.clone(),
+            id: dataset.id,
+            number: dataset.number,
+            epoch,
+            confirmed: conference.ending
+                || conference.halt != 0
+                || followed
+                || vote.complete
+                || seals_once,
+            resealed,
+            on_prefix: vote.on_prefix == vote.files,
+        })
+    }
+
+    /// The number in series; all generations of one id share it, so that they are due together.
+    fn number(&self, index: usize, at: usize) -> u64 {
+        let series = &self.shared.series[index];
+        let key = &series.datasets[at].key;
+        let has_id = self.config.series[index].has_id;
+        let same = |other: &&SharedDataset| {
+            has_id && other.number > 0 && other.seals > 0 && other.key.same_group(key)
+        };
+        series.datasets.iter().find(same).map_or(series.next_number, |other| other.number)
+    }
+
+    fn confirm(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        for at in 0..self.shared.series[index].datasets.len() {
+            let dataset = &self.shared.series[index].datasets[at];
+            let ours = dataset.state == DatasetState::Provisional && !dataset.restored;
+            let over = conference.ending || conference.halt != 0 || self.is_followed(index, at);
+            if ours && over && conference.confirm_tried.insert(dataset.key.clone()) {
+                return Some(Step::Confirm { key: dataset.key.clone(), id: dataset.id });
+            }
+        }
+        None
+    }
+
+    fn learned(&mut self, index: usize) -> Option<Step> {
+        std::mem::take(&mut self.shared.series[index].learned)
+            .then_some(Step::Learned { series: index })
+    }
+
+    fn publish(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        let newest = self.shared.newest_confirmed(index);
+        let ending = conference.ending;
+        if (newest == 0 && !ending) || !conference.published.insert(index) {
+            return None;
+        }
+        let passed = self.series[index].tombstones.iter();
+        let passed = passed.filter(|tombstone| ending || tombstone.above < newest);
+        let files = passed.map(|tombstone| tombstone.name.clone()).collect();
+        Some(Step::PublishDeletions { series: index, files })
+    }
+
+    fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        let closing = conference.ending || conference.halt != 0;
+        let datasets = &self.shared.series[index].datasets;
+        let sealed = |dataset: &SharedDataset| match dataset.state {
+            DatasetState::Confirmed => true,
+            DatasetState::Provisional => dataset.restored,
+            DatasetState::Open | DatasetState::Dropped => false,
+        };
+        let newest = datasets.iter().rposition(sealed);
+        for (at, dataset) in datasets.iter().enumerate() {
+            let last = closing && (Some(at) == newest || dataset.live || self.is_part(index, at));
+            let due = dataset.due && dataset.state == DatasetState::Confirmed;
+            let pending = sealed(dataset) && !dataset.flushed && (due || last);
+            if pending && conference.flush_tried.insert(dataset.key.clone()) {
+                return Some(Step::Flush { key: dataset.key.clone(), id: dataset.id });
+            }
+        }
+        None
+    }
+
+    /// An older generation of the newest id that still holds files of it.
+    fn is_part(&self, index: usize, at: usize) -> bool {
+        let datasets = &self.shared.series[index].datasets;
+        let has_id = self.config.series[index].has_id;
+        let newest = datasets.iter().rfind(|dataset| dataset.state == DatasetState::Confirmed);
+        has_id
+            && datasets[at].held
+            && newest.is_some_and(|newest| newest.key.same_group(&datasets[at].key))
+    }
+
+    fn evict(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        let rule = self.config.series[index].clone();
+        for at in 0..self.shared.series[index].datasets.len() {
+            let series = &self.shared.series[index];
+            let dataset = &series.datasets[at];
+            if !series.newer_confirmed(at) {
+                return None;
+            }
+            let newer = series.confirmed_after(at, rule.has_id);
+            let replaced = rule.has_id && !dataset.held && self.has_newer_generation(index, at);
+            let out = match dataset.state {
+                DatasetState::Open => false,
+                DatasetState::Dropped => true,
+                DatasetState::Provisional => dataset.restored,
+                DatasetState::Confirmed => {
+                    newer >= rule.cache_size || replaced || (dataset.deleted_from && newer >= 1)
+                }
+            };
+            if !out {
+                continue;
+            }
+            let confirmed = dataset.state == DatasetState::Confirmed;
+            if confirmed && dataset.live && !dataset.flushed {
+                // It holds the only copy of files that the program still sees: to the PFS first.
+                self.shared.series[index].datasets[at].due = true;
+                if let Some(step) = self.flush(index, conference) {
+                    return Some(step);
+                }
+                continue;
+            }
+            if confirmed && dataset.due && !dataset.flushed {
+                continue;
+            }
+            return Some(Step::Evict { key: dataset.key.clone(), id: dataset.id });
+        }
+        None
+    }
+
+    fn has_newer_generation(&self, index: usize, at: usize) -> bool {
+        let datasets = &self.shared.series[index].datasets;
+        datasets[at + 1..].iter().any(|newer| {
+            newer.state == DatasetState::Confirmed && newer.key.same_group(&datasets[at].key)
+        })
+    }
+
+    fn spill(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        let datasets = self.shared.series[index].datasets.iter();
+        let mut open = datasets.filter(|dataset| dataset.state == DatasetState::Open);
+        let stuck = open.find(|dataset| {
+            !dataset.spilled && (conference.ending || dataset.failures >= SEAL_FAILURES_MAX)
+        });
+        let key = match stuck {
+            Some(dataset) => dataset.key.clone(),
+            None if conference.ending => {
+                let mut own = self.series[index].datasets.iter();
+                let own = own.find(|own| self.is_floating(&own.key) && !own.files.is_empty());
+                // Floating datasets differ by rank; all ranks spill theirs once.
+                if !conference.tried.insert(DatasetKey::new(index, "", u64::MAX)) {
+                    return None;
+                }
+                own.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone())
+            }
+            None => return None,
+        };
+        let own = self.series[index].find(&key);
+        let files = own.into_iter().flat_map(|own| &own.files);
+        let files = files.filter(|(_, file)| file.open == 0 && !file.on_prefix && !file.deleted);
+        let files = files.map(|(name, _)| name.clone()).collect();
+        Some(Step::Spill { key, files })
+    }
+
+    fn halt(&mut self, conference: &mut Conference) -> Option<Step> {
+        let open = self.shared.series.iter().any(|series| series.open().next().is_some());
+        if conference.halt == 0 || open || std::mem::replace(&mut conference.halted, true) {
+            return None;
+        }
+        Some(Step::Halt { reason: conference.halt })
+    }
+
+    /// This rank's part of a dataset is not counted in any more.
+    pub(super) fn drop_local(&mut self, key: &DatasetKey) {
+        self.local_mut(key).phase = Phase::Dropped;
+    }
+}

@@ -1,0 +1,458 @@
+//! Local events: what the program does with its files, and what that means for the datasets.
+//!
+//! Nothing here communicates or waits; the answers follow from what this rank knows.
+
+use super::Machine;
+use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
+use super::knowledge::name_hash;
+use super::local::{Phase, Tombstone};
+use super::shared::{DatasetState, Routing};
+use super::steps::Overdue;
+
+/// How far a dataset is, from this rank's point of view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Open,
+    Provisional,
+    Confirmed,
+    Dropped,
+}
+
+/// How a file changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// It starts anew.
+    Rewrite,
+    /// Its content changes.
+    Amend,
+}
+
+impl Machine {
+    /// The program opens `file` for writing. The caller acts on the answer before the open goes on.
+    pub fn write_open(&mut self, file: &FileRef, intent: Intent, now_ms: u64) -> Placement {
+        self.tick(now_ms);
+        if self.is_passive() {
+            return self.write_open_passive(file, intent);
+        }
+        if intent.rewrites() {
+            return Placement::Dataset(self.place(file, Change::Rewrite, false));
+        }
+        match self.holder(file) {
+            Some((key, Status::Open)) => Placement::Dataset(self.put(file, key, false)),
+            Some((key, _)) if !self.file_is_on_prefix(&key, &file.name) => {
+                Placement::CopyUp { from: key }
+            }
+            // Only the PFS has it: it is changed there, as it would be without us.
+            Some(_) | None => Placement::Dataset(self.place(file, Change::Amend, true)),
+        }
+    }
+
+    /// The PFS takes everything; what the cache still holds under that name is out of date then.
+    fn write_open_passive(&mut self, file: &FileRef, intent: Intent) -> Placement {
+        if !intent.rewrites()
+            && let Some((from, _)) = self.holder(file)
+            && !self.file_is_on_prefix(&from, &file.name)
+        {
+            return Placement::CopyUp { from };
+        }
+        for dataset in &mut self.series[file.series].datasets {
+            if let Some(held) = dataset.files.get_mut(&file.name) {
+                held.deleted = true;
+            }
+        }
+        Placement::Pass
+    }
+
+    /// The last descriptor of a private copy ([`Placement::CopyUp`]) was closed. `Pass`: discard the
+    /// copy if it is unchanged, else write it to the PFS. Otherwise it becomes the file's content in
+    /// that dataset, opened and to be closed as by [`Machine::write_open`].
+    pub fn copy_up_closed(&mut self, file: &FileRef, changed: bool, now_ms: u64) -> Placement {
+        self.tick(now_ms);
+        if !changed {
+            return Placement::Pass;
+        }
+        if self.is_passive() {
+            return self.write_open_passive(file, Intent::REWRITE);
+        }
+        Placement::Dataset(self.place(file, Change::Amend, false))
+    }
+
+    /// The real open failed: nothing was written.
+    pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
+        self.tick(now_ms);
+        let Some(dataset) = self.series[key.series].find_mut(key) else { return };
+        let Some(file) = dataset.files.get_mut(name) else { return };
+        file.open = file.open.saturating_sub(1);
+        if file.open == 0 && file.closed_at == 0 {
+            dataset.files.remove(name);
+        }
+        dataset.touch(now_ms);
+        self.agreement.changed(1);
+    }
+
+    /// A file was closed by its last writer; it has `bytes` bytes.
+    pub fn write_closed(&mut self, key: &DatasetKey, name: &str, bytes: u64, now_ms: u64) {
+        self.tick(now_ms);
+        let count = self.agreement.count;
+        let series = &mut self.series[key.series];
+        let Some(dataset) = series.find_mut(key) else { return };
+        dataset.touch(now_ms);
+        if let Some(file) = dataset.files.get_mut(name) {
+            file.open = file.open.saturating_sub(1);
+            file.bytes = bytes;
+            file.closed_ms = now_ms;
+            file.closed_at = count.max(1);
+            let masked = file.masked;
+            let largest = series.sizes.entry(masked).or_default();
+            *largest = bytes.max(*largest);
+        }
+        self.agreement.changed(1);
+    }
+
+    /// A write, truncate, fsync or close failed, or the store was full: the dataset is invalid.
+    pub fn failed(&mut self, key: &DatasetKey, reason: &str, now_ms: u64) {
+        self.tick(now_ms);
+        if let Some(dataset) = self.series[key.series].find_mut(key) {
+            dataset.invalid.get_or_insert_with(|| reason.to_string());
+            self.agreement.changed(1);
+        }
+    }
+
+    /// The file was moved to the PFS under its own name (the store is full).
+    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str) {
+        if let Some(dataset) = self.series[key.series].find_mut(key)
+            && let Some(file) = dataset.files.get_mut(name)
+        {
+            file.on_prefix = true;
+        }
+    }
+
+    /// The program unlinks a file. Whatever the answer, the name is absent for it from now on.
+    pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
+        self.tick(now_ms);
+        self.delete(file)
+    }
+
+    /// The program renames a file; at least one end matched a pattern. The new name counts as
+    /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
+    /// `keep_on_prefix`: the file cannot be moved into the cache and stays on the PFS.
+    pub fn renamed(
+        &mut self,
+        from: Option<&FileRef>,
+        to: Option<&FileRef>,
+        bytes: u64,
+        keep_on_prefix: bool,
+        now_ms: u64,
+    ) -> Renamed {
+        self.tick(now_ms);
+        let open = from.map_or(0, |file| self.open_count(file));
+        let deletion = from.map(|file| self.delete(file));
+        let placement = match to {
+            Some(to) if !self.is_passive() => {
+                let placed = self.place(to, Change::Rewrite, keep_on_prefix);
+                if open == 0 {
+                    self.write_closed(&placed.key, &to.name, bytes, now_ms);
+                } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)
+                    && let Some(file) = dataset.files.get_mut(&to.name)
+                {
+                    file.open = open;
+                }
+                Placement::Dataset(placed)
+            }
+            _ => Placement::Pass,
+        };
+        Renamed { from: deletion, to: placement }
+    }
+
+    /// This rank reads a file that it did not write. While learning, call it for every such file;
+    /// later only for those that lie in the cache of another node.
+    pub fn read_elsewhere(&mut self, file: &FileRef) {
+        let shared = &self.shared.series[file.series];
+        let begun = |dataset: &&super::shared::SharedDataset| !dataset.restored;
+        if !shared.datasets.iter().any(|dataset| begun(&dataset)) {
+            return; // a restart reads what earlier launches wrote
+        }
+        let name = name_hash(&file.masked);
+        let bare = file.masked == file.name;
+        let learning = shared.routing == Routing::Learning;
+        let known = shared.unsafe_names.contains(&name);
+        let local = &mut self.series[file.series];
+        if learning && !local.written.contains(&name) && !local.news.read.contains(&(name, bare)) {
+            local.news.read.push((name, bare));
+            self.agreement.changed(1);
+        } else if !learning && !known {
+            self.mark_unsafe(file);
+        }
+    }
+
+    /// The file has several writers (or readers elsewhere): its name stays on the PFS.
+    pub fn mark_unsafe(&mut self, file: &FileRef) {
+        let news = &mut self.series[file.series].news;
+        let name = name_hash(&file.masked);
+        if !news.unsafe_names.contains(&name) {
+            news.unsafe_names.push(name);
+        }
+        news.prefix_only |= file.masked == file.name;
+        self.agreement.changed(1);
+    }
+
+    /// Remembers a temporary-name template (text of `patterns::temporary`).
+    pub fn learn_temporary(&mut self, series: usize, template: &str) {
+        const TEMPLATES_MAX: usize = 16;
+        let known = &mut self.series[series].temporaries;
+        if known.len() < TEMPLATES_MAX && !known.iter().any(|text| text == template) {
+            known.push(template.to_string());
+        }
+    }
+
+    /// Closed files in cache that wait for a seal for too long: the helper thread copies each to
+    /// the PFS under its own name, then calls [`Machine::published`]. Until the next agreement new
+    /// files go to the PFS.
+    pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
+        self.tick(now_ms);
+        let mut overdue = Vec::new();
+        for series in &self.series {
+            for (at, dataset) in series.datasets.iter().enumerate() {
+                if dataset.phase != Phase::Open || !dataset.begun {
+                    continue;
+                }
+                let later = series.datasets[at + 1..].iter();
+                let later = later.filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
+                let at_once = later.count() >= 2 || self.agreement.disabled || self.ended;
+                for (name, file) in &dataset.files {
+                    let old = now_ms.saturating_sub(file.closed_ms) >= self.config.unsealed_ms;
+                    if file.open == 0
+                        && !file.on_prefix
+                        && !file.published
+                        && !file.deleted
+                        && (at_once || old)
+                    {
+                        let (key, file) = (dataset.key.clone(), name.clone());
+                        overdue.push(Overdue { key, file });
+                    }
+                }
+            }
+        }
+        self.unreachable |= !overdue.is_empty();
+        overdue
+    }
+
+    /// An overdue file is on the PFS (unless it was opened again meanwhile).
+    pub fn published(&mut self, key: &DatasetKey, name: &str) {
+        if let Some(dataset) = self.series[key.series].find_mut(key)
+            && let Some(file) = dataset.files.get_mut(name)
+        {
+            file.published = file.open == 0;
+        }
+    }
+
+    /// How far the dataset is, as this rank must treat it.
+    pub(super) fn status(&self, key: &DatasetKey) -> Status {
+        let local = self.series[key.series].find(key).map(|dataset| dataset.phase);
+        let shared = self.shared.find(key).map(|dataset| dataset.state);
+        match (local, shared) {
+            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Status::Dropped,
+            (Some(Phase::Locked | Phase::Voted { confirms: true }), _)
+            | (_, Some(DatasetState::Confirmed)) => Status::Confirmed,
+            (Some(Phase::Voted { .. }), _) => Status::Provisional,
+            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Status::Provisional,
+            _ => Status::Open,
+        }
+    }
+
+    /// The newest generation of `(series, id)` that anyone knows of.
+    fn newest(&self, series: usize, id: &str) -> Option<DatasetKey> {
+        let local = self.series[series].datasets.iter().map(|dataset| &dataset.key);
+        let shared = self.shared.series[series].datasets.iter().map(|dataset| &dataset.key);
+        local.chain(shared).filter(|key| key.id == id).max_by_key(|key| key.generation).cloned()
+    }
+
+    /// The newest dataset on this rank in which the program sees `file`.
+    fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
+        let datasets = self.series[file.series].datasets.iter().rev();
+        let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
+        holders.next().map(|dataset| (dataset.key.clone(), self.status(&dataset.key)))
+    }
+
+    fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
+        let dataset = self.series[key.series].find(key);
+        dataset.and_then(|dataset| dataset.files.get(name)).is_some_and(|file| file.on_prefix)
+    }
+
+    fn open_count(&self, file: &FileRef) -> u32 {
+        let Some((key, Status::Open)) = self.holder(file) else { return 0 };
+        let dataset = self.series[file.series].find(&key);
+        dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
+    }
+
+    /// Which dataset a change of `file` belongs to.
+    fn target(&self, file: &FileRef, change: Change) -> DatasetKey {
+        let series = file.series;
+        let has_id = self.config.series[series].has_id;
+        let id = match &file.id {
+            Some(id) => id.as_str(),
+            None if has_id => return self.companion_target(series),
+            None => "",
+        };
+        let Some(newest) = self.newest(series, id) else { return DatasetKey::new(series, id, 0) };
+        let next = DatasetKey::new(series, id, newest.generation + 1);
+        let again = !has_id && change == Change::Rewrite && self.written_before(&newest, file);
+        match self.status(&newest) {
+            Status::Open | Status::Provisional if again => next,
+            Status::Open | Status::Provisional => newest,
+            Status::Confirmed | Status::Dropped => next,
+        }
+    }
+
+    /// The file was written and closed in this dataset, with a sync point since: the program starts
+    /// its next checkpoint when it begins the file anew.
+    fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
+        let dataset = self.series[key.series].find(key);
+        dataset.and_then(|dataset| dataset.files.get(&file.name)).is_some_and(|file| {
+            file.open == 0 && file.bytes > 0 && file.closed_at < self.agreement.count
+        })
+    }
+
+    /// A file without id beside files with one: the dataset in progress here, else the one known to
+    /// be in progress, else the newest provisional one; else it floats until a conference.
+    fn companion_target(&self, series: usize) -> DatasetKey {
+        let local = &self.series[series];
+        let in_progress = |begun: bool| {
+            let mut newest = local.datasets.iter().rev().filter(move |dataset| {
+                let floating = dataset.key.id.is_empty();
+                !floating && dataset.begun >= begun && self.status(&dataset.key) == Status::Open
+            });
+            newest.next().map(|dataset| dataset.key.clone())
+        };
+        let provisional = || {
+            let newest = self.shared.series[series].datasets.last()?;
+            let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
+            ours.then(|| newest.key.clone())
+        };
+        let floating = || {
+            let mut open = local.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
+            let key = open.find(|dataset| dataset.phase == Phase::Open);
+            key.map(|dataset| dataset.key.clone())
+        };
+        in_progress(true)
+            .or_else(|| in_progress(false))
+            .or_else(provisional)
+            .or_else(floating)
+            .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
+    }
+
+    fn place(&mut self, file: &FileRef, change: Change, keep_on_prefix: bool) -> Placed {
+        let key = self.target(file, change);
+        self.note_rewrite(file, &key);
+        self.put(file, key, keep_on_prefix)
+    }
+
+    /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
+    /// is written again after a sync point.
+    fn note_rewrite(&mut self, file: &FileRef, target: &DatasetKey) {
+        if file.id.is_none() {
+            return;
+        }
+        let same = self.written_before(target, file);
+        let newest = self.shared.series[file.series].datasets.last();
+        let last = self.series[file.series].datasets.last();
+        let continued = newest.is_some_and(|newest| {
+            !newest.restored
+                && newest.state == DatasetState::Confirmed
+                && newest.key.same_group(target)
+                && last.is_some_and(|last| last.key == newest.key && last.holds(&file.name))
+        });
+        if same || continued {
+            self.series[file.series].news.rewrites = true;
+        }
+    }
+
+    /// Enters an open of `file` into the dataset `key`.
+    fn put(&mut self, file: &FileRef, key: DatasetKey, keep_on_prefix: bool) -> Placed {
+        let now_ms = self.clock_ms;
+        let shared = &self.shared.series[file.series];
+        let already_there = self.file_is_on_prefix(&key, &file.name);
+        let on_prefix = keep_on_prefix
+            || already_there
+            || shared.routing != Routing::Cache
+            || shared.unsafe_names.contains(&name_hash(&file.masked))
+            || self.unreachable
+            || self.shared.find(&key).is_some_and(|dataset| dataset.spilled)
+            || self.is_overfull(file.series);
+        let floating = self.config.series[file.series].has_id && key.id.is_empty();
+        let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
+        let number = self.shared.find(&key).map_or(0, |dataset| dataset.number);
+        let number = if number == 0 { shared.next_number } else { number };
+        let learning = shared.routing == Routing::Learning;
+        let series = &mut self.series[file.series];
+        series.tombstones.retain(|tombstone| tombstone.name != file.name);
+        if learning {
+            series.written.insert(name_hash(&file.masked));
+        }
+        let dataset = series.entry(&key, now_ms);
+        let begin = !dataset.begun;
+        let revoke = std::mem::take(&mut dataset.prepared);
+        dataset.begun = true;
+        dataset.phase = Phase::Open;
+        dataset.open_file(file, on_prefix);
+        dataset.touch(now_ms);
+        if begin && !floating {
+            series.note_begin(&key, now_ms);
+        }
+        // The others learn at once that a dataset has begun (or is open again).
+        self.agreement.changed(if floating || (known && !revoke) { 1 } else { 2 });
+        Placed { key, number, begin, revoke, on_prefix }
+    }
+
+    /// Every place in the cache is taken by datasets that wait for their flush.
+    fn is_overfull(&self, series: usize) -> bool {
+        let waiting = self.shared.series[series].datasets.iter();
+        let waiting = waiting.filter(|dataset| {
+            dataset.due && !dataset.flushed && dataset.state == DatasetState::Confirmed
+        });
+        waiting.count() > self.config.series[series].cache_size
+    }
+
+    fn delete(&mut self, file: &FileRef) -> Deletion {
+        let routing = self.shared.series[file.series].routing;
+        let newest_confirmed = self.shared.newest_confirmed(file.series);
+        let mut answer = None;
+        let mut above = None;
+        for at in (0..self.series[file.series].datasets.len()).rev() {
+            let dataset = &self.series[file.series].datasets[at];
+            if !dataset.holds(&file.name) {
+                continue;
+            }
+            let key = dataset.key.clone();
+            let status = self.status(&key);
+            let dataset = &mut self.series[file.series].datasets[at];
+            if status == Status::Open {
+                dataset.files.remove(&file.name);
+                let revoke = std::mem::take(&mut dataset.prepared);
+                dataset.touch(self.clock_ms);
+                answer.get_or_insert(if revoke { Deletion::NowAfterRevoke } else { Deletion::Now });
+                self.agreement.changed(1);
+            } else {
+                if let Some(held) = dataset.files.get_mut(&file.name) {
+                    held.deleted = true;
+                }
+                answer.get_or_insert(Deletion::Deferred);
+                let id = self.shared.find(&key).map_or(newest_confirmed, |dataset| dataset.id);
+                above = above.max(Some(id));
+                if id < newest_confirmed {
+                    self.agreement.changed(1);
+                }
+            }
+        }
+        // A file of unknown origin on the PFS may be all that the program has to restart from.
+        if answer.is_none() && routing == Routing::Cache && !self.is_passive() {
+            answer = Some(Deletion::Deferred);
+            above = Some(newest_confirmed);
+        }
+        if let Some(above) = above {
+            let name = file.name.clone();
+            self.series[file.series].tombstones.push(Tombstone { name, above });
+        }
+        answer.unwrap_or(Deletion::Now)
+    }
+}

@@ -1,0 +1,118 @@
+//! Names of things: datasets, files, and what the program intends with a file.
+
+/// Identity of a dataset before it has a number: series, captured id, generation.
+///
+/// Series without `{id}` have an empty id and count generations. In a series with `{id}` the
+/// generation is 0 until files of a confirmed dataset are written again. An empty id in such a
+/// series is a *floating* dataset: files without an id (a pointer file) that were written when no
+/// dataset was in progress; a conference gives them to the dataset they belong to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatasetKey {
+    /// Index into [`super::MachineConfig::series`].
+    pub series: usize,
+    /// What `{id}` captured.
+    pub id: String,
+    /// Counts rewrites of the same `(series, id)`.
+    pub generation: u64,
+}
+
+impl DatasetKey {
+    /// The key of `(series, id, generation)`.
+    pub fn new(series: usize, id: impl Into<String>, generation: u64) -> Self {
+        DatasetKey { series, id: id.into(), generation }
+    }
+
+    /// Whether both are generations of the same `(series, id)`.
+    pub fn same_group(&self, other: &DatasetKey) -> bool {
+        self.series == other.series && self.id == other.id
+    }
+}
+
+/// A file of the program that matched a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRef {
+    /// The series whose pattern matched.
+    pub series: usize,
+    /// What `{id}` captured; `None` when that pattern has no `{id}`.
+    pub id: Option<String>,
+    /// Path relative to the prefix.
+    pub name: String,
+    /// The same with the captured id replaced by `{id}`; equal to `name` when there is none.
+    pub masked: String,
+}
+
+/// What an open for writing does to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Intent {
+    /// O_TRUNC, `creat`, `fopen("w")`, or a rename onto the name.
+    pub truncates: bool,
+    /// O_CREAT, and the program sees no file of that name now.
+    pub creates: bool,
+}
+
+impl Intent {
+    /// The file starts anew: whatever the name held before is not part of it.
+    pub const REWRITE: Intent = Intent { truncates: true, creates: false };
+    /// The file is new in what the program sees.
+    pub const CREATE: Intent = Intent { truncates: false, creates: true };
+    /// An existing file is opened for update or append.
+    pub const UPDATE: Intent = Intent { truncates: false, creates: false };
+
+    pub(super) fn rewrites(self) -> bool {
+        self.truncates || self.creates
+    }
+}
+
+/// Where an open for writing goes, and what must be durable before it returns to the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// Not ours: the program's own path on the PFS, no event follows.
+    Pass,
+    /// The file belongs to a dataset; [`super::Machine::write_closed`] (or `open_failed`) follows.
+    Dataset(Placed),
+    /// A sealed copy is opened for update: give the program a private copy of it and call
+    /// [`super::Machine::copy_up_closed`] at the last close.
+    CopyUp {
+        /// The sealed dataset that holds the content.
+        from: DatasetKey,
+    },
+}
+
+/// A file's place in a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The dataset.
+    pub key: DatasetKey,
+    /// The series' checkpoint number that this dataset will have (from it follow store and
+    /// redundancy descriptor; the seal settles it).
+    pub number: u64,
+    /// First file of the dataset on this rank: write the durable record (state Open), make its
+    /// directory.
+    pub begin: bool,
+    /// This rank's record says Prepared: set it back to Open, durably, before the open returns.
+    pub revoke: bool,
+    /// The file itself stays on the PFS under its own name (learning, unsafe, no room).
+    pub on_prefix: bool,
+}
+
+/// What the unlink of a file means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// Really unlink it now.
+    Now,
+    /// Really unlink it now, but set the record back to Open first (it was part of a seal that
+    /// was voided).
+    NowAfterRevoke,
+    /// Hide the name from now on; [`super::Step::PublishDeletions`] or an eviction removes it.
+    Deferred,
+}
+
+/// What a rename means for its two ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// What becomes of the old name. `Deferred` means: keep the file where it is (a sealed dataset
+    /// holds it), hide its name, and give the new name a hard link or a copy.
+    pub from: Option<Deletion>,
+    /// The dataset of the new name.
+    pub to: Placement,
+}

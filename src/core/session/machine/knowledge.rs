@@ -1,0 +1,48 @@
+//! What is known of how the program writes a series, on one rank.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hash of a masked name, the form in which names travel and are remembered (FNV-1a, 64 bits).
+#[must_use]
+pub fn name_hash(masked: &str) -> u64 {
+    masked.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Hash of a set of masked-name hashes; independent of their order.
+#[must_use]
+pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
+    names.iter().fold(0xcbf2_9ce4_8422_2325, |hash, name| {
+        name.to_be_bytes()
+            .iter()
+            .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    })
+}
+
+/// Knowledge of one series on one rank; stored in `<prefix>/.scr/learned.scr`. All fields but
+/// `files`, `sizes` and `temporaries` are equal on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Knowledge {
+    /// [`set_hash`] of this rank's file names, the captured id masked, in the last confirmed
+    /// dataset; `None` before the first one.
+    pub files: Option<u64>,
+    /// The settle time, milliseconds; 0: the configured one.
+    pub settle_ms: u64,
+    /// Datasets that were sealed just once, in a row.
+    pub clean_seals: u32,
+    /// Longest time between the first files of two successive datasets, milliseconds; 0: unknown.
+    pub interval_ms: u64,
+    /// Names ([`name_hash`]) with several writers or readers on other nodes: they stay on the PFS.
+    pub unsafe_names: BTreeSet<u64>,
+    /// A name without id is unsafe, so that a roll-back could not be consistent: the whole series
+    /// stays on the PFS.
+    pub prefix_only: bool,
+    /// Files are written again inside one checkpoint, so that a full set does not tell that it is
+    /// complete.
+    pub rewrites: bool,
+    /// This rank's temporary-name templates (`patterns::temporary`), in text.
+    pub temporaries: Vec<String>,
+    /// Largest size of each of this rank's files seen so far, bytes, by [`name_hash`].
+    pub sizes: BTreeMap<u64, u64>,
+}

@@ -1,0 +1,182 @@
+//! What one rank knows of its own files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::keys::{DatasetKey, FileRef};
+use super::knowledge::{name_hash, set_hash};
+use super::report::SeriesReport;
+
+/// How far this rank's part of a dataset is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Being written, known to be in progress elsewhere, or amended.
+    Open,
+    /// This rank voted for its seal. `confirms`: a write from now on belongs to the next
+    /// generation, since the others may already count it as complete.
+    Voted {
+        /// The seal confirms too.
+        confirms: bool,
+    },
+    /// Sealed; whether it is confirmed is shared state.
+    Sealed,
+    /// Sealed, and this rank voted to confirm it.
+    Locked,
+    /// Invalid, or rejected at the restart.
+    Dropped,
+}
+
+/// A file of a dataset on this rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LocalFile {
+    pub masked: u64,
+    /// The name carries no id.
+    pub bare: bool,
+    /// Opens for writing that are not closed.
+    pub open: u32,
+    pub on_prefix: bool,
+    /// The program deleted it; a sealed dataset keeps it nonetheless.
+    pub deleted: bool,
+    /// Size at the last close.
+    pub bytes: u64,
+    pub closed_ms: u64,
+    /// Count of sync points at the last close.
+    pub closed_at: u64,
+    /// An overdue copy of its present content is on the PFS.
+    pub published: bool,
+}
+
+/// This rank's part of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LocalDataset {
+    pub key: DatasetKey,
+    /// This rank has written to it, so it has a durable record.
+    pub begun: bool,
+    pub phase: Phase,
+    /// The durable record says Prepared.
+    pub prepared: bool,
+    /// Written to since the last report.
+    pub touched: bool,
+    pub touched_ms: u64,
+    pub files: BTreeMap<String, LocalFile>,
+    pub invalid: Option<String>,
+}
+
+impl LocalDataset {
+    pub fn new(key: DatasetKey, now_ms: u64) -> Self {
+        LocalDataset {
+            key,
+            begun: false,
+            phase: Phase::Open,
+            prepared: false,
+            touched: false,
+            touched_ms: now_ms,
+            files: BTreeMap::new(),
+            invalid: None,
+        }
+    }
+
+    pub fn open_files(&self) -> u32 {
+        self.files.values().map(|file| file.open).sum()
+    }
+
+    /// Hashes of the names that the program has written and not deleted.
+    pub fn names(&self) -> BTreeSet<u64> {
+        let kept = self.files.values().filter(|file| !file.deleted);
+        kept.map(|file| file.masked).collect()
+    }
+
+    pub fn set(&self) -> u64 {
+        set_hash(&self.names())
+    }
+
+    /// The file is in it for the program's eyes.
+    pub fn holds(&self, name: &str) -> bool {
+        self.files.get(name).is_some_and(|file| !file.deleted)
+    }
+
+    pub fn touch(&mut self, now_ms: u64) {
+        self.touched = true;
+        self.touched_ms = now_ms;
+    }
+
+    /// Notes one more open of `file`.
+    pub fn open_file(&mut self, file: &FileRef, on_prefix: bool) {
+        let entry = self.files.entry(file.name.clone()).or_insert_with(|| LocalFile {
+            masked: name_hash(&file.masked),
+            bare: file.masked == file.name,
+            open: 0,
+            on_prefix,
+            deleted: false,
+            bytes: 0,
+            closed_ms: 0,
+            closed_at: 0,
+            published: false,
+        });
+        entry.open += 1;
+        entry.deleted = false;
+        entry.published = false;
+        entry.on_prefix = on_prefix;
+    }
+}
+
+/// A deletion by the program that is not real yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tombstone {
+    pub name: String,
+    /// It becomes real when a dataset with a number above this one is confirmed.
+    pub above: u64,
+}
+
+/// A series on this rank.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct LocalSeries {
+    /// [`set_hash`] of the last confirmed dataset's names here.
+    pub known: Option<u64>,
+    /// In order of their begin.
+    pub datasets: Vec<LocalDataset>,
+    pub tombstones: Vec<Tombstone>,
+    pub last_begin_ms: Option<u64>,
+    /// Findings since the last report.
+    pub news: SeriesReport,
+    /// All names that this rank wrote while learning.
+    pub written: BTreeSet<u64>,
+    pub temporaries: Vec<String>,
+    pub sizes: BTreeMap<u64, u64>,
+    /// Floating datasets so far, so that their directories differ.
+    pub floating: u64,
+}
+
+impl LocalSeries {
+    pub fn find(&self, key: &DatasetKey) -> Option<&LocalDataset> {
+        self.datasets.iter().find(|dataset| dataset.key == *key)
+    }
+
+    pub fn find_mut(&mut self, key: &DatasetKey) -> Option<&mut LocalDataset> {
+        self.datasets.iter_mut().find(|dataset| dataset.key == *key)
+    }
+
+    /// The dataset's entry, made if need be.
+    pub fn entry(&mut self, key: &DatasetKey, now_ms: u64) -> &mut LocalDataset {
+        let at = match self.datasets.iter().position(|dataset| dataset.key == *key) {
+            Some(at) => at,
+            None => {
+                self.datasets.push(LocalDataset::new(key.clone(), now_ms));
+                self.datasets.len() - 1
+            }
+        };
+        &mut self.datasets[at]
+    }
+}
+
+impl LocalSeries {
+    /// Notes the time since the dataset before.
+    pub fn note_begin(&mut self, key: &DatasetKey, now_ms: u64) {
+        if key.generation > 0 && !key.id.is_empty() {
+            return;
+        }
+        if let Some(last_ms) = self.last_begin_ms {
+            self.news.interval_ms = now_ms.saturating_sub(last_ms);
+        }
+        self.last_begin_ms = Some(now_ms);
+    }
+}

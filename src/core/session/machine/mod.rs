@@ -1,0 +1,269 @@
+//! The state machine of one rank: where files go, when a dataset is sealed, confirmed, flushed,
+//! evicted. Pure: events in, actions and steps out; time, epochs and outcomes are given in.
+//!
+//! # How a caller drives it
+//! * **File events** ([`Machine::write_open`] ... [`Machine::renamed`]) at any time, from any
+//!   thread, under one lock. What an answer asks for (a first record, a revocation) is done
+//!   durably, *with the lock held*, before the program's call goes on.
+//! * **Sync points**: [`Machine::sync_point`]; if it gives words, all-reduce them (maximum) and call
+//!   [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's [`Machine::report`], call
+//!   [`Machine::confer`], then [`Machine::perform`](perform) the steps.
+//! * **Steps**: while [`Machine::next_step`] gives one, carry it out and call [`Machine::done`]. The
+//!   lock is not held while a step communicates.
+//!   * [`Step::Seal`]: take [`Machine::seal_files`]; checksums, redundancy, catalog. Then, in one
+//!     locked section: if [`Machine::seal_record`] says yes, write the record (state Prepared, with
+//!     epoch, and confirmed if planned) durably; and take [`Machine::vote`]. All-reduce the votes
+//!     (maximum of [`Outcome::to_word`]). If `Done`: node leaders rename the directory (and write
+//!     the confirmed marker if planned), all-reduce again, then [`Machine::done`].
+//!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
+//!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
+//!   * [`Step::Flush`]: [`Machine::flush_files`] says what this rank writes; agree on the outcome.
+//!   * The others are local; `done` with `Outcome::Done`.
+//! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the steps
+//!   once, unconditionally; [`Machine::end`]. Afterwards every file is [`Placement::Pass`], and
+//!   [`Machine::overdue`] lists what is left.
+//! * **Restart**: [`choose_restart`] on all ranks' records, rebuild, [`Machine::resume`].
+//!
+//! # Invariants
+//! * `shared` is equal on all ranks whenever a rank is outside a conference; reports carry its
+//!   digest, and a difference ends the agreements on all ranks at once.
+//! * A write after this rank voted for something that confirms a dataset never changes it: it goes
+//!   to the next generation. A write to any other sealed dataset revokes the record first.
+//! * Only confirmed datasets evict, publish deletions, or are flushed.
+//!
+//! [perform]: Machine::next_step
+
+mod agreement;
+mod conference;
+mod config;
+mod decide;
+mod files;
+mod keys;
+mod knowledge;
+mod local;
+mod outcome;
+mod report;
+mod restart;
+mod shared;
+mod steps;
+mod wire;
+
+pub use agreement::WORDS;
+pub use config::{
+    CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
+};
+pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
+pub use knowledge::{Knowledge, name_hash, set_hash};
+pub use outcome::{Outcome, SealFile};
+pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
+pub use restart::{
+    FoundRecord, Offer, RankRecords, RecordState, Rejected, Rejection, RestartDecision,
+    choose_restart,
+};
+pub use shared::{DatasetState, Routing, SharedDataset};
+pub use steps::{Next, Overdue, SealPlan, Step};
+
+use agreement::Agreement;
+use conference::Conference;
+use local::{LocalDataset, LocalFile, LocalSeries, Phase};
+use shared::Shared;
+
+/// See the module's head.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    config: MachineConfig,
+    shared: Shared,
+    series: Vec<LocalSeries>,
+    agreement: Agreement,
+    conference: Option<Conference>,
+    /// Latest time that any event gave.
+    clock_ms: u64,
+    /// Halt reason that this rank asks for; 0 for none.
+    halt: i64,
+    ending: bool,
+    ended: bool,
+    /// Something was overdue, and there has been no agreement since.
+    unreachable: bool,
+}
+
+/// A rank's own part of a dataset that the restart offers or rejects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RestoredFiles {
+    /// Names relative to the prefix, the same with the id masked, bytes, on the PFS.
+    pub files: Vec<(String, String, u64, bool)>,
+}
+
+/// What a restart hands to the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resumed {
+    /// The decision after the rebuild; equal on all ranks.
+    pub decision: RestartDecision,
+    /// This rank's files of each offered dataset, in the order of `decision.offered`.
+    pub own: Vec<RestoredFiles>,
+    /// Largest dataset id that the prefix's index knows; equal on all ranks.
+    pub last_id: u64,
+    /// Per series, the largest number in series that the prefix's index knows.
+    pub last_numbers: Vec<u64>,
+}
+
+impl Machine {
+    /// A machine that has seen nothing; `knowledge` of each series, default where there is none.
+    #[must_use]
+    pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
+        let series = (0..config.series.len()).map(|index| {
+            let known = knowledge.get(index).cloned().unwrap_or_default();
+            LocalSeries {
+                known: known.files,
+                temporaries: known.temporaries,
+                sizes: known.sizes,
+                ..LocalSeries::default()
+            }
+        });
+        Machine {
+            shared: Shared::new(&config, knowledge),
+            series: series.collect(),
+            agreement: Agreement::new(now_ms),
+            conference: None,
+            clock_ms: now_ms,
+            halt: 0,
+            ending: false,
+            ended: false,
+            unreachable: false,
+            config,
+        }
+    }
+
+    /// Primes the machine with what the restart found. Call it before any other event.
+    pub fn resume(&mut self, resumed: &Resumed) {
+        let decision = &resumed.decision;
+        let last_id = decision.last_id.max(resumed.last_id);
+        self.shared.next_id = last_id + 1;
+        for (series, number) in resumed.last_numbers.iter().enumerate() {
+            self.shared.series[series].next_number = number + 1;
+        }
+        for rejected in &decision.rejected {
+            let mut dataset = SharedDataset::new(rejected.key.clone());
+            dataset.id = rejected.id;
+            dataset.state = DatasetState::Dropped;
+            dataset.restored = true;
+            self.restore(dataset, Phase::Dropped, None);
+        }
+        for (index, offer) in decision.offered.iter().enumerate() {
+            let mut dataset = SharedDataset::new(offer.key.clone());
+            let series = &mut self.shared.series[offer.key.series];
+            series.next_number = series.next_number.max(offer.number + 1);
+            let rule = &self.config.series[offer.key.series];
+            let every = rule.flush_every;
+            dataset.id = offer.id;
+            dataset.number = offer.number;
+            dataset.restored = true;
+            dataset.flushed = offer.flushed || offer.on_prefix;
+            dataset.due = rule.output || (every > 0 && offer.number.is_multiple_of(every));
+            dataset.on_prefix = offer.on_prefix;
+            dataset.seals = 1;
+            dataset.state = match offer.confirmed {
+                true => DatasetState::Confirmed,
+                false => DatasetState::Provisional,
+            };
+            self.restore(dataset, Phase::Sealed, resumed.own.get(index));
+        }
+        for series in &mut self.shared.series {
+            series.datasets.sort_by_key(|dataset| dataset.id);
+        }
+        for series in &mut self.series {
+            let order = &self.shared.series;
+            series.datasets.sort_by_key(|dataset| {
+                let shared = &order[dataset.key.series].datasets;
+                shared.iter().position(|other| other.key == dataset.key)
+            });
+        }
+    }
+
+    fn restore(&mut self, dataset: SharedDataset, phase: Phase, own: Option<&RestoredFiles>) {
+        let series = dataset.key.series;
+        if self.shared.find(&dataset.key).is_some() {
+            // Rejected in cache, but offered from the PFS: one entry, the offered one.
+            self.shared.series[series].datasets.retain(|other| other.key != dataset.key);
+            self.series[series].datasets.retain(|other| other.key != dataset.key);
+        }
+        let mut local = LocalDataset::new(dataset.key.clone(), self.clock_ms);
+        local.begun = true;
+        local.phase = phase;
+        local.prepared = phase == Phase::Sealed;
+        for (name, masked, bytes, on_prefix) in own.iter().flat_map(|own| &own.files) {
+            let file = LocalFile {
+                masked: name_hash(masked),
+                bare: name == masked,
+                open: 0,
+                on_prefix: *on_prefix,
+                deleted: false,
+                bytes: *bytes,
+                closed_ms: self.clock_ms,
+                closed_at: 0,
+                published: false,
+            };
+            local.files.insert(name.clone(), file);
+        }
+        self.series[series].datasets.push(local);
+        self.shared.series[series].datasets.push(dataset);
+    }
+
+    /// Asks that the job halts (any rank may; 0 withdraws).
+    pub fn request_halt(&mut self, reason: i64) {
+        self.halt = reason;
+    }
+
+    /// The program is in MPI_Finalize: the conference that follows seals, confirms and flushes.
+    pub fn begin_end(&mut self, now_ms: u64) {
+        self.tick(now_ms);
+        self.ending = true;
+    }
+
+    /// The end's conference is over; nothing is routed any more.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Sealed datasets and those known to be in progress, oldest first.
+    #[must_use]
+    pub fn datasets(&self, series: usize) -> &[SharedDataset] {
+        &self.shared.series[series].datasets
+    }
+
+    /// Where the files of the series go.
+    #[must_use]
+    pub fn routing(&self, series: usize) -> Routing {
+        self.shared.series[series].routing
+    }
+
+    /// What is known of the series on this rank, to be stored.
+    #[must_use]
+    pub fn knowledge(&self, series: usize) -> Knowledge {
+        let (shared, local) = (&self.shared.series[series], &self.series[series]);
+        Knowledge {
+            files: local.known,
+            settle_ms: shared.settle_ms,
+            clean_seals: shared.clean_seals,
+            interval_ms: shared.interval_ms,
+            unsafe_names: shared.unsafe_names.clone(),
+            prefix_only: shared.routing == Routing::Prefix,
+            rewrites: shared.rewrites,
+            temporaries: local.temporaries.clone(),
+            sizes: local.sizes.clone(),
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64) {
+        self.clock_ms = self.clock_ms.max(now_ms);
+    }
+
+    /// Nothing is routed any more.
+    fn is_passive(&self) -> bool {
+        self.ended || self.agreement.disabled
+    }
+
+    /// The dataset waits to be told where its files belong.
+    fn is_floating(&self, key: &DatasetKey) -> bool {
+        key.id.is_empty() && self.config.series[key.series].has_id
+    }
+}

@@ -1,0 +1,284 @@
+//! What becomes of a step: the votes of a seal or a confirmation, and the changes that follow.
+
+use std::collections::BTreeSet;
+
+use super::Machine;
+use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
+use super::keys::DatasetKey;
+use super::knowledge::set_hash;
+use super::local::Phase;
+use super::shared::{DatasetState, Routing};
+use super::steps::{SealPlan, Step};
+
+/// Outcome of a step, the worst of all ranks' where ranks agree on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// All went well.
+    Done,
+    /// The program touched the dataset meanwhile: nothing is wrong, it is tried again later.
+    Touched,
+    /// An error of ours.
+    Failed,
+}
+
+impl Outcome {
+    /// For an all-reduce by maximum.
+    #[must_use]
+    pub fn to_word(self) -> i64 {
+        match self {
+            Outcome::Done => 0,
+            Outcome::Touched => 1,
+            Outcome::Failed => 2,
+        }
+    }
+
+    /// The inverse; anything unknown is a failure.
+    #[must_use]
+    pub fn from_word(word: i64) -> Self {
+        match word {
+            0 => Outcome::Done,
+            1 => Outcome::Touched,
+            _ => Outcome::Failed,
+        }
+    }
+}
+
+/// A file of a seal on this rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealFile {
+    /// Name relative to the prefix.
+    pub name: String,
+    /// Its size at the last close, bytes.
+    pub bytes: u64,
+    /// It lies on the PFS: recorded, not protected.
+    pub on_prefix: bool,
+}
+
+impl Machine {
+    /// This rank's files of a dataset, by name.
+    #[must_use]
+    pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
+        let own = self.series[key.series].find(key).into_iter();
+        let files = own.flat_map(|own| &own.files).filter(|(_, file)| !file.deleted);
+        files
+            .map(|(name, file)| SealFile {
+                name: name.clone(),
+                bytes: file.bytes,
+                on_prefix: file.on_prefix,
+            })
+            .collect()
+    }
+
+    /// This rank's files that a flush of the dataset writes: what the program has not deleted, less
+    /// the names under which the PFS has something newer from this rank.
+    #[must_use]
+    pub fn flush_files(&self, key: &DatasetKey) -> Vec<String> {
+        let datasets = &self.series[key.series].datasets;
+        let Some(at) = datasets.iter().position(|dataset| dataset.key == *key) else {
+            return Vec::new();
+        };
+        let newer_on_prefix = |name: &str| {
+            datasets[at + 1..].iter().any(|newer| {
+                let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
+                newer
+                    .files
+                    .get(name)
+                    .is_some_and(|file| flushed || file.on_prefix || file.published)
+            })
+        };
+        let files = datasets[at].files.iter();
+        let files =
+            files.filter(|(name, file)| !file.deleted && !file.on_prefix && !newer_on_prefix(name));
+        files.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether the record of a seal may be written now. Call it, and write the record if it says
+    /// yes, in one locked section: a write that comes later finds the record and revokes it.
+    pub fn seal_record(&mut self, key: &DatasetKey) -> bool {
+        let dataset = self.local_mut(key);
+        let quiet = dataset.phase == Phase::Open
+            && !dataset.touched
+            && dataset.invalid.is_none()
+            && dataset.open_files() == 0;
+        if quiet {
+            dataset.prepared = true;
+            dataset.begun = true;
+        }
+        quiet
+    }
+
+    /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went. From
+    /// a `Done` on, the program's writes to a dataset that is about to be confirmed go to its next
+    /// generation. All-reduce it before [`Machine::done`].
+    pub fn vote(&mut self, step: &Step, own: Outcome) -> Outcome {
+        if own != Outcome::Done {
+            return own;
+        }
+        match step {
+            Step::Seal(plan) => {
+                let confirms = plan.confirmed;
+                let dataset = self.local_mut(&plan.key);
+                if dataset.phase != Phase::Open || dataset.touched || !dataset.prepared {
+                    return Outcome::Touched;
+                }
+                dataset.phase = Phase::Voted { confirms };
+            }
+            Step::Confirm { key, .. } => {
+                let dataset = self.local_mut(key);
+                if dataset.phase != Phase::Sealed {
+                    return Outcome::Touched;
+                }
+                dataset.phase = Phase::Locked;
+            }
+            _ => {}
+        }
+        Outcome::Done
+    }
+
+    /// A step is over; `outcome` is the same on all ranks (for local steps it does not matter).
+    pub fn done(&mut self, step: &Step, outcome: Outcome) {
+        match step {
+            Step::Seal(plan) => self.seal_done(plan, outcome),
+            Step::Confirm { key, .. } => self.confirm_done(key, outcome),
+            Step::Adopt { from, into, .. } => self.adopted(from, into),
+            Step::Drop { key, .. } => {
+                if let Some(dataset) = self.shared.find_mut(key) {
+                    dataset.state = DatasetState::Dropped;
+                }
+                self.drop_local(key);
+            }
+            Step::Evict { key, .. } => {
+                self.shared.series[key.series].datasets.retain(|dataset| dataset.key != *key);
+                self.series[key.series].datasets.retain(|dataset| dataset.key != *key);
+            }
+            Step::Flush { key, .. } => {
+                if let Some(dataset) = self.shared.find_mut(key) {
+                    dataset.flushed = outcome == Outcome::Done;
+                    // Kept in cache, and tried again, until it has reached the PFS.
+                    dataset.due = true;
+                }
+            }
+            Step::PublishDeletions { series, files } => {
+                let tombstones = &mut self.series[*series].tombstones;
+                tombstones.retain(|tombstone| !files.contains(&tombstone.name));
+            }
+            Step::Spill { key, files } => self.spilled(key, files),
+            Step::Learned { .. } | Step::Halt { .. } => {}
+        }
+    }
+
+    fn seal_done(&mut self, plan: &SealPlan, outcome: Outcome) {
+        let key = &plan.key;
+        let dataset = self.local_mut(key);
+        if let Phase::Voted { .. } = dataset.phase {
+            dataset.phase = match outcome {
+                Outcome::Done => Phase::Sealed,
+                Outcome::Touched | Outcome::Failed => Phase::Open,
+            };
+        }
+        let Some(shared) = self.shared.find_mut(key) else { return };
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Touched => return,
+            Outcome::Failed => {
+                shared.failures += 1;
+                return;
+            }
+        }
+        shared.seals += 1;
+        shared.failures = 0;
+        shared.restored = false;
+        shared.on_prefix = plan.on_prefix;
+        shared.state = DatasetState::Provisional;
+        let amended = shared.seals > 1;
+        let series = &mut self.shared.series[key.series];
+        series.next_number = series.next_number.max(plan.number + 1);
+        if amended {
+            let most = if series.interval_ms > 0 { series.interval_ms / 4 } else { SETTLE_MS_MAX };
+            series.settle_ms = (series.settle_ms * 2).min(most.max(self.config.settle_ms));
+            series.clean_seals = 0;
+        }
+        if plan.confirmed {
+            self.confirmed(key);
+        }
+    }
+
+    fn confirm_done(&mut self, key: &DatasetKey, outcome: Outcome) {
+        let dataset = self.local_mut(key);
+        if dataset.phase == Phase::Locked {
+            dataset.phase = Phase::Sealed;
+        }
+        if outcome == Outcome::Done {
+            self.confirmed(key);
+        }
+    }
+
+    /// A dataset is complete: what follows for its series.
+    fn confirmed(&mut self, key: &DatasetKey) {
+        let rule = &self.config.series[key.series];
+        let has_id = rule.has_id;
+        let series = &mut self.shared.series[key.series];
+        let Some(dataset) = series.datasets.iter_mut().find(|dataset| dataset.key == *key) else {
+            return;
+        };
+        dataset.state = DatasetState::Confirmed;
+        dataset.flushed |= dataset.on_prefix;
+        let every = rule.flush_every;
+        dataset.due |= rule.output || (every > 0 && dataset.number.is_multiple_of(every));
+        if dataset.seals == 1 {
+            series.clean_seals += 1;
+        }
+        if series.clean_seals >= CLEAN_SEALS {
+            series.clean_seals = 0;
+            series.settle_ms = (series.settle_ms / 2).max(self.config.settle_ms);
+        }
+        if series.routing == Routing::Learning {
+            series.routing = Routing::Cache;
+            series.learned = true;
+            series.written.clear();
+            series.read.clear();
+        }
+        let local = &mut self.series[key.series];
+        let parts = local.datasets.iter().filter(|dataset| match has_id {
+            true => dataset.key.same_group(key),
+            false => dataset.key == *key,
+        });
+        let names: BTreeSet<u64> = parts.flat_map(|dataset| dataset.names()).collect();
+        local.known = Some(set_hash(&names));
+    }
+
+    /// The floating dataset's files belong to `into` from now on.
+    fn adopted(&mut self, from: &DatasetKey, into: &DatasetKey) {
+        let local = &mut self.series[from.series];
+        let Some(at) = local.datasets.iter().position(|dataset| dataset.key == *from) else {
+            return;
+        };
+        let floating = local.datasets.remove(at);
+        local.floating += 1;
+        if floating.files.is_empty() {
+            return;
+        }
+        let clock_ms = self.clock_ms;
+        let target = self.local_mut(into);
+        target.begun = true;
+        target.prepared = false;
+        target.phase = Phase::Open;
+        target.touch(clock_ms);
+        target.files.extend(floating.files);
+        target.invalid = target.invalid.take().or(floating.invalid);
+        self.agreement.changed(1);
+    }
+
+    fn spilled(&mut self, key: &DatasetKey, files: &[String]) {
+        if let Some(dataset) = self.shared.find_mut(key) {
+            dataset.spilled = true;
+            dataset.failures = 0;
+        }
+        let Some(local) = self.series[key.series].find_mut(key) else { return };
+        for name in files {
+            if let Some(file) = local.files.get_mut(name) {
+                file.on_prefix |= file.open == 0;
+            }
+        }
+    }
+}

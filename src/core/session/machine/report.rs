@@ -1,0 +1,77 @@
+//! What each rank says in a conference.
+
+use super::keys::DatasetKey;
+
+/// One rank's part of a conference. [`Report::from_bytes`] is total.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Fresh random bits; rank 0's become the epochs of the seals.
+    pub entropy: u64,
+    /// Digest of what must be equal on all ranks.
+    pub digest: u64,
+    /// Halt reason code; 0 for none.
+    pub halt: i64,
+    /// The program is in MPI_Finalize (all ranks or none).
+    pub ending: bool,
+    /// Per series.
+    pub series: Vec<SeriesReport>,
+    /// Datasets in progress on this rank or known to be, oldest first.
+    pub datasets: Vec<DatasetReport>,
+    /// Sealed datasets with something to say, by number.
+    pub sealed: Vec<SealedReport>,
+}
+
+/// What a rank says of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeriesReport {
+    /// Hash of this rank's known set is known, and the set is empty.
+    pub writes_nothing: bool,
+    /// Time between the begins of its last two datasets, milliseconds; 0 if unknown.
+    pub interval_ms: u64,
+    /// Names found unsafe on this rank since the last conference.
+    pub unsafe_names: Vec<u64>,
+    /// One of them has no id.
+    pub prefix_only: bool,
+    /// A file was written again inside one checkpoint on this rank.
+    pub rewrites: bool,
+    /// While learning: names that this rank wrote.
+    pub written: Vec<u64>,
+    /// While learning: names that this rank read and never wrote; `true`: the name has no id.
+    pub read: Vec<(u64, bool)>,
+}
+
+/// What a rank says of a dataset in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetReport {
+    /// The dataset.
+    pub key: DatasetKey,
+    /// Files open for writing.
+    pub open: u32,
+    /// Files in it on this rank.
+    pub files: u32,
+    /// Of them, those on the PFS.
+    pub on_prefix: u32,
+    /// This rank wrote to it (else it only knows of it).
+    pub begun: bool,
+    /// Its set of files here equals the known one.
+    pub complete: bool,
+    /// Untouched for the settle time.
+    pub settled: bool,
+    /// This rank has begun a later dataset of the series.
+    pub followed: bool,
+    /// Why it is invalid.
+    pub invalid: Option<String>,
+}
+
+/// What a rank says of a sealed dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedReport {
+    /// The dataset.
+    pub id: u64,
+    /// The program deleted one of its files here.
+    pub deleted_from: bool,
+    /// It holds names without id that no newer confirmed dataset holds on this rank.
+    pub live: bool,
+    /// It holds names that no newer confirmed generation of the same id holds on this rank.
+    pub held: bool,
+}

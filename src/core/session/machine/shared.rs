@@ -1,0 +1,193 @@
+//! What is equal on all ranks: changed only by a conference and the outcome of its steps.
+
+use std::collections::BTreeSet;
+
+use super::config::MachineConfig;
+use super::keys::DatasetKey;
+use super::knowledge::Knowledge;
+
+/// Where the files of a series go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Routing {
+    /// To the cache.
+    Cache,
+    /// To the PFS, watched, since nothing is known of the series.
+    Learning,
+    /// To the PFS: a roll-back of it could not be consistent.
+    Prefix,
+}
+
+/// How far a dataset has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DatasetState {
+    /// In progress, or amended since its seal.
+    Open,
+    /// Sealed, not known to be complete.
+    Provisional,
+    /// Sealed and complete.
+    Confirmed,
+    /// Invalid, or rejected at the restart.
+    Dropped,
+}
+
+/// A dataset as all ranks know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedDataset {
+    /// Its key.
+    pub key: DatasetKey,
+    /// Its number; 0 before its first seal.
+    pub id: u64,
+    /// Number in its series; 0 before its first seal.
+    pub number: u64,
+    /// Its state.
+    pub state: DatasetState,
+    /// It was found at the restart; a provisional one then is never confirmed.
+    pub restored: bool,
+    /// It must reach the PFS before it may be evicted.
+    pub due: bool,
+    /// It is on the PFS.
+    pub flushed: bool,
+    /// None of its files is in cache.
+    pub on_prefix: bool,
+    /// Seals so far.
+    pub seals: u32,
+    /// Seals in a row that failed for a reason other than a touch.
+    pub failures: u32,
+    /// Its files were written to the PFS because it cannot be sealed in the cache.
+    pub spilled: bool,
+    /// See [`super::report::SealedReport`]; as of the last conference.
+    pub deleted_from: bool,
+    /// See [`super::report::SealedReport`].
+    pub live: bool,
+    /// See [`super::report::SealedReport`].
+    pub held: bool,
+}
+
+impl SharedDataset {
+    pub(super) fn new(key: DatasetKey) -> Self {
+        SharedDataset {
+            key,
+            id: 0,
+            number: 0,
+            state: DatasetState::Open,
+            restored: false,
+            due: false,
+            flushed: false,
+            on_prefix: false,
+            seals: 0,
+            failures: 0,
+            spilled: false,
+            deleted_from: false,
+            live: false,
+            held: false,
+        }
+    }
+}
+
+/// A series as all ranks know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct SharedSeries {
+    pub routing: Routing,
+    pub settle_ms: u64,
+    pub clean_seals: u32,
+    pub interval_ms: u64,
+    pub next_number: u64,
+    pub unsafe_names: BTreeSet<u64>,
+    /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
+    pub rewrites: bool,
+    /// Oldest first.
+    pub datasets: Vec<SharedDataset>,
+    /// While learning: (node, name) of all files written.
+    pub written: BTreeSet<(u64, usize)>,
+    /// While learning: (node, name, has no id) of all files read but not written by a rank.
+    pub read: BTreeSet<(u64, usize, bool)>,
+    /// The knowledge changed and is to be stored.
+    pub learned: bool,
+}
+
+/// The state that all ranks share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Shared {
+    pub series: Vec<SharedSeries>,
+    pub next_id: u64,
+    /// Counts seals tried, so that no two have the same epoch.
+    pub seals_tried: u64,
+}
+
+impl Shared {
+    pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
+        let series = config.series.iter().enumerate().map(|(index, series)| {
+            let known = knowledge.get(index).cloned().unwrap_or_default();
+            let learning = series.learn && known.files.is_none();
+            let routing = match (known.prefix_only, learning) {
+                (true, _) => Routing::Prefix,
+                (false, true) => Routing::Learning,
+                (false, false) => Routing::Cache,
+            };
+            SharedSeries {
+                routing,
+                settle_ms: if known.settle_ms == 0 { config.settle_ms } else { known.settle_ms },
+                clean_seals: known.clean_seals,
+                interval_ms: known.interval_ms,
+                next_number: 1,
+                unsafe_names: known.unsafe_names,
+                rewrites: known.rewrites,
+                datasets: Vec::new(),
+                written: BTreeSet::new(),
+                read: BTreeSet::new(),
+                learned: false,
+            }
+        });
+        Shared { series: series.collect(), next_id: 1, seals_tried: 0 }
+    }
+
+    pub fn find(&self, key: &DatasetKey) -> Option<&SharedDataset> {
+        self.series[key.series].datasets.iter().find(|dataset| dataset.key == *key)
+    }
+
+    pub fn find_mut(&mut self, key: &DatasetKey) -> Option<&mut SharedDataset> {
+        self.series[key.series].datasets.iter_mut().find(|dataset| dataset.key == *key)
+    }
+
+    /// Newest number of a confirmed dataset of the series; 0 if there is none.
+    pub fn newest_confirmed(&self, series: usize) -> u64 {
+        let confirmed = self.series[series].datasets.iter().rev();
+        let mut confirmed = confirmed.filter(|dataset| dataset.state == DatasetState::Confirmed);
+        confirmed.next().map_or(0, |dataset| dataset.id)
+    }
+
+    /// A number that differs when anything here differs.
+    pub fn digest(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        // DefaultHasher::new has fixed keys: equal states give equal digests on all ranks.
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl SharedSeries {
+    pub fn open(&self) -> impl Iterator<Item = &SharedDataset> {
+        self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
+    }
+
+    /// How many other ids (or generations, without ids) are confirmed after `index`.
+    pub fn confirmed_after(&self, index: usize, has_id: bool) -> usize {
+        let own = &self.datasets[index].key;
+        let mut seen: BTreeSet<(&str, u64)> = BTreeSet::new();
+        for dataset in &self.datasets[index + 1..] {
+            if dataset.state == DatasetState::Confirmed && !(has_id && own.same_group(&dataset.key))
+            {
+                let generation = if has_id { 0 } else { dataset.key.generation };
+                seen.insert((&dataset.key.id, generation));
+            }
+        }
+        seen.len()
+    }
+
+    /// Any newer confirmed dataset, other generations of the same id included.
+    pub fn newer_confirmed(&self, index: usize) -> bool {
+        let mut newer = self.datasets[index + 1..].iter();
+        newer.any(|dataset| dataset.state == DatasetState::Confirmed)
+    }
+}

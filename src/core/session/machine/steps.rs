@@ -1,0 +1,128 @@
+//! What a conference decides, in the order in which all ranks perform it.
+
+use super::keys::DatasetKey;
+
+/// One thing that every rank does now. All ranks get the same steps in the same order; only the
+/// file lists are each rank's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Files that this rank wrote into the floating dataset `from` belong to `into`: move them
+    /// (rename within the store; open descriptors follow), re-key their tokens. Local.
+    Adopt {
+        /// The floating dataset (empty id).
+        from: DatasetKey,
+        /// The dataset that the files belong to.
+        into: DatasetKey,
+        /// This rank's files in `from`, names relative to the prefix; those on the PFS stay there.
+        files: Vec<String>,
+        /// This rank has no record of `into` yet: write it (state Open) before moving.
+        begin: bool,
+        /// This rank's record of `into` says Prepared: set it back to Open, durably, first.
+        revoke: bool,
+    },
+    /// Seal a dataset, in two phases; see [`super::Machine`].
+    Seal(SealPlan),
+    /// A provisional dataset is complete: vote ([`super::Machine::vote`]), allreduce, then the node
+    /// leaders write the durable marker, allreduce, done.
+    Confirm {
+        /// The dataset.
+        key: DatasetKey,
+        /// Its number.
+        id: u64,
+    },
+    /// A dataset is invalid: record it as such, report it. Its files stay readable until `Evict`.
+    Drop {
+        /// The dataset.
+        key: DatasetKey,
+        /// Its number; 0 if it never had one.
+        id: u64,
+        /// The rank that voted invalid first.
+        rank: usize,
+        /// Its reason, for people.
+        reason: String,
+    },
+    /// A newer dataset is confirmed: these deletions by the program on this rank become real.
+    PublishDeletions {
+        /// The series.
+        series: usize,
+        /// Names relative to the prefix, on this rank.
+        files: Vec<String>,
+    },
+    /// Write a confirmed dataset to the PFS. A file whose path a newer sealed dataset also holds
+    /// is left out, so that a late flush never replaces newer content. Outcome by allreduce.
+    Flush {
+        /// The dataset.
+        key: DatasetKey,
+        /// Its number.
+        id: u64,
+    },
+    /// Remove a dataset from the cache: files first, records after. Failures stay local.
+    Evict {
+        /// The dataset.
+        key: DatasetKey,
+        /// Its number; 0 if it never had one (then its directory is named by the key).
+        id: u64,
+    },
+    /// The knowledge of a series is new or has changed: gather it, rank 0 stores it.
+    Learned {
+        /// The series.
+        series: usize,
+    },
+    /// The end, and this dataset cannot be sealed: every rank writes its own closed files to the
+    /// PFS under their names; later closes do the same. Local.
+    Spill {
+        /// The dataset.
+        key: DatasetKey,
+        /// This rank's closed files in it that are not on the PFS.
+        files: Vec<String>,
+    },
+    /// All is sealed and flushed: record the reason and exit.
+    Halt {
+        /// The largest reason code that a rank gave.
+        reason: i64,
+    },
+}
+
+/// The plan of one seal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealPlan {
+    /// The dataset.
+    pub key: DatasetKey,
+    /// Its number, never used before (unless `resealed`).
+    pub id: u64,
+    /// Number of the dataset in its series: settles the redundancy descriptor.
+    pub number: u64,
+    /// Written into every record and redundancy file of this seal.
+    pub epoch: u64,
+    /// It is confirmed the moment it is sealed.
+    pub confirmed: bool,
+    /// Sealed before and amended since: the directory is already named by `id`.
+    pub resealed: bool,
+    /// No rank has a file of it in cache: no redundancy, no directory.
+    pub on_prefix: bool,
+}
+
+/// What the all-reduced words of an agreement ask for; equal on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Go on with the program's own call.
+    Continue,
+    /// Gather every rank's [`super::Report`], call [`super::Machine::confer`], perform the steps.
+    Confer,
+    /// The ranks do not pass the same sync points: no agreement ever again on any rank.
+    Disabled {
+        /// Largest count of sync points on any rank.
+        most: i64,
+        /// Smallest.
+        least: i64,
+    },
+}
+
+/// A file that waits for an agreement for too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overdue {
+    /// Its dataset.
+    pub key: DatasetKey,
+    /// Its name relative to the prefix.
+    pub file: String,
+}
