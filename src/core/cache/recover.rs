@@ -269,6 +269,8 @@ fn finish_member(
         Error::Unrecoverable("the neighbour's copy of a record cannot be read".into())
     })?;
     record.dir = dir.to_path_buf();
+    // The neighbour's copy of the record was made before the checksums were known.
+    record.files = data.files.clone();
     record.descriptor.set_value("STORE", store);
     record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
     note_protection(&mut record, protection);

@@ -102,7 +102,6 @@ fn prepare_unvoted(
         .and_then(|()| measure(&dir, ctx.prefix, &request.files))
         .and_then(|files| if untouched() { Ok(files) } else { Err(touched()) });
     let files = agree(ctx.world, local)?;
-
     let mut record = DatasetRecord {
         key: request.key.clone(),
         dataset_id: request.id,
@@ -110,8 +109,8 @@ fn prepare_unvoted(
         state: DatasetState::Prepared,
         confirmed: false,
         dir: dir.clone(),
-        expect: files.len() as u64,
-        files: files.clone(),
+        expect: request.files.len() as u64,
+        files,
         descriptor: request.descriptor.clone(),
         tags: request.tags.clone(),
     };
@@ -120,8 +119,11 @@ fn prepare_unvoted(
     let protection = protect(ctx, request.set, &record)?;
     note_protection(&mut record, &protection);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
-    agree(ctx.world, ctx.filemap.record_prepared(record))?;
+    let recorded = fill_checksums(&mut record, &protection)
+        .and_then(|()| ctx.filemap.record_prepared(record.clone()));
+    agree(ctx.world, recorded)?;
 
+    let files = record.files;
     let catalog = Catalog::gather(ctx.world, request.id, request.epoch, request.key, &files)?;
     let written = if ctx.is_node_leader() { write_catalogs(ctx, &catalog) } else { Ok(()) };
     let vote = written.and_then(|()| if untouched() { Ok(()) } else { Err(touched()) });
@@ -142,8 +144,8 @@ fn touched() -> Error {
     Error::Other("the program wrote to the dataset while it was being sealed".into())
 }
 
-/// Finds size, checksum, mode and times of each file and makes its content durable. Files on the
-/// prefix are described only: reading them back would cost what caching is to save.
+/// Finds size, mode and times of each file and makes its content durable. Checksums follow with the
+/// encoding, which reads the files anyway.
 fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta>> {
     let measure_one = |file: &FileMeta| {
         if file.on_prefix {
@@ -152,16 +154,31 @@ fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta
         }
         let path = dir.join(&file.name);
         let meta = describe(&path, &file.name)?;
-        let (length, crc32) = crc32_of_file(&path)?;
-        if length != meta.size {
-            return Err(touched());
-        }
         File::open(&path)
             .and_then(|handle| handle.sync_all())
             .map_err(|e| Error::io("cannot sync", &path, e))?;
-        Ok(FileMeta { crc32: Some(crc32), ..meta })
+        Ok(meta)
     };
     files.iter().map(measure_one).collect()
+}
+
+/// Takes the checksums that the scheme has computed on its way, and computes the others. Files on the
+/// prefix get none: reading them back would cost what caching is to save.
+fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
+    let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
+    for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {
+        file.crc32 = match known {
+            Some(crc32) => Some(crc32),
+            None => {
+                let (length, crc32) = crc32_of_file(&record.dir.join(&file.name))?;
+                if length != file.size {
+                    return Err(touched());
+                }
+                Some(crc32)
+            }
+        };
+    }
+    Ok(())
 }
 
 /// Encodes; the same outcome on all ranks of the world, not only of the set.
@@ -178,13 +195,13 @@ pub(super) fn protect(
     agree(ctx.world, outcome)
 }
 
-/// What a scheme sees of a record: files on the prefix need no protection.
+/// What a scheme sees of a record.
 pub(super) fn member_data(record: &DatasetRecord) -> MemberData {
     MemberData {
         dir: record.dir.clone(),
         id: record.dataset_id,
         epoch: record.epoch,
-        files: record.files.iter().filter(|file| !file.on_prefix).cloned().collect(),
+        files: record.files.clone(),
         record: record.to_tree(),
     }
 }
