@@ -1,5 +1,6 @@
 //! One binary for the tests of `scr-core`; each topic is a file beside this one.
 
+mod cache;
 mod comm_threads;
 mod comm_trees;
 mod descriptors;

@@ -54,11 +54,10 @@ pub(super) fn recover(
     let (mut record, part) = inspect(ctx, chosen);
     let parts = gather_parts(ctx, part)?;
     let rebuilt: Vec<usize> = (0..parts.len()).filter(|rank| parts[*rank] == Part::Lost).collect();
-    let rounds =
-        match plan_sets(claims, &parts).and_then(|rounds| bearable(ctx, claims, &parts, rounds)) {
-            Ok(rounds) => rounds,
-            Err(reason) => return Ok(Err(reason)),
-        };
+    let rounds = match plan_sets(claims, &parts) {
+        Ok(rounds) => rounds,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let mut must_encode = false;
     for round in &rounds {
         let needed = set_of(round, ctx.world.rank())
@@ -69,10 +68,8 @@ pub(super) fn recover(
             must_encode = true;
             outcome = Ok(());
         }
-        match agree(ctx.world, outcome) {
-            Ok(()) => {}
-            Err(Error::Comm(what)) => return Err(Error::Comm(what)),
-            Err(reason) => return Ok(Err(reason.to_string())),
+        if let Some(reason) = common_reason(ctx, outcome)? {
+            return Ok(Err(reason));
         }
     }
     let missing = any(ctx.world, record.is_none())?;
@@ -88,6 +85,22 @@ pub(super) fn recover(
         encode_again(ctx, &mut recovered)?;
     }
     Ok(Ok(recovered))
+}
+
+/// The first rank's sentence about why it failed, the same on all ranks; `None` if all went well.
+fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
+    let sentence = match outcome {
+        Ok(()) => String::new(),
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(Error::Unrecoverable(what)) => what,
+        Err(other) => format!("rank {}: {other}", ctx.world.rank()),
+    };
+    if !any(ctx.world, !sentence.is_empty())? {
+        return Ok(None);
+    }
+    let all = ctx.world.all_gather(sentence.as_bytes())?;
+    let first = all.iter().find(|bytes| !bytes.is_empty());
+    Ok(first.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// This rank's record of the dataset, checked against the files.
@@ -158,30 +171,6 @@ fn plan_sets(
         match rounds.iter().position(|round| !overlaps(round)) {
             Some(free) => rounds[free].push(set.to_vec()),
             None => rounds.push(vec![set.to_vec()]),
-        }
-    }
-    Ok(rounds)
-}
-
-/// Whether every set has lost no more members than its scheme bears. Pure but for the scheme's number.
-fn bearable(
-    ctx: &Ctx,
-    claims: &[&Claim],
-    parts: &[Part],
-    rounds: Vec<Vec<Vec<usize>>>,
-) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
-    let scheme = claims.first().map_or("", |claim| &claim.scheme);
-    let tolerated = ctx.protection.scheme(scheme).map_or(0, |scheme| scheme.tolerated_losses());
-    for set in rounds.iter().flatten() {
-        let lost = set.iter().copied().filter(|rank| parts[*rank] == Part::Lost);
-        let lost: Vec<usize> = lost.collect();
-        if lost.len() > tolerated {
-            return Err(format!(
-                "{} of the {} members of one {scheme} set are lost ({}), it bears {tolerated}",
-                lost.len(),
-                set.len(),
-                ranks_phrase(&lost)
-            ));
         }
     }
     Ok(rounds)

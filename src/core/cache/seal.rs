@@ -119,8 +119,10 @@ fn prepare_unvoted(
     let protection = protect(ctx, request.set, &record)?;
     note_protection(&mut record, &protection);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
-    let recorded = fill_checksums(&mut record, &protection)
-        .and_then(|()| ctx.filemap.record_prepared(record.clone()));
+    let checked = fill_checksums(&mut record, &protection);
+    // What the directory is called from the commit on; until then a restart looks under both names.
+    record.dir = sealed_dir.clone();
+    let recorded = checked.and_then(|()| ctx.filemap.record_prepared(record.clone()));
     agree(ctx.world, recorded)?;
 
     let files = record.files;

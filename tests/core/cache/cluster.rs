@@ -1,0 +1,274 @@
+//! Nodes as directories: a launch is a world of threads, each rank on a node of its choice; a node
+//! that dies loses its directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use scr_core::cache::{
+    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest, Store,
+};
+use scr_core::comm::Comm;
+use scr_core::comm::threads::{Outcome, ThreadWorld};
+use scr_core::descriptors::choose_sets;
+use scr_core::error::Result;
+use scr_core::kvtree::KvTree;
+use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use tempfile::TempDir;
+
+/// What all launches of the tests share.
+pub const IDENTITY: &str = "prefix=/p size=any patterns=x";
+
+/// A prefix and nodes, in a directory that goes away with it.
+pub struct Cluster {
+    root: TempDir,
+}
+
+/// A launch that is to come.
+pub struct Launch<'a> {
+    cluster: &'a Cluster,
+    hosts: Vec<String>,
+    kill: Option<(usize, usize)>,
+}
+
+impl Cluster {
+    pub fn new() -> Cluster {
+        // On a RAM disk an fsync costs nothing, and there are thousands.
+        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        fs::create_dir(root.path().join("prefix")).unwrap();
+        Cluster { root }
+    }
+
+    pub fn prefix(&self) -> PathBuf {
+        self.root.path().join("prefix")
+    }
+
+    pub fn node(&self, host: &str) -> PathBuf {
+        self.root.path().join("nodes").join(host)
+    }
+
+    /// Everything that was on the node is gone.
+    pub fn lose(&self, host: &str) {
+        fs::remove_dir_all(self.node(host)).unwrap();
+    }
+
+    /// The node goes away and can come back as it was.
+    pub fn unplug(&self, host: &str) {
+        fs::rename(self.node(host), self.root.path().join(host)).unwrap();
+    }
+
+    pub fn plug_in(&self, host: &str) {
+        let _ = fs::remove_dir_all(self.node(host));
+        fs::rename(self.root.path().join(host), self.node(host)).unwrap();
+    }
+
+    pub fn layout(&self, host: &str) -> Layout {
+        let node = self.node(host);
+        let store = Store { name: "ram".into(), cache_dir: node.join("ram") };
+        Layout { control_dir: node.join("control"), stores: vec![store] }
+    }
+
+    /// Rank i runs on the i-th of `hosts`, which are letters.
+    pub fn launch(&self, hosts: &str) -> Launch<'_> {
+        let hosts = hosts.chars().map(String::from).collect();
+        Launch { cluster: self, hosts, kill: None }
+    }
+
+    /// Restarts on `hosts` and checks the content of everything that is offered.
+    pub fn restart(&self, hosts: &str) -> RebuildReport {
+        let outcome = self.launch(hosts).run(|ctx| {
+            let report = cache::rebuild(ctx, IDENTITY).unwrap();
+            report.offered.iter().for_each(|offered| check(ctx, offered));
+            report
+        });
+        outcome.results.into_iter().flatten().next().unwrap()
+    }
+
+    /// Names of dataset directories on a node.
+    pub fn datasets(&self, host: &str) -> Vec<String> {
+        let dir = &self.layout(host).stores[0].cache_dir;
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .map(|entries| entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect())
+            .unwrap_or_default();
+        names.sort();
+        names
+    }
+}
+
+impl Launch<'_> {
+    /// Kills `rank` instead of its communication call number `call`.
+    pub fn kill(mut self, rank: usize, call: usize) -> Self {
+        self.kill = Some((rank, call));
+        self
+    }
+
+    pub fn run<T: Send>(self, body: impl Fn(&Ctx) -> T + Sync) -> Outcome<T> {
+        let mut world = ThreadWorld::new(self.hosts.len());
+        if let Some((rank, call)) = self.kill {
+            world = world.kill_after(rank, call);
+        }
+        // A death during the set-up below is an outcome like any other: no result.
+        let outcome = world.run(|comm| self.run_rank(&*comm, &body).ok());
+        let results = outcome.results.into_iter().map(Option::flatten).collect();
+        Outcome { results, calls: outcome.calls }
+    }
+
+    fn run_rank<T>(&self, world: &dyn Comm, body: &impl Fn(&Ctx) -> T) -> Result<T> {
+        let me = world.rank();
+        let host = &self.hosts[me];
+        let first = self.hosts.iter().position(|other| other == host).unwrap();
+        let node = world.split(first as i64, me as i64)?.unwrap();
+        let layout = self.cluster.layout(host);
+        fs::create_dir_all(&layout.control_dir).unwrap();
+        fs::create_dir_all(&layout.stores[0].cache_dir).unwrap();
+        let filemap = FilemapFile::new(&layout, node.rank(), me);
+        let protection =
+            Sets { world: world.split(0, me as i64)?.unwrap(), hosts: self.hosts.clone() };
+        let ctx = Ctx {
+            world,
+            node: &*node,
+            host,
+            layout: &layout,
+            filemap: &filemap,
+            prefix: &self.cluster.prefix(),
+            protection: &protection,
+        };
+        Ok(body(&ctx))
+    }
+}
+
+/// Sets across hosts.
+pub struct Sets {
+    world: Box<dyn Comm>,
+    hosts: Vec<String>,
+}
+
+impl Protect for Sets {
+    fn scheme(&self, type_name: &str) -> Option<&dyn Scheme> {
+        scheme_by_name(type_name).map(|scheme| scheme as &dyn Scheme)
+    }
+
+    fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
+        let me = self.world.rank();
+        let sets = match descriptor.get_value("TYPE") {
+            Some("SINGLE") => (0..self.hosts.len()).map(|rank| vec![rank]).collect(),
+            _ => choose_sets(&self.hosts, descriptor.get_u64("SET_SIZE").unwrap_or(8) as usize),
+        };
+        let number = sets.iter().position(|set| set.contains(&me)).unwrap();
+        let world_ranks = sets[number].clone();
+        let set = RedundancySet {
+            comm: self.world.split(number as i64, me as i64)?.unwrap(),
+            hosts: world_ranks.iter().map(|rank| self.hosts[*rank].clone()).collect(),
+            group_id: world_ranks[0],
+            world_size: self.world.size(),
+            world_ranks,
+        };
+        Ok((set, descriptor.clone()))
+    }
+
+    fn is_spread(&self, _descriptor: &KvTree, world_ranks: &[usize]) -> bool {
+        let hosts: BTreeSet<_> = world_ranks.iter().map(|rank| &self.hosts[*rank]).collect();
+        hosts.len() == world_ranks.len()
+    }
+}
+
+pub fn key(step: u64) -> DatasetKey {
+    DatasetKey { series: "ckpt".into(), id: step.to_string(), generation: 0 }
+}
+
+pub fn descriptor(scheme: &str) -> KvTree {
+    let mut tree = KvTree::new();
+    tree.set_value("TYPE", scheme);
+    tree.set_value("SET_SIZE", 4);
+    tree
+}
+
+/// What rank `rank` writes at a step: rank 1 nothing, others one or two files of odd sizes, one of
+/// them empty now and then.
+pub fn content(step: u64, rank: usize) -> BTreeMap<String, Vec<u8>> {
+    let bytes = |salt: usize, length: usize| -> Vec<u8> {
+        (0..length).map(|i| (i * 31 + salt * 7 + step as usize * 13 + rank) as u8).collect()
+    };
+    let mut files = BTreeMap::new();
+    if rank != 1 {
+        files.insert(format!("ckpt/{step}/rank_{rank}.dat"), bytes(1, 1000 + 137 * rank));
+    }
+    if rank % 3 == 2 {
+        files.insert(format!("ckpt/{step}/extra/{rank}"), bytes(2, (rank - 2) * 4000));
+    }
+    files
+}
+
+/// The program's part: opens and writes its files in the cache.
+pub fn write_files(ctx: &Ctx, step: u64) -> Vec<FileMeta> {
+    let files = content(step, ctx.world.rank());
+    if !files.is_empty() {
+        ctx.filemap.record_open(&key(step), "ram").unwrap();
+    }
+    let dir = ctx.layout.open_dir("ram", &key(step));
+    for (name, bytes) in &files {
+        fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
+        fs::write(dir.join(name), bytes).unwrap();
+    }
+    let meta = |name: &String| FileMeta { name: name.clone(), ..FileMeta::default() };
+    files.keys().map(meta).collect()
+}
+
+/// First phase of a seal.
+pub fn prepare(ctx: &Ctx, step: u64, id: u64, epoch: u64, scheme: &str) -> Result<Prepared> {
+    let files = content(step, ctx.world.rank());
+    let (set, descriptor) = ctx.protection.choose(&descriptor(scheme))?;
+    let request = SealRequest {
+        key: &key(step),
+        id,
+        epoch,
+        store: "ram",
+        files: files
+            .keys()
+            .map(|name| FileMeta { name: name.clone(), ..Default::default() })
+            .collect(),
+        tags: BTreeMap::new(),
+        set: &set,
+        descriptor: &descriptor,
+    };
+    cache::prepare(ctx, request, &|| true)
+}
+
+/// Writes and seals a checkpoint.
+pub fn checkpoint(ctx: &Ctx, id: u64, scheme: &str, confirmed: bool) -> Result<()> {
+    write_files(ctx, id * 10);
+    let prepared = prepare(ctx, id * 10, id, 0xe0 + id, scheme)?;
+    cache::commit(ctx, &prepared, confirmed)
+}
+
+/// Takes over and makes checkpoints `ids`, all confirmed.
+pub fn run_and_seal(cluster: &Cluster, hosts: &str, ids: &[u64], scheme: &str) {
+    let outcome = cluster.launch(hosts).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        ids.iter().for_each(|id| checkpoint(ctx, *id, scheme, true).unwrap());
+    });
+    assert!(outcome.results.iter().all(Option::is_some));
+}
+
+/// Checks this rank's files of an offered dataset byte for byte, and that the catalog knows all.
+pub fn check(ctx: &Ctx, offered: &Offered) {
+    let step: u64 = offered.key.id.parse().unwrap();
+    let expected = content(step, ctx.world.rank());
+    check_files(&offered.dir, &expected);
+    assert_eq!(offered.files.len(), expected.len());
+    let all: usize = (0..ctx.world.size()).map(|rank| content(step, rank).len()).sum();
+    assert_eq!(offered.catalog.entries.len(), all);
+}
+
+pub fn check_files(dir: &Path, expected: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in expected {
+        let found = fs::read(dir.join(name)).unwrap_or_else(|e| panic!("{name} in {dir:?}: {e}"));
+        assert!(found == *bytes, "{name} has another content");
+    }
+}
+
+/// Ids of what a report offers.
+pub fn offered_ids(report: &RebuildReport) -> Vec<u64> {
+    report.offered.iter().map(|offered| offered.id).collect()
+}

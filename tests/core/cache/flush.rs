@@ -1,0 +1,216 @@
+//! Datasets on their way to the prefix, and what is known of them there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use scr_core::cache;
+use scr_core::error::Error;
+use scr_core::records::{DatasetKey, DatasetRecord, Record, Summary};
+use scr_core::transfer::{
+    self, Background, BackgroundJob, JournalReport, list_prefix, newest_on_prefix,
+};
+
+use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
+
+/// All files below `dir`, staged ones included.
+pub fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn a_flush_writes_files_summary_and_index_and_nothing_else() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1, 2], "XOR");
+    let outcome = cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let report = transfer::flush_sync(ctx, 2).unwrap();
+        check_files(ctx.prefix, &content(20, ctx.world.rank()));
+        let verified = transfer::verify_on_prefix(ctx, 2, true).unwrap();
+        assert_eq!((verified.names.len(), verified.fault), (4, None));
+        report
+    });
+    let report = outcome.results[3].as_ref().unwrap();
+    assert_eq!((report.files, report.replaced.len()), (4, 0));
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 4);
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    assert_eq!((listed.len(), listed[0].id, listed[0].current), (1, 2, true));
+    let own = cluster.prefix().join(".scr");
+    let summary = Summary::read(&own.join("scr.dataset.2/summary.scr")).unwrap().unwrap();
+    assert_eq!((summary.ranks, summary.dataset.files), (4, 4));
+    assert!(summary.files[&0][0].crc32.is_some());
+    assert!(!own.join("journal/2").exists());
+}
+
+#[test]
+fn content_that_is_not_the_sealed_one_is_not_flushed() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "XOR");
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        if ctx.world.rank() == 2 {
+            let file = ctx.layout.dataset_dir("ram", 1).join("ckpt/10/rank_2.dat");
+            let mut bytes = fs::read(&file).unwrap();
+            bytes[7] ^= 1;
+            fs::write(&file, bytes).unwrap();
+        }
+        ctx.world.barrier().unwrap();
+        assert!(transfer::flush_sync(ctx, 1).is_err());
+    });
+    assert!(files_below(&cluster.prefix().join("ckpt")).is_empty());
+    assert!(list_prefix(&cluster.prefix()).unwrap().is_empty());
+    assert!(!cluster.prefix().join(".scr/journal/1").exists());
+}
+
+#[test]
+fn a_prefix_that_cannot_be_written_is_an_error_on_all_ranks() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    fs::write(cluster.prefix().join("ckpt"), "a file where a directory should be").unwrap();
+    let outcome = cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1).unwrap_err().to_string()
+    });
+    assert!(outcome.results.iter().flatten().all(|text| text.contains("ckpt")));
+}
+
+#[test]
+fn a_damaged_dataset_on_the_prefix_is_found_and_not_offered_again() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1, 2], "PARTNER");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1).unwrap();
+        transfer::flush_sync(ctx, 2).unwrap();
+    });
+    fs::write(cluster.prefix().join("ckpt/20/rank_0.dat"), "short").unwrap();
+    let outcome = cluster.launch("ab").run(|ctx| {
+        let verified = transfer::verify_on_prefix(ctx, 2, false).unwrap();
+        assert_eq!(verified.names, ["ckpt/20/rank_0.dat"]);
+        verified.fault.unwrap()
+    });
+    assert_eq!(outcome.results[0], outcome.results[1]);
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    assert_eq!(newest_on_prefix(&listed).iter().map(|d| d.id).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_missing_summary_is_a_fault() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1).unwrap();
+        if ctx.world.rank() == 0 {
+            fs::remove_file(ctx.prefix.join(".scr/scr.dataset.1/summary.scr")).unwrap();
+        }
+        let verified = transfer::verify_on_prefix(ctx, 1, false).unwrap();
+        assert_eq!(verified.fault.as_deref(), Some("its summary is missing"));
+    });
+    assert!(!list_prefix(&cluster.prefix()).unwrap()[0].restorable);
+}
+
+#[test]
+fn a_commit_whose_files_were_removed_is_given_up() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    // Killed when everything is staged and committed but not renamed.
+    let staged = |cluster: &Cluster| {
+        let ckpt = cluster.prefix().join("ckpt");
+        ckpt.exists() && files_below(&ckpt).iter().any(|p| p.to_string_lossy().contains(".scr-"))
+    };
+    let committed = |cluster: &Cluster| cluster.prefix().join(".scr/journal/1/commit.scr").exists();
+    let found = (0..200).find_map(|call| {
+        let _ = fs::remove_dir_all(cluster.prefix());
+        fs::create_dir(cluster.prefix()).unwrap();
+        cluster.launch("ab").kill(0, call).run(|ctx| {
+            let _ = cache::rebuild(ctx, IDENTITY).and_then(|_| transfer::flush_sync(ctx, 1));
+        });
+        (committed(&cluster) && staged(&cluster)).then_some(call)
+    });
+    assert!(found.is_some());
+    fs::remove_dir_all(cluster.prefix().join("ckpt")).unwrap();
+    let outcome = cluster.launch("ab").run(|ctx| transfer::recover_journal(ctx).unwrap());
+    let expected = JournalReport { gone: vec![1], ..JournalReport::default() };
+    assert_eq!(outcome.results, [Some(expected.clone()), Some(expected)]);
+    let outcome = cluster.launch("ab").run(|ctx| transfer::recover_journal(ctx).unwrap());
+    assert_eq!(outcome.results[0], Some(JournalReport::default()));
+}
+
+/// The job of each rank's helper thread.
+fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
+    let record: DatasetRecord = ctx.filemap.get_id(id).unwrap();
+    BackgroundJob {
+        record,
+        rank: ctx.world.rank(),
+        world_size: ctx.world.size(),
+        prefix: ctx.prefix.to_path_buf(),
+    }
+}
+
+#[test]
+fn helper_threads_publish_and_the_last_mark_completes() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aab", &[1], "PARTNER");
+    cluster.launch("aab").run(|ctx| {
+        let report = cache::rebuild(ctx, IDENTITY).unwrap();
+        if ctx.world.rank() == 0 {
+            // Another rank's file appears while this one waits.
+            let entry = report.offered[0].catalog.entries.iter().find(|e| e.rank == 2).unwrap();
+            let target = ctx.prefix.join(&entry.meta.name);
+            assert!(!transfer::wait_for_file(&target, &entry.meta, Duration::ZERO));
+            assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+            ctx.world.barrier().unwrap();
+            assert!(transfer::wait_for_file(&target, &entry.meta, Duration::from_secs(60)));
+        } else {
+            ctx.world.barrier().unwrap();
+        }
+        Background::start(job(ctx, 1), || {}).unwrap().finish().unwrap();
+        check_files(ctx.prefix, &content(10, ctx.world.rank()));
+        ctx.world.barrier().unwrap();
+        if ctx.world.rank() == 0 {
+            assert_eq!(transfer::background_ids(ctx.prefix).unwrap(), [1]);
+            assert!(transfer::complete_background(ctx.prefix, 1).unwrap());
+            assert!(transfer::background_ids(ctx.prefix).unwrap().is_empty());
+        }
+    });
+    assert!(list_prefix(&cluster.prefix()).unwrap()[0].restorable);
+}
+
+#[test]
+fn a_helper_thread_reports_what_it_could_not_publish() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    fs::write(cluster.prefix().join("ckpt"), "in the way").unwrap();
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let outcome = Background::start(job(ctx, 1), || {}).unwrap().finish();
+        assert_eq!(matches!(outcome, Err(Error::Io { .. })), ctx.world.rank() == 0);
+        ctx.world.barrier().unwrap();
+        assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+    });
+}
+
+#[test]
+fn a_rewritten_checkpoint_replaces_the_older_entry() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1).unwrap();
+        // The same captured id again, as a second generation would be.
+        checkpoint(ctx, 2, "PARTNER", true).unwrap();
+        let mut record = ctx.filemap.get_id(2).unwrap();
+        record.key = DatasetKey { id: "10".into(), generation: 1, ..record.key };
+        ctx.filemap.remove(&super::cluster::key(20)).unwrap();
+        ctx.filemap.record_prepared(record).unwrap();
+        assert_eq!(transfer::flush_sync(ctx, 2).unwrap().replaced, [1]);
+    });
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    assert_eq!(listed.iter().map(|d| d.restorable).collect::<Vec<_>>(), [true, false]);
+}

@@ -1,0 +1,6 @@
+//! Cache and transfer on nodes that are directories and ranks that are threads.
+
+mod cluster;
+mod crash;
+mod flush;
+mod restart;

@@ -1,0 +1,292 @@
+//! Restarts after losses, on the same and on other nodes.
+
+use std::fs;
+
+use scr_core::cache::{self, Takeover};
+
+use super::cluster::{
+    Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, run_and_seal, write_files,
+};
+
+const ALL: [&str; 3] = ["SINGLE", "PARTNER", "XOR"];
+
+#[test]
+fn killed_processes_lose_nothing() {
+    for scheme in ALL {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "aabbcc", &[1, 2], scheme);
+        let report = cluster.restart("aabbcc");
+        assert_eq!(offered_ids(&report), [1, 2], "{scheme}");
+        assert_eq!((report.takeover, report.highest_id), (Takeover::Ours, 2));
+        let newest = &report.offered[1];
+        assert!(newest.rebuilt.is_empty() && newest.moved.is_empty() && !newest.reencoded);
+        assert!(newest.confirmed && newest.key == key(20));
+    }
+}
+
+#[test]
+fn a_lost_node_is_rebuilt_on_a_spare() {
+    for scheme in ["PARTNER", "XOR"] {
+        for lost in ["a", "b", "c", "d"] {
+            let cluster = Cluster::new();
+            run_and_seal(&cluster, "aabbccdd", &[1, 2], scheme);
+            cluster.lose(lost);
+            let report = cluster.restart(&"aabbccdd".replace(lost, "e"));
+            assert_eq!(offered_ids(&report), [1, 2], "{scheme}, node {lost}: {report:?}");
+            let first = "abcd".find(lost).unwrap() * 2;
+            assert_eq!(report.offered[1].rebuilt, [first, first + 1]);
+            // The spare is as good as the old node: another one may die now.
+            let next = if lost == "a" { "b" } else { "a" };
+            cluster.lose(next);
+            let report = cluster.restart(&"aabbccdd".replace(lost, "e").replace(next, "f"));
+            assert_eq!(offered_ids(&report), [1, 2], "{scheme}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn single_cannot_replace_a_node_and_says_so() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "SINGLE");
+    cluster.lose("b");
+    let report = cluster.restart("aacc");
+    assert!(report.offered.is_empty());
+    let why = &report.withheld[0].reason;
+    assert_eq!(why, "the files of ranks 2, 3 are lost and SINGLE keeps no copy on other nodes");
+}
+
+#[test]
+fn ranks_that_moved_get_their_files() {
+    for scheme in ALL {
+        for hosts in ["bbaadd", "cbabac", "abcabc", "aaabbb", "bcdbcd"] {
+            let cluster = Cluster::new();
+            run_and_seal(&cluster, "aabbccd", &[1, 2], scheme);
+            let hosts = format!("{hosts}d");
+            let gone: Vec<char> = "abcd".chars().filter(|host| !hosts.contains(*host)).collect();
+            let report = cluster.restart(&hosts);
+            if gone.len() > usize::from(scheme != "SINGLE") {
+                continue; // More is lost than the scheme bears; what counts is that it ends.
+            }
+            assert_eq!(offered_ids(&report), [1, 2], "{scheme} on {hosts}: {report:?}");
+            assert!(report.offered.iter().all(|offered| offered.unprotected.is_none()));
+            assert_eq!(offered_ids(&cluster.restart(&hosts)), [1, 2]);
+        }
+    }
+}
+
+#[test]
+fn more_nodes_fewer_ranks_on_each() {
+    for scheme in ALL {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "aaaabbbb", &[1], scheme);
+        let report = cluster.restart("aabbccdd");
+        assert_eq!(offered_ids(&report), [1], "{scheme}: {report:?}");
+        // Nothing of those who left stays behind.
+        let left = cluster.layout("a").dataset_dir("ram", 1);
+        assert!(!left.join("ckpt/10/rank_2.dat").exists());
+    }
+}
+
+#[test]
+fn after_a_move_the_sets_span_the_new_nodes() {
+    for scheme in ["PARTNER", "XOR"] {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "abcdabcd", &[1], scheme);
+        // Sets were {0,1,2,3} and {4,5,6,7}; now 0 and 1 share a node.
+        let report = cluster.restart("aabbccdd");
+        assert_eq!(offered_ids(&report), [1]);
+        assert!(report.offered[0].reencoded);
+        cluster.lose("a");
+        let report = cluster.restart("eebbccdd");
+        assert_eq!(report.offered[0].rebuilt, [0, 1], "{scheme}: {report:?}");
+    }
+}
+
+#[test]
+fn a_moved_rank_and_a_lost_node_at_once() {
+    for scheme in ["PARTNER", "XOR"] {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "aabbcc", &[1], scheme);
+        cluster.lose("b");
+        let report = cluster.restart("cdaadc");
+        assert_eq!(offered_ids(&report), [1], "{scheme}: {report:?}");
+        assert_eq!(report.offered[0].rebuilt, [2, 3]);
+        assert_eq!(report.offered[0].moved, [0, 1, 4]);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_rebuilt_and_a_damaged_filemap_costs_one_rank() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abc", &[1], "XOR");
+    let file = cluster.layout("a").dataset_dir("ram", 1).join("ckpt/10/rank_0.dat");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let report = cluster.restart("abc");
+    assert_eq!(report.offered[0].rebuilt, [0]);
+
+    let filemap = cluster.layout("c").control_dir.join("filemap_0.scrinfo");
+    let mut bytes = fs::read(&filemap).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&filemap, bytes).unwrap();
+    let report = cluster.restart("abc");
+    assert_eq!(report.offered[0].rebuilt, [2]);
+    assert!(report.damaged[0].ends_with("filemap_0.scrinfo on c"), "{:?}", report.damaged);
+}
+
+#[test]
+fn what_exceeds_the_scheme_waits_for_its_node() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abcd", &[1, 2], "XOR");
+    cluster.unplug("b");
+    cluster.unplug("c");
+    let report = cluster.restart("aefd");
+    assert!(report.offered.is_empty());
+    assert_eq!(report.highest_id, 2);
+    let withheld = &report.withheld[1];
+    assert!(!withheld.deleted);
+    assert_eq!(
+        withheld.reason,
+        "dataset 2: ranks 1, 2 of one XOR set of 4 lost files; it can restore one"
+    );
+    cluster.plug_in("b");
+    let report = cluster.restart("abfd");
+    assert_eq!(offered_ids(&report), [1, 2], "{report:?}");
+}
+
+#[test]
+fn a_provisional_dataset_needs_all_its_nodes() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabbcc", &[1], "XOR");
+    cluster.launch("aabbcc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        checkpoint(ctx, 2, "XOR", false).unwrap();
+    });
+    let report = cluster.restart("aabbcc");
+    assert_eq!(offered_ids(&report), [1, 2]);
+    assert!(!report.offered[1].confirmed);
+    cluster.lose("b");
+    let report = cluster.restart("aaddcc");
+    assert_eq!(offered_ids(&report), [1]);
+    assert!(report.withheld[0].reason.contains("ranks 2, 3"), "{:?}", report.withheld);
+}
+
+#[test]
+fn a_revoked_dataset_is_gone_and_so_is_one_that_was_never_sealed() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "PARTNER");
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        checkpoint(ctx, 2, "PARTNER", false).unwrap();
+        if ctx.world.rank() == 2 {
+            ctx.filemap.revoke(&key(20)).unwrap();
+        }
+        write_files(ctx, 30);
+    });
+    assert!(cluster.datasets("a").contains(&"scr.open.ckpt.30.0".to_string()));
+    let report = cluster.restart("aabb");
+    assert_eq!(offered_ids(&report), [1]);
+    let mut why: Vec<_> = report.withheld.iter().map(|w| (w.id, w.reason.as_str())).collect();
+    why.sort_unstable();
+    let expected = [(0, "it was still being written"), (2, "rank 2 was still writing it")];
+    assert_eq!(why, expected);
+    assert_eq!(cluster.datasets("a"), ["scr.dataset.1"]);
+}
+
+#[test]
+fn an_amended_dataset_is_sealed_again() {
+    let cluster = Cluster::new();
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        checkpoint(ctx, 1, "PARTNER", false).unwrap();
+        ctx.filemap.revoke(&key(10)).unwrap();
+        let prepared = prepare(ctx, 10, 1, 0x77, "PARTNER").unwrap();
+        cache::commit(ctx, &prepared, true).unwrap();
+    });
+    cluster.lose("b");
+    let report = cluster.restart("aacc");
+    assert_eq!((offered_ids(&report), report.offered[0].epoch), (vec![1], 0x77));
+}
+
+#[test]
+fn between_prepare_and_rename_the_next_start_finishes() {
+    let cluster = Cluster::new();
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        write_files(ctx, 10);
+        let prepared = prepare(ctx, 10, 1, 5, "PARTNER").unwrap();
+        if ctx.world.rank() == 0 {
+            fs::rename(prepared.dir, prepared.sealed_dir).unwrap();
+        }
+    });
+    assert_eq!(cluster.datasets("b"), ["scr.open.ckpt.10.0"]);
+    assert_eq!(offered_ids(&cluster.restart("ab")), [1]);
+    assert_eq!(cluster.datasets("b"), ["scr.dataset.1"]);
+}
+
+#[test]
+fn evicted_is_gone_from_all_nodes() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1, 2], "XOR");
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        cache::evict(ctx, 1).unwrap();
+        assert!(ctx.filemap.get_id(1).is_none());
+    });
+    assert_eq!(cluster.datasets("b"), ["scr.dataset.2"]);
+    let report = cluster.restart("aabb");
+    assert_eq!((offered_ids(&report), report.withheld.len()), (vec![2], 0));
+}
+
+#[test]
+fn another_launch_leaves_the_cache_alone() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    let outcome = cluster.launch("a").run(|ctx| cache::rebuild(ctx, "another").unwrap());
+    let report = outcome.results[0].as_ref().unwrap();
+    assert_eq!(report.takeover, Takeover::Foreign { hosts: vec!["a".into()] });
+    assert_eq!(offered_ids(&cluster.restart("ab")), [1]);
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        cache::finish(ctx).unwrap();
+    });
+    assert!(cluster.datasets("a").is_empty());
+    let outcome = cluster.launch("a").run(|ctx| cache::rebuild(ctx, "another").unwrap());
+    assert_eq!(outcome.results[0].as_ref().unwrap().takeover, Takeover::Fresh);
+}
+
+#[test]
+fn small_files_of_other_nodes_are_everywhere_after_a_restart() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abc", &[1], "XOR");
+    let outcome = cluster.launch("abc").run(|ctx| {
+        let report = cache::rebuild(ctx, IDENTITY).unwrap();
+        let names = cache::replicate_small(ctx, &report.offered[0]).unwrap();
+        for rank in 0..3 {
+            let expected = super::cluster::content(10, rank);
+            super::cluster::check_files(&report.offered[0].dir, &expected);
+        }
+        names
+    });
+    assert_eq!(outcome.results[0].as_ref().unwrap().len(), 2);
+    // They are nobody's files: the next restart is as the first.
+    assert_eq!(offered_ids(&cluster.restart("cba")), [1]);
+}
+
+#[test]
+fn a_node_with_an_old_cache_changes_nothing() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabbcc", &[1, 2], "XOR");
+    cluster.unplug("b");
+    cluster.launch("aaddcc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        checkpoint(ctx, 3, "XOR", true).unwrap();
+        cache::evict(ctx, 1).unwrap();
+    });
+    cluster.plug_in("b");
+    let report = cluster.restart("aabbcc");
+    assert_eq!(report.offered.last().unwrap().id, 3, "{report:?}");
+    assert!(!offered_ids(&report).contains(&1));
+}
