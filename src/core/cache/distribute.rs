@@ -62,11 +62,11 @@ pub(super) fn distribute(ctx: &Ctx, chosen: &Decision, rounds: &[Vec<Transfer>])
     for transfer in rounds.iter().flatten() {
         if transfer.from == me {
             send(ctx, chosen, transfer.to)?;
-        } else if transfer.to == me {
-            if let Some(record) = receive(ctx, transfer.from)? {
-                // Unrecorded files would be swept at the next start; redundancy then replaces them.
-                let _ = ctx.filemap.put_held(me, record);
-            }
+        } else if transfer.to == me
+            && let Some(record) = receive(ctx, transfer.from)?
+        {
+            // Unrecorded files would be swept at the next start; redundancy then replaces them.
+            let _ = ctx.filemap.put_held(me, record);
         }
     }
     Ok(())
