@@ -112,7 +112,7 @@ fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, String>
     for setting in settings.all().filter(shown) {
         table.add_row([
             setting.named.name(),
-            secret(setting, &setting.origin.text),
+            setting.origin.text.clone(),
             setting.origin.place.clone(),
             overrode(setting),
         ]);
@@ -135,15 +135,9 @@ fn overrode(setting: &Setting) -> String {
     let beaten: Vec<String> = setting
         .overrode
         .iter()
-        .map(|origin| format!("{} ({})", secret(setting, &origin.text), origin.place))
+        .map(|origin| format!("{} ({})", origin.text, origin.place))
         .collect();
     beaten.join(", ")
-}
-
-/// What is listed ends up in tickets and mails.
-fn secret(setting: &Setting, text: &str) -> String {
-    let hidden = setting.named.param.name.ends_with("_PASS");
-    if hidden { "(hidden)".to_string() } else { text.to_string() }
 }
 
 /// Finds mistakes in GROUPS, STORE and CKPT lines. Which hosts a job will get is not known here, so
@@ -196,4 +190,46 @@ fn table(head: &[&str]) -> Table {
         table.set_width(COLUMNS);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let pairs = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        let inputs = Inputs {
+            environment: &pairs.collect(),
+            working_directory: Path::new("/nonexistent"),
+            system_file: Path::new("/nonexistent/scr.conf"),
+            program: &["CKPT=0 TYPE=XOR".to_string()],
+        };
+        load(&inputs).expect("a valid configuration")
+    }
+
+    #[test]
+    fn every_parameter_is_listed_and_can_be_picked() {
+        let text = list(|_| true);
+        assert!(scr_core::params::PARAMS.iter().all(|param| text.contains(param.name)));
+        let text = list(|name| name.contains("FLUSH_TYPE"));
+        assert!(text.contains("PTHREAD") && !text.contains("SCR_DEBUG"), "{text}");
+    }
+
+    #[test]
+    fn what_is_explained_names_series_and_lines() {
+        let settings = settings(&[("SCR_CHECKPOINT_PATTERN", "a_{id}"), ("SCR_FLUSH", "3")]);
+        let text = series(&settings).expect("valid patterns");
+        assert_eq!(text, "series checkpoint: checkpoints, by {id}: a_{id}\n");
+        assert_eq!(descriptor_lines(&settings), "CKPT=0 TYPE=XOR   (SCR_Config:1)\n");
+        let flush = settings.setting("SCR_FLUSH").expect("a value");
+        assert_eq!(overrode(flush), "10 (default)");
+    }
+
+    #[test]
+    fn mistakes_in_patterns_and_lines_are_found() {
+        let message = series(&settings(&[("SCR_CHECKPOINT_PATTERN", "a_{di}")])).expect_err("di");
+        assert!(message.contains("did you mean id?"), "{message}");
+        let message = check_descriptors(&settings(&[("SCR_COPY_TYPE", "RS")])).expect_err("RS");
+        assert!(message.contains("use XOR"), "{message}");
+    }
 }

@@ -251,7 +251,8 @@ mod any {
             let sizes: Vec<_> = sets.iter().map(Vec::len).collect();
             if let (Some(least), Some(most)) = (sizes.iter().min(), sizes.iter().max()) {
                 prop_assert!(most - least <= 1);
-                let largest = groups.iter().map(|group| groups.iter().filter(|g| *g == group).count()).max();
+                let size = |group| groups.iter().filter(|other| *other == group).count();
+                let largest = groups.iter().map(size).max();
                 // The minimum holds wherever the groups permit it.
                 if largest.is_some_and(|largest| largest * set_size.max(2) <= groups.len()) {
                     prop_assert!(*least >= set_size.max(2));

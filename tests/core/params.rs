@@ -73,8 +73,7 @@ fn the_nearest_source_wins_and_remembers_what_it_beat() {
     assert_eq!(flush.origin.place, "environment variable SCR_FLUSH");
     let beaten: Vec<_> =
         flush.overrode.iter().map(|origin| (origin.source, origin.text.as_str())).collect();
-    let expected =
-        [(Source::UserFile, "3"), (Source::SystemFile, "5"), (Source::Default, "10")];
+    let expected = [(Source::UserFile, "3"), (Source::SystemFile, "5"), (Source::Default, "10")];
     assert_eq!(beaten, expected);
     let file = settings.setting("SCR_CACHE_SIZE").expect("a value").origin.place.clone();
     assert_eq!(file, format!("{}:2", site.path("system.conf").display()));
@@ -123,17 +122,22 @@ fn a_file_is_wrong_by_name_and_line_and_all_mistakes_at_once() {
 
 #[test]
 fn an_unknown_variable_in_the_environment_only_warns() {
-    let site = Site::new("", "", &[
-        ("SCR_CACHE_SISE", "3"),
-        ("SCR_LAUNCH_NONCE", "ours"),
-        ("SCR_LATEST_NAME", "ours"),
-        ("OTHER", "'"),
-    ]);
+    let site = Site::new(
+        "",
+        "",
+        &[
+            ("SCR_CACHE_SISE", "3"),
+            ("SCR_LAUNCH_NONCE", "ours"),
+            ("SCR_LATEST_NAME", "ours"),
+            ("OTHER", "'"),
+        ],
+    );
     let warnings = site.settings().warnings;
-    assert_eq!(warnings, [
-        "environment variable SCR_CACHE_SISE: not a parameter of SCR, ignored; did you mean \
-         SCR_CACHE_SIZE?"
-    ]);
+    assert_eq!(
+        warnings,
+        ["environment variable SCR_CACHE_SISE: not a parameter of SCR, ignored; did you mean \
+         SCR_CACHE_SIZE?"]
+    );
 }
 
 #[test]
@@ -144,8 +148,10 @@ fn the_user_file_is_the_one_named_or_the_one_in_the_prefix() {
     site.set("SCR_CONF_FILE", "$SCR_PREFIX/mine.conf");
     assert_eq!(site.settings().get(keys::DEBUG), 2);
     site.set("SCR_CONF_FILE", "/nowhere/scr.conf");
-    assert_eq!(site.problem(),
-        "environment variable SCR_CONF_FILE: there is no file /nowhere/scr.conf");
+    assert_eq!(
+        site.problem(),
+        "environment variable SCR_CONF_FILE: there is no file /nowhere/scr.conf"
+    );
     site.set("SCR_CONF_FILE", "");
     assert_eq!(site.settings().get(keys::DEBUG), 1);
     site.environment.remove("SCR_PREFIX");
@@ -167,10 +173,13 @@ fn aliases_empty_values_and_parameters_without_effect() {
     assert_eq!(settings.get(keys::CACHE_SIZE), 2);
     assert_eq!(settings.get(keys::DEBUG), 2);
     let file = site.path(".scrconf").display().to_string();
-    assert_eq!(settings.warnings, [
-        format!("{file}:3: SCR_AXL_MKDIR is ignored: directories are always made"),
-        format!("{file}:5: SCR_DEBUG was also set in {file}:4; this holds"),
-    ]);
+    assert_eq!(
+        settings.warnings,
+        [
+            format!("{file}:3: SCR_AXL_MKDIR is ignored: directories are always made"),
+            format!("{file}:5: SCR_DEBUG was also set in {file}:4; this holds"),
+        ]
+    );
 }
 
 #[test]

@@ -7,8 +7,10 @@ use scr_core::patterns::{Match, PatternConfig, PatternText, SeriesSet};
 
 fn texts(name: &str, lists: &[&str]) -> Vec<PatternText> {
     let name = |index| if index == 0 { name.to_string() } else { format!("{name}_{}", index + 1) };
-    let text = |(index, text): (usize, &&str)| {
-        PatternText { name: name(index), place: format!("scr.conf:{index}"), text: text.to_string() }
+    let text = |(index, text): (usize, &&str)| PatternText {
+        name: name(index),
+        place: format!("scr.conf:{index}"),
+        text: text.to_string(),
     };
     lists.iter().enumerate().map(text).collect()
 }
@@ -83,9 +85,7 @@ fn output_is_told_from_checkpoints_and_may_be_both() {
 fn what_is_ignored_never_matches() {
     let ignore = ["*.lock, *.locktest.*, ckpt/scratch", "re:ckpt/.*_\\d{8,}"];
     let set = SeriesSet::new(&config(&["ckpt/**"], &[], &ignore)).expect("valid patterns");
-    for ignored in
-        ["ckpt/a.lock", "ckpt/d/x.locktest.3", "ckpt/scratch/a/b", "ckpt/x_12345678"]
-    {
+    for ignored in ["ckpt/a.lock", "ckpt/d/x.locktest.3", "ckpt/scratch/a/b", "ckpt/x_12345678"] {
         assert_eq!(set.match_path(ignored), None, "{ignored}");
         assert!(set.ignores(ignored));
     }
@@ -122,6 +122,12 @@ fn the_classic_form_is_for_its_ranks_and_matches_anywhere() {
     assert!(set.match_path("dir/ckpt.12.x").is_some());
     // This process is rank 2.
     assert_eq!(set.match_path("header"), None);
+    // A series is the same on all ranks, whoever its patterns are for.
+    let list = "0:head_(?<id>[0-9]+),1-N:data";
+    for rank in [0, 2] {
+        let set = SeriesSet::new(&PatternConfig { rank, ..config(&[list], &[], &[]) });
+        assert!(set.expect("valid patterns").series()[0].has_id);
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Groups {
         (0..values.len()).filter(|other| &values[*other] == own).collect()
     }
 
-    /// All redundancy sets under a descriptor, each in ring order. Under SINGLE every rank is alone.
+    /// All redundancy sets under a descriptor, each in ring order. Under SINGLE all are alone.
     #[must_use]
     pub fn sets(&self, descriptor: &RedundancyDesc) -> Vec<Vec<usize>> {
         if descriptor.scheme == SchemeKind::Single {
@@ -142,8 +142,8 @@ impl Groups {
             false => format!("rank {}", shorten(&alone)),
         };
         Some(format!(
-            "{scheme} cannot protect {ranks}: {why}; their checkpoints are kept as under SINGLE and \
-             do not survive the loss of their {group}. Use more nodes, or another GROUP"
+            "{scheme} cannot protect {ranks}: {why}; their checkpoints are kept as under SINGLE \
+             and do not survive the loss of their {group}. Use more nodes, or another GROUP"
         ))
     }
 }

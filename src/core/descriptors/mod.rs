@@ -62,7 +62,9 @@ impl Descriptors {
         let dividing = usable().filter(|d| checkpoint.is_multiple_of(d.interval));
         // The first of equals: later ones are never better.
         marked
-            .or_else(|| dividing.reduce(|best, d| if d.interval > best.interval { d } else { best }))
+            .or_else(|| {
+                dividing.reduce(|best, d| if d.interval > best.interval { d } else { best })
+            })
             .unwrap_or(&self.redundancy[0])
     }
 
@@ -78,7 +80,8 @@ impl Descriptors {
     /// # Errors
     /// `Error::Other` if the tree is not a descriptor.
     pub fn choose(&self, tree: &KvTree, rank: usize) -> Result<(Membership, KvTree)> {
-        let wrong = || Error::Other("a dataset's redundancy descriptor is not readable".to_string());
+        let wrong =
+            || Error::Other("a dataset's redundancy descriptor is not readable".to_string());
         let descriptor = RedundancyDesc::from_tree(tree).ok_or_else(wrong)?;
         let membership = self.groups.membership(&descriptor, rank).ok_or_else(wrong)?;
         let mut tree = tree.clone();

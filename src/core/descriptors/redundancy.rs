@@ -185,9 +185,8 @@ pub(super) fn descriptors(
             return Err(Error::Config { place: place.clone(), what });
         }
     }
-    let every = |(descriptor, _): &(RedundancyDesc, String)| {
-        descriptor.enabled && descriptor.interval == 1
-    };
+    let every =
+        |(descriptor, _): &(RedundancyDesc, String)| descriptor.enabled && descriptor.interval == 1;
     if !descriptors.iter().any(every) {
         let place = place_of(settings, keys::COPY_TYPE.param.name);
         let what = "SCR_COPY_TYPE=FILE needs an enabled CKPT line with INTERVAL=1".to_string();

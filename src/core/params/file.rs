@@ -214,10 +214,13 @@ mod tests {
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         let settings: Vec<_> =
             parsed.assignments.iter().map(|a| (&*a.key, &*a.value, &*a.place)).collect();
-        assert_eq!(settings, [
-            ("SCR_PREFIX", "/work/run", "scr.conf:2"),
-            ("SCR_CURRENT", "/work/run/a b", "scr.conf:4"),
-        ]);
+        assert_eq!(
+            settings,
+            [
+                ("SCR_PREFIX", "/work/run", "scr.conf:2"),
+                ("SCR_CURRENT", "/work/run/a b", "scr.conf:4"),
+            ]
+        );
         assert_eq!(parsed.lines[0].subject, "1");
         assert_eq!(parsed.lines[0].fields[1], ("SET_SIZE".to_string(), "4".to_string()));
         assert_eq!(parsed.lines[1].kind, LineKind::Groups);

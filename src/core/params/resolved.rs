@@ -35,7 +35,8 @@ pub struct Setting {
     pub overrode: Vec<Origin>,
 }
 
-/// All settings of a run. Equal on all ranks: rank 0 loads and broadcasts it ([`Settings::to_tree`]).
+/// All settings of a run. Equal on all ranks: rank 0 loads and broadcasts them
+/// ([`Settings::to_tree`]).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
     /// By name; families after one another.
@@ -121,10 +122,8 @@ impl Settings {
             let what = format!("{name} is not a parameter");
             return Err(Error::Config { place, what });
         };
-        let value = named
-            .param
-            .parse(text)
-            .map_err(|what| Error::Config { place: place.clone(), what })?;
+        let value =
+            named.param.parse(text).map_err(|what| Error::Config { place: place.clone(), what })?;
         let value = absolute(value, &self.get(keys::PREFIX));
         let text = value.to_text(named.param.kind);
         let origin = Origin { source: Source::Program, place, text };
@@ -195,16 +194,16 @@ impl Settings {
     /// The inverse of [`Settings::to_tree`]; `None` if the tree is not one of its.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Settings> {
-        let mut settings = Settings {
-            store_bases_fixed: tree.get_value("FIXED")? == "1",
-            ..Settings::default()
-        };
+        let mut settings =
+            Settings { store_bases_fixed: tree.get_value("FIXED")? == "1", ..Settings::default() };
         for (name, slot) in tree.child("SETTING").iter() {
             let named = find(name)?;
             let origin = get_origin(slot)?;
             let value = named.param.parse(&origin.text).ok()?;
-            let overrode =
-                numbered(slot.child("OVERRODE"))?.into_iter().map(get_origin).collect::<Option<_>>()?;
+            let overrode = numbered(slot.child("OVERRODE"))?
+                .into_iter()
+                .map(get_origin)
+                .collect::<Option<_>>()?;
             settings.insert(Setting { named, value, origin, overrode });
         }
         for slot in numbered(tree.child("LINE"))? {

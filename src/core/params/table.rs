@@ -3,10 +3,10 @@
 //! A row reads `NAME: Type = "default", "unit", "meaning", extras...;` and yields the typed key
 //! [`keys`]`::NAME` for the parameter `SCR_NAME`. Rows without a default give an optional key.
 
-use super::param::{Key, OptionalKey, Param, Status, Typed};
 use super::param::{
     Bool, ByteSize, Choice, Count, Float, Integer, Microseconds, Milliseconds, Path, Seconds, Text,
 };
+use super::param::{Key, OptionalKey, Param, Status, Typed};
 
 macro_rules! key {
     ($kind:ident, $name:ident) => { OptionalKey<$kind> };
@@ -85,8 +85,8 @@ parameters! {
              series: SCR_OUTPUT_PATTERN_2, _3, ...",
             family();
         IGNORE_PATTERN: Text, "",
-            "Names of files that are never SCR's, whatever else matches. One without a slash counts \
-             in every directory.",
+            "Names of files that are never SCR's, whatever else matches. One without a slash \
+             counts in every directory.",
             family();
         CHECKPOINT_PATTERN_TOKEN: Text = ",", "",
             "What separates the elements of a pattern list in the classic form 0-N:regex,...";
@@ -104,7 +104,8 @@ parameters! {
         CHECKPOINT_INTERVAL: Count = "0", "calls",
             "SCR_Need_checkpoint says yes at every nth call (0: not by count).";
         CHECKPOINT_SECONDS: Seconds = "0", "seconds",
-            "SCR_Need_checkpoint says yes when this long has passed since the last (0: not by time).";
+            "SCR_Need_checkpoint says yes when this long has passed since the last (0: not by \
+             time).";
         CHECKPOINT_OVERHEAD: Float = "0", "percent",
             "SCR_Need_checkpoint says yes while checkpoints take less than this share of the run \
              time (0: not by cost).";
@@ -303,8 +304,10 @@ mod tests {
         for name in ["SCR_CHECKPOINT_PATTERN_1", "SCR_CHECKPOINT_PATTERN_02", "SCR_FLUSH_2", "X"] {
             assert!(find(name).is_none(), "{name}");
         }
-        assert_eq!(find("SCR_OUTPUT_PATTERN_3").map(|named| named.name()).as_deref(),
-            Some("SCR_OUTPUT_PATTERN_3"));
+        assert_eq!(
+            find("SCR_OUTPUT_PATTERN_3").map(|named| named.name()).as_deref(),
+            Some("SCR_OUTPUT_PATTERN_3")
+        );
     }
 
     #[test]
@@ -312,8 +315,10 @@ mod tests {
         let message = |name: &str, text: &str| {
             find(name).map(|named| named.param.parse(text)).and_then(Result::err)
         };
-        assert_eq!(message("SCR_CACHE_SIZE", "0").as_deref(),
-            Some("SCR_CACHE_SIZE=0 is wrong: at least 1 is needed"));
+        assert_eq!(
+            message("SCR_CACHE_SIZE", "0").as_deref(),
+            Some("SCR_CACHE_SIZE=0 is wrong: at least 1 is needed")
+        );
         assert!(message("SCR_FLUSH_TYPE", "bbapi").is_some_and(|text| text.contains("PTHREAD")));
         assert!(message("SCR_COPY_TYPE", "RAID").is_some_and(|text| text.contains("PARTNER")));
         assert!(message("SCR_FLUSH", "1 SCR_DEBUG=2").is_some_and(|t| t.contains("a line")));

@@ -14,8 +14,8 @@ const HEAD: &str = "\
 #
 # KEY=VALUE, one a line; remove the `#` before a line to set it. `#` begins a comment at the line's
 # start or after white space. Single quotes take everything as it is; $VAR and ${VAR} are replaced
-# outside them; \\ takes the meaning from the character behind it. `scr config --explain` shows which
-# values hold, and why.
+# outside them; \\ takes the meaning from the character behind it. `scr config --explain` shows
+# which values hold, and why.
 ";
 
 const DESCRIPTORS: &str = "

@@ -220,11 +220,10 @@ mod tests {
     #[test]
     fn words_split_at_unquoted_space() {
         let line = "CKPT=0  TYPE='X OR' STORE=$SPACED/x # TYPE=RS";
-        assert_eq!(words(line, &variables), Ok(vec![
-            "CKPT=0".to_string(),
-            "TYPE=X OR".to_string(),
-            "STORE=a b # c/x".to_string(),
-        ]));
+        assert_eq!(
+            words(line, &variables),
+            Ok(vec!["CKPT=0".to_string(), "TYPE=X OR".to_string(), "STORE=a b # c/x".to_string(),])
+        );
     }
 
     #[test]

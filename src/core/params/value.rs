@@ -79,9 +79,7 @@ impl Value {
             Kind::Count => {
                 text.parse().map(Value::Count).map_err(|_| needed("a whole number from 0"))
             }
-            Kind::Integer => {
-                text.parse().map(Value::Integer).map_err(|_| needed("a whole number"))
-            }
+            Kind::Integer => text.parse().map(Value::Integer).map_err(|_| needed("a whole number")),
             Kind::Float => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() && number >= 0.0 => Ok(Value::Float(number)),
                 _ => Err(needed("a number from 0")),

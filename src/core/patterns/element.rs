@@ -73,9 +73,8 @@ fn classic(text: &str) -> Result<Option<Form>, String> {
     if !digits(first) || !(digits(last) || last == "N") {
         return Ok(None);
     }
-    let number = |text: &str| {
-        text.parse::<u64>().map_err(|_| format!("'{range}' is not a range of ranks"))
-    };
+    let number =
+        |text: &str| text.parse::<u64>().map_err(|_| format!("'{range}' is not a range of ranks"));
     let first = number(first)?;
     let last = if last == "N" { None } else { Some(number(last)?) };
     if last.is_some_and(|last| last < first) {
@@ -145,8 +144,10 @@ mod tests {
             .collect();
         let expected = [(0, None, "ckpt.*"), (3, Some(3), "head,er"), (1, Some(2), "x")];
         assert_eq!(ranks, expected);
-        assert!(matches!(&split("0-N:a,1:b", ",").expect("a list")[1].form,
-            Form::Classic { first: 1, .. }));
+        assert!(matches!(
+            &split("0-N:a,1:b", ",").expect("a list")[1].form,
+            Form::Classic { first: 1, .. }
+        ));
         // The separator is of the classic form only.
         assert_eq!(split("a;b,c", ";").expect("a list").len(), 2);
     }

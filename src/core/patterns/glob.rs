@@ -5,11 +5,15 @@
 //! | `*` | any characters of one path component |
 //! | `**` | any number of components; at the end at least one |
 //! | `?`, `[a-z]`, `[!a-z]` | one character, never a slash |
-//! | `{id}` | the dataset's id: begins and ends with a digit, between them digits and `-.:+_eET`, so that step numbers, times and dates fit, and `10.tmp` does not |
+//! | `{id}` | the dataset's id, as below |
 //! | `{rank}` | digits |
 //! | `{name}` | any name: one character or more of one component |
 //! | `{a,b*}` | one of the alternatives |
 //! | `\x` | the character `x` |
+//!
+//! An id begins and ends with a digit; between them stand digits and `-.:+_eET`. So step numbers,
+//! times and dates fit, and `10.tmp` does not: a temporary name is not a dataset. Other ids need a
+//! regular expression with the group `id`.
 
 use crate::params::did_you_mean;
 
@@ -268,9 +272,9 @@ mod tests {
 
     #[test]
     fn the_id_leaves_the_rank_what_is_the_ranks() {
-        let captures = regex("out_{id}_{rank}.dat").captures("out_10_3.dat").map(|captures| {
-            (captures["id"].to_string(), captures["rank"].to_string())
-        });
+        let captures = regex("out_{id}_{rank}.dat")
+            .captures("out_10_3.dat")
+            .map(|captures| (captures["id"].to_string(), captures["rank"].to_string()));
         assert_eq!(captures, Some(("10".to_string(), "3".to_string())));
     }
 

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `element.rs` | a list's elements, `:own`, the classic form |
 //! | `glob.rs` | globs to regular expressions |
+//! | `alternative.rs` | one element, compiled |
 //! | `series.rs` | [`SeriesSet`]: everything compiled, and the matching |
 //! | `temporary.rs` | [`Template`]: how a program names what it renames later |
 
+mod alternative;
 mod element;
 mod glob;
 mod series;

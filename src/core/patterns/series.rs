@@ -1,11 +1,11 @@
 //! All series of a run, compiled; paths are matched here.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use regex::{Captures, Regex, RegexSet};
+use regex::{Captures, RegexSet};
 
+use super::alternative::Alternative;
 use super::element::{self, Element, Form};
-use super::glob;
 use crate::error::{Error, Result};
 use crate::params::{Settings, keys};
 
@@ -112,25 +112,11 @@ pub struct SeriesSet {
     alternatives: Vec<Alternative>,
     /// Matches if any relative alternative does: one pass for the many paths that none matches.
     any_relative: Option<RegexSet>,
+    /// The same for those that look at the absolute path.
+    any_absolute: Option<RegexSet>,
     ignore: Option<RegexSet>,
-    ignore_absolute: Vec<Regex>,
+    ignore_absolute: Option<RegexSet>,
     prefix: String,
-}
-
-#[derive(Debug)]
-struct Alternative {
-    series: usize,
-    regex: Regex,
-    /// Matched against the absolute path.
-    absolute: bool,
-    own: bool,
-    /// Indices of the groups that capture the id; all that take part must agree.
-    ids: Vec<usize>,
-    ranks: Vec<usize>,
-    /// For each component of a glob; `None` from a `**` on. `None` for regular expressions.
-    components: Option<Vec<Option<Regex>>>,
-    /// What every relative match begins with.
-    literal: String,
 }
 
 impl SeriesSet {
@@ -143,43 +129,53 @@ impl SeriesSet {
             prefix: config.prefix.to_string_lossy().into_owned(),
             ..SeriesSet::default()
         };
-        let mut relative = Vec::new();
-        for (list, checkpoint) in config
-            .checkpoint
-            .iter()
-            .map(|list| (list, true))
-            .chain(config.output.iter().map(|list| (list, false)))
-        {
-            let elements = elements(config, list)?;
-            let text = elements.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join(", ");
-            // The same patterns as a series of checkpoints: those are both.
-            let twin = set.series.iter_mut().find(|other| !checkpoint && other.text == text);
-            if let Some(twin) = twin {
-                twin.output = true;
-                continue;
-            }
-            let index = set.series.len();
-            for element in &elements {
-                let compiled = Alternative::new(config, element, index);
-                let Some(alternative) = compiled.map_err(|what| config_error(list, &what))? else {
-                    continue;
-                };
-                if !alternative.absolute {
-                    relative.push(alternative.regex.as_str().to_string());
-                }
-                set.alternatives.push(alternative);
-            }
-            let name = series_name(&list.name);
-            let has_id = set.alternatives.iter().any(|a| a.series == index && !a.ids.is_empty());
-            set.series.push(Series { name, checkpoint, output: !checkpoint, has_id, text });
+        let lists = config.checkpoint.iter().map(|list| (list, true));
+        for (list, checkpoint) in lists.chain(config.output.iter().map(|list| (list, false))) {
+            set.compile_list(config, list, checkpoint)?;
         }
+        let regexes = |absolute: bool| {
+            let alternatives = set.alternatives.iter().filter(|a| a.absolute == absolute);
+            alternatives.map(|a| a.regex.as_str().to_string()).collect::<Vec<_>>()
+        };
+        let (relative, absolute) = (regexes(false), regexes(true));
         set.any_relative = union(&relative, config)?;
+        set.any_absolute = union(&absolute, config)?;
         set.compile_ignore(config)?;
         Ok(set)
     }
 
+    fn compile_list(
+        &mut self,
+        config: &PatternConfig,
+        list: &PatternText,
+        checkpoint: bool,
+    ) -> Result<()> {
+        let elements = elements(config, list)?;
+        let text = elements.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join(", ");
+        // The same patterns as a series of checkpoints: those are both.
+        let twin = self.series.iter_mut().find(|other| !checkpoint && other.text == text);
+        if let Some(twin) = twin {
+            twin.output = true;
+            return Ok(());
+        }
+        let index = self.series.len();
+        let mut has_id = false;
+        for element in &elements {
+            let compiled = Alternative::new(config, element, index);
+            let alternative = compiled.map_err(|what| config_error(list, &what))?;
+            // Also of those for other ranks: a series is the same on every rank.
+            has_id |= !alternative.ids.is_empty();
+            if alternative.active {
+                self.alternatives.push(alternative);
+            }
+        }
+        let name = series_name(&list.name);
+        self.series.push(Series { name, checkpoint, output: !checkpoint, has_id, text });
+        Ok(())
+    }
+
     fn compile_ignore(&mut self, config: &PatternConfig) -> Result<()> {
-        let mut relative = Vec::new();
+        let (mut relative, mut absolute) = (Vec::new(), Vec::new());
         for list in &config.ignore {
             for mut element in elements(config, list)? {
                 if let Form::Glob(glob) = &mut element.form
@@ -188,20 +184,23 @@ impl SeriesSet {
                     *glob = format!("**/{glob}");
                 }
                 let compiled = Alternative::new(config, &element, 0);
-                let compiled = compiled.map_err(|what| config_error(list, &what))?;
-                match compiled {
-                    Some(a) if a.absolute => self.ignore_absolute.push(a.regex),
-                    Some(a) if a.components.is_none() => relative.push(a.regex.to_string()),
+                let alternative = compiled.map_err(|what| config_error(list, &what))?;
+                let regex = alternative.regex.as_str();
+                if !alternative.active {
+                    continue;
+                }
+                if alternative.absolute {
+                    absolute.push(regex.to_string());
+                } else if alternative.components.is_none() {
+                    relative.push(regex.to_string());
+                } else {
                     // A directory that is ignored is so with all that is in it.
-                    Some(a) => {
-                        let regex = a.regex.as_str();
-                        relative.push(format!("{}(?:/.*)?$", regex.trim_end_matches('$')));
-                    }
-                    None => {}
+                    relative.push(format!("{}(?s:/.*)?$", regex.trim_end_matches('$')));
                 }
             }
         }
         self.ignore = union(&relative, config)?;
+        self.ignore_absolute = union(&absolute, config)?;
         Ok(())
     }
 
@@ -221,13 +220,18 @@ impl SeriesSet {
     /// first pattern that matches decides; what is ignored and what is SCR's own never matches.
     #[must_use]
     pub fn match_path(&self, path: &str) -> Option<Match> {
-        let any_absolute = self.alternatives.iter().any(|a| a.absolute);
-        let relative = self.any_relative.as_ref().is_some_and(|regex| regex.is_match(path));
-        if !(relative || any_absolute) || is_scrs_own(path) {
+        let any = |set: &Option<RegexSet>, text: &str| {
+            set.as_ref().is_some_and(|regexes| regexes.is_match(text))
+        };
+        let absolute = match self.any_absolute {
+            Some(_) => format!("{}/{path}", self.prefix),
+            None => String::new(),
+        };
+        if !(any(&self.any_relative, path) || any(&self.any_absolute, &absolute))
+            || is_scrs_own(path)
+        {
             return None;
         }
-        let absolute =
-            if any_absolute { format!("{}/{path}", self.prefix) } else { String::new() };
         let found = self.alternatives.iter().find_map(|alternative| {
             let text = if alternative.absolute { &absolute } else { path };
             let captures = alternative.regex.captures(text)?;
@@ -256,9 +260,9 @@ impl SeriesSet {
     #[must_use]
     pub fn ignores(&self, path: &str) -> bool {
         self.ignore.as_ref().is_some_and(|regex| regex.is_match(path))
-            || self.ignore_absolute.iter().any(|regex| {
+            || self.ignore_absolute.as_ref().is_some_and(|regexes| {
                 let absolute = format!("{}/{path}", self.prefix);
-                regex.is_match(&absolute)
+                regexes.is_match(&absolute)
             })
     }
 
@@ -281,104 +285,22 @@ impl SeriesSet {
     }
 }
 
-impl Alternative {
-    /// `Ok(None)` if the element is for other ranks.
-    fn new(
-        config: &PatternConfig,
-        element: &Element,
-        series: usize,
-    ) -> std::result::Result<Option<Alternative>, String> {
-        let mut components = None;
-        let mut literal = String::new();
-        let (text, absolute) = match &element.form {
-            Form::Glob(text) => {
-                let parts = relative_components(config, text)?;
-                let glob = glob::compile(&parts)?;
-                literal = glob.literal;
-                let compile = |part: &Option<String>| {
-                    part.as_ref().map(|part| compile(&format!("^(?s:{part})$"), text)).transpose()
-                };
-                let compiled: std::result::Result<_, String> =
-                    glob.components.iter().map(compile).collect();
-                components = Some(compiled?);
-                (format!("^(?s:{})$", glob.regex), false)
-            }
-            Form::Regex(text) => {
-                let absolute = text.starts_with('/') || text.starts_with("^/");
-                // On its own first, so that a closing parenthesis too many is found.
-                compile(text, text)?;
-                if !absolute {
-                    literal = regex_literal(text);
-                }
-                (format!("^(?:{text})$"), absolute)
-            }
-            Form::Classic { first, last, regex } => {
-                if config.rank < *first || last.is_some_and(|last| config.rank > last) {
-                    compile(regex, regex)?;
-                    return Ok(None);
-                }
-                (regex.clone(), true)
-            }
-        };
-        let regex = compile(&text, &element.text)?;
-        let groups = |name: &str| {
-            let numbered = |group: &str| {
-                group.strip_prefix(name).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
-            };
-            let names = regex.capture_names().enumerate();
-            names.filter(|(_, group)| group.is_some_and(numbered)).map(|(i, _)| i).collect()
-        };
-        let (ids, ranks) = (groups("id"), groups("rank"));
-        let own = element.own;
-        Ok(Some(Alternative { series, regex, absolute, own, ids, ranks, components, literal }))
-    }
-
-    fn could_match_below(&self, directory: &str) -> bool {
-        if self.absolute {
-            return true;
-        }
-        let Some(components) = &self.components else {
-            let below = format!("{directory}/");
-            let below = below.trim_start_matches('/');
-            return self.literal.starts_with(below) || below.starts_with(&self.literal);
-        };
-        let mut names = directory.split('/').filter(|name| !name.is_empty());
-        for component in components {
-            match (component, names.next()) {
-                // The pattern goes on below the directory.
-                (_, None) | (None, _) => return true,
-                (Some(regex), Some(name)) if regex.is_match(name) => {}
-                (Some(_), Some(_)) => return false,
-            }
-        }
-        false
-    }
-}
-
 fn elements(config: &PatternConfig, list: &PatternText) -> Result<Vec<Element>> {
     element::split(&list.text, &config.token).map_err(|what| config_error(list, &what))
 }
 
 fn config_error(list: &PatternText, what: &str) -> Error {
-    let place = if list.place.is_empty() { &list.name } else { &list.place };
-    Error::Config { place: place.clone(), what: format!("{}: {what}", list.name) }
+    let PatternText { name, place, .. } = list;
+    match place.is_empty() || place.ends_with(name.as_str()) {
+        true => Error::Config { place: name.clone(), what: what.to_string() },
+        false => Error::Config { place: place.clone(), what: format!("{name}: {what}") },
+    }
 }
 
 /// `SCR_CHECKPOINT_PATTERN_2` -> `checkpoint_2`.
 fn series_name(parameter: &str) -> String {
     let name = parameter.strip_prefix("SCR_").unwrap_or(parameter);
     name.replacen("_PATTERN", "", 1).to_ascii_lowercase()
-}
-
-fn compile(regex: &str, element: &str) -> std::result::Result<Regex, String> {
-    Regex::new(regex).map_err(|error| match error {
-        regex::Error::Syntax(text) => {
-            let reason = text.lines().last().unwrap_or_default();
-            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-            format!("'{element}' is no regular expression: {reason}")
-        }
-        _ => format!("'{element}' is too large a pattern"),
-    })
 }
 
 /// Matches where any of these does, in one pass.
@@ -389,66 +311,6 @@ fn union(regexes: &[String], config: &PatternConfig) -> Result<Option<RegexSet>>
     let place = config.prefix.display().to_string();
     let what = |_| Error::Config { place, what: "the patterns are too large together".to_string() };
     RegexSet::new(regexes).map(Some).map_err(what)
-}
-
-/// Characters that every match of an anchored expression begins with.
-fn regex_literal(regex: &str) -> String {
-    let text = regex.strip_prefix('^').unwrap_or(regex);
-    // An alternative at the top would make every beginning one of several.
-    if text.contains('|') {
-        return String::new();
-    }
-    let mut literal = String::new();
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let literal_character = match character {
-            '\\' => match characters.next() {
-                Some(next) if next.is_ascii_punctuation() => next,
-                _ => break,
-            },
-            c if "^$.|?*+()[]{}".contains(c) => break,
-            c => c,
-        };
-        if characters.peek().is_some_and(|next| "?*{".contains(*next)) {
-            break;
-        }
-        literal.push(literal_character);
-    }
-    literal
-}
-
-/// A glob's components below the prefix, lexically normal.
-fn relative_components<'a>(
-    config: &PatternConfig,
-    text: &'a str,
-) -> std::result::Result<Vec<&'a str>, String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in text.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.pop().is_none() => {
-                return Err(format!("'{text}' is not below the prefix"));
-            }
-            ".." => {}
-            name => parts.push(name),
-        }
-    }
-    if text.starts_with('/') {
-        let prefixes = [Some(&config.prefix), config.prefix_as_written.as_ref()];
-        let names = |prefix: &PathBuf| -> Vec<String> {
-            let normal = prefix.components().filter(|c| matches!(c, Component::Normal(_)));
-            normal.map(|c| c.as_os_str().to_string_lossy().into_owned()).collect()
-        };
-        let below = prefixes.into_iter().flatten().map(names).find(|names| {
-            parts.len() > names.len() && names.iter().zip(&parts).all(|(name, part)| name == part)
-        });
-        let Some(names) = below else {
-            let prefix = config.prefix.display();
-            return Err(format!("'{text}' is not below the prefix {prefix} (SCR_PREFIX)"));
-        };
-        parts.drain(..names.len());
-    }
-    if parts.is_empty() { Err(format!("'{text}' names the prefix itself")) } else { Ok(parts) }
 }
 
 /// `.scr/`, the config file, and files staged by a flush.

@@ -1,7 +1,7 @@
 //! How a program names what it renames later: learned from one rename, applied to the next.
 //!
-//! A file renamed onto a matching name belongs to that dataset; to be routed to the right place when
-//! it is *created*, its final name has to be known from its temporary one.
+//! A file renamed onto a matching name belongs to that dataset; to be routed to the right place
+//! when it is *created*, its final name has to be known from its temporary one.
 
 use regex::Regex;
 
@@ -204,8 +204,7 @@ fn loose(text: &str) -> String {
     let mut regex = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let alphanumeric =
-            rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let alphanumeric = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         if alphanumeric == 0 {
             regex.push_str(&regex::escape(&rest[..first.len_utf8()]));
             rest = &rest[first.len_utf8()..];
