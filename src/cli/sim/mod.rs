@@ -104,7 +104,7 @@ pub fn run(sim: &Sim) -> ExitCode {
 fn act(sim: &Sim) -> Result<ExitCode> {
     if !namespace::is_root() {
         return Err(Error::Other(
-            "scr sim needs root on this machine, for it makes namespaces, mounts and a network: \
+            "a cluster needs root on this machine, for it makes namespaces, mounts and a network: \
              try it with sudo"
                 .to_owned(),
         ));

@@ -6,6 +6,7 @@
 mod descriptor;
 mod memory;
 mod node;
+mod pause;
 mod secure_dir;
 mod space;
 
@@ -14,6 +15,7 @@ pub use memory::{cgroup_memory_left, memory_available, room};
 pub use node::{
     block_signals, hostname, monotonic_ms, random_u64, unix_seconds, user_id, user_name,
 };
+pub use pause::test_pause;
 pub use secure_dir::{SecureDir, secure_dir};
 pub use space::{Space, space};
 
