@@ -3,6 +3,7 @@
 //! The only module of this crate with `unsafe`; each block wraps one call and says why it is sound.
 #![allow(unsafe_code)]
 
+mod access;
 mod descriptor;
 mod memory;
 mod node;
@@ -10,6 +11,7 @@ mod pause;
 mod secure_dir;
 mod space;
 
+pub use access::may_write;
 pub use descriptor::{has_writers, next_data, reserve, try_lock, unlock};
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use node::{

@@ -1,0 +1,27 @@
+//! What the program itself would be allowed to do.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Whether this process may write to `path`, a file or (together with search permission) a
+/// directory; false if there is no such path.
+#[must_use]
+pub fn may_write(path: &Path) -> bool {
+    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let mode = if path.is_dir() { libc::W_OK | libc::X_OK } else { libc::W_OK };
+    // SAFETY: `text` is NUL-terminated and outlives the call.
+    unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), mode, libc::AT_EACCESS) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(may_write(dir.path()));
+        assert!(!may_write(&dir.path().join("x")));
+    }
+}
