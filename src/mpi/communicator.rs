@@ -42,10 +42,7 @@ impl MpiComm {
         // and the value behind `raw` is replaced by MPI before it is read.
         unsafe {
             let mut raw = ffi::RSMPI_COMM_NULL;
-            check(
-                ffi::PMPI_Comm_dup(ffi::RSMPI_COMM_WORLD, &mut raw),
-                "MPI_Comm_dup",
-            )?;
+            check(ffi::PMPI_Comm_dup(ffi::RSMPI_COMM_WORLD, &mut raw), "MPI_Comm_dup")?;
             Self::adopt(raw)
         }
     }
@@ -65,18 +62,14 @@ impl MpiComm {
             check(ffi::PMPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
             check(ffi::PMPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
         }
-        Ok(MpiComm {
-            raw,
-            rank: rank as usize,
-            size: size as usize,
-        })
+        Ok(MpiComm { raw, rank: rank as usize, size: size as usize })
     }
 
     pub(super) fn send_part(&self, bytes: &[u8], to: usize, tag: c_int) -> Result<()> {
         // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
         let code = unsafe {
             ffi::PMPI_Send(
-                bytes.as_ptr().cast::<c_void>(),
+                address(bytes),
                 bytes.len() as c_int,
                 ffi::RSMPI_UINT8_T,
                 to as c_int,
@@ -145,11 +138,14 @@ impl MpiComm {
             starts.push(total);
             total += count;
         }
+        if total == 0 {
+            return Ok(vec![Vec::new(); self.size]);
+        }
         let mut all = vec![0_u8; total as usize];
         // SAFETY: `counts` and `starts` have one entry a rank and describe ranges within `all`.
         let code = unsafe {
             ffi::PMPI_Allgatherv(
-                bytes.as_ptr().cast::<c_void>(),
+                address(bytes),
                 bytes.len() as c_int,
                 ffi::RSMPI_UINT8_T,
                 all.as_mut_ptr().cast::<c_void>(),
@@ -165,6 +161,13 @@ impl MpiComm {
         };
         Ok(starts.iter().zip(&counts).map(part).collect())
     }
+}
+
+/// The address of a buffer to send. That of an empty slice dangles, and can be the very number that
+/// means MPI_IN_PLACE (1 in Open MPI).
+pub(super) fn address(bytes: &[u8]) -> *const c_void {
+    static NOTHING: u8 = 0;
+    if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
 }
 
 /// Number of messages that `length` bytes take: an empty one is sent, too, so that both sides agree.
@@ -212,11 +215,8 @@ impl Comm for MpiComm {
         }
         let mut parts = Vec::with_capacity(self.size);
         for (rank, &length) in lengths.iter().enumerate() {
-            let mut part = if rank == self.rank {
-                bytes.to_vec()
-            } else {
-                vec![0; length as usize]
-            };
+            let mut part =
+                if rank == self.rank { bytes.to_vec() } else { vec![0; length as usize] };
             for chunk in part.chunks_mut(CHUNK_BYTES) {
                 self.broadcast_part(chunk, rank)?;
             }
@@ -252,7 +252,7 @@ impl Comm for MpiComm {
             let code = unsafe {
                 let nobody = ffi::RSMPI_PROC_NULL;
                 ffi::PMPI_Sendrecv(
-                    part.as_ptr().cast::<c_void>(),
+                    address(part),
                     part.len() as c_int,
                     ffi::RSMPI_UINT8_T,
                     if index < sends { to as c_int } else { nobody },
@@ -260,11 +260,7 @@ impl Comm for MpiComm {
                     room.as_mut_ptr().cast::<c_void>(),
                     room.len() as c_int,
                     ffi::RSMPI_UINT8_T,
-                    if index < receives {
-                        from as c_int
-                    } else {
-                        nobody
-                    },
+                    if index < receives { from as c_int } else { nobody },
                     TAG_EXCHANGE,
                     self.raw,
                     ffi::RSMPI_STATUS_IGNORE,
@@ -277,9 +273,7 @@ impl Comm for MpiComm {
 
     fn send(&self, bytes: &[u8], to: usize) -> Result<()> {
         self.send_part(&(bytes.len() as u64).to_ne_bytes(), to, TAG_HEADER)?;
-        bytes
-            .chunks(CHUNK_BYTES)
-            .try_for_each(|chunk| self.send_part(chunk, to, TAG_DATA))
+        bytes.chunks(CHUNK_BYTES).try_for_each(|chunk| self.send_part(chunk, to, TAG_DATA))
     }
 
     fn receive(&self, from: usize) -> Result<Vec<u8>> {
@@ -299,16 +293,9 @@ impl Comm for MpiComm {
     fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
         // SAFETY: the communicator is ours; MPI replaces `raw` before it is read.
         unsafe {
-            let color = if color < 0 {
-                ffi::RSMPI_UNDEFINED
-            } else {
-                color as c_int
-            };
+            let color = if color < 0 { ffi::RSMPI_UNDEFINED } else { color as c_int };
             let mut raw = ffi::RSMPI_COMM_NULL;
-            check(
-                ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw),
-                "MPI_Comm_split",
-            )?;
+            check(ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw), "MPI_Comm_split")?;
             if raw == ffi::RSMPI_COMM_NULL {
                 return Ok(None);
             }
@@ -335,17 +322,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_to_send_has_a_real_address() {
+        assert!(address(&[]) as usize > 4096);
+    }
+
+    #[test]
     fn chunks_cover_a_message_once() {
         assert_eq!(chunk_count(0), 1);
         assert_eq!(chunk_range(0, 0), 0..0);
         assert_eq!(chunk_count(CHUNK_BYTES + 1), 2);
-        assert_eq!(
-            chunk_range(CHUNK_BYTES + 1, 1),
-            CHUNK_BYTES..CHUNK_BYTES + 1
-        );
-        assert_eq!(
-            chunk_range(CHUNK_BYTES + 1, 2),
-            CHUNK_BYTES + 1..CHUNK_BYTES + 1
-        );
+        assert_eq!(chunk_range(CHUNK_BYTES + 1, 1), CHUNK_BYTES..CHUNK_BYTES + 1);
+        assert_eq!(chunk_range(CHUNK_BYTES + 1, 2), CHUNK_BYTES + 1..CHUNK_BYTES + 1);
     }
 }

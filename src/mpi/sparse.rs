@@ -9,7 +9,7 @@ use scr_core::comm::Comm;
 use scr_core::error::Result;
 
 use super::check;
-use super::communicator::{CHUNK_BYTES, MpiComm};
+use super::communicator::{CHUNK_BYTES, MpiComm, address};
 
 const TAG_ANNOUNCE: c_int = 4;
 const TAG_CONTENT: c_int = 5;
@@ -17,10 +17,8 @@ const TAG_CONTENT: c_int = 5;
 /// See [`Comm::sparse_exchange`].
 pub(super) fn exchange(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<Vec<(usize, Vec<u8>)>> {
     let expected = incoming_count(comm, out)?;
-    let headers: Vec<[u8; 8]> = out
-        .iter()
-        .map(|(_, bytes)| (bytes.len() as u64).to_ne_bytes())
-        .collect();
+    let headers: Vec<[u8; 8]> =
+        out.iter().map(|(_, bytes)| (bytes.len() as u64).to_ne_bytes()).collect();
     let mut requests = Vec::new();
     for ((to, bytes), header) in out.iter().zip(&headers) {
         requests.push(start_send(comm, header, *to, TAG_ANNOUNCE)?);
@@ -66,7 +64,7 @@ fn start_send(comm: &MpiComm, bytes: &[u8], to: usize, tag: c_int) -> Result<ffi
     unsafe {
         let mut request = ffi::RSMPI_REQUEST_NULL;
         let code = ffi::PMPI_Isend(
-            bytes.as_ptr().cast::<c_void>(),
+            address(bytes),
             bytes.len() as c_int,
             ffi::RSMPI_UINT8_T,
             to as c_int,

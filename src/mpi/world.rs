@@ -37,10 +37,7 @@ impl<T> FromWord for *mut T {
 pub fn world_rank() -> Result<usize> {
     let mut rank = 0;
     // SAFETY: MPI is initialised when the engine is; the out-parameter is a local.
-    check(
-        unsafe { ffi::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank) },
-        "MPI_Comm_rank",
-    )?;
+    check(unsafe { ffi::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank) }, "MPI_Comm_rank")?;
     Ok(rank as usize)
 }
 
@@ -51,10 +48,7 @@ pub fn world_rank() -> Result<usize> {
 pub fn world_size() -> Result<usize> {
     let mut size = 0;
     // SAFETY: as in `world_rank`.
-    check(
-        unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) },
-        "MPI_Comm_size",
-    )?;
+    check(unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
     Ok(size as usize)
 }
 
@@ -73,10 +67,7 @@ pub struct Classifier {
 impl Classifier {
     /// `world_only`: some rank was granted MPI_THREAD_MULTIPLE (agreed among all ranks).
     pub fn new(world_size: usize, world_only: bool) -> Self {
-        Classifier {
-            world_size,
-            world_only: AtomicBool::new(world_only),
-        }
+        Classifier { world_size, world_only: AtomicBool::new(world_only) }
     }
 
     /// Processes were or will be added: from now on only the world handle counts.
