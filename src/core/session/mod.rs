@@ -1,3 +1,46 @@
-//! The life of a job: datasets in progress, agreement, seals, restart.
+//! The life of a launch: start, name space, datasets, agreements, the end.
+//!
+//! | file | job |
+//! |---|---|
+//! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
+//! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
+//! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
+//! | `machine/` | the pure state machine: what belongs together, when it is complete |
+//! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
+//! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
+//! | `namespace/`, `answer.rs` | what the program sees below the prefix |
+//! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
+//! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
+mod answer;
+mod books;
+mod changing;
+mod eviction;
+mod finish;
+mod helper;
+mod knowledge;
+mod launch;
+mod lease;
 pub mod machine;
+pub mod namespace;
+mod opening;
+mod perform;
+mod prepare;
+mod protection;
+mod restore;
+mod runtime;
+mod shadow;
+mod site;
+mod space;
+mod start;
+mod sync;
+
+use std::time::Duration;
+
+pub use answer::{Answer, Attributes, Entry};
+pub use prepare::Preparation;
+pub use runtime::{Note, Session};
+pub use site::Host;
+
+/// Longest wait of an open for a file of another node to reach the prefix.
+const REMOTE_DEADLINE: Duration = Duration::from_secs(60);

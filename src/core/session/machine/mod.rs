@@ -253,6 +253,12 @@ impl Machine {
         }
     }
 
+    /// The largest size that a file of this masked name had so far on this rank, bytes; 0 if unknown.
+    #[must_use]
+    pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
+        self.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
+    }
+
     fn tick(&mut self, now_ms: u64) {
         self.clock_ms = self.clock_ms.max(now_ms);
     }

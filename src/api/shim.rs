@@ -1,0 +1,267 @@
+//! The engine table that the preload library opens (`preload/src/abi.rs`).
+//!
+//! Nothing of ours may reach the program as a crash: every function catches panics, reports the
+//! first one, and ends routing, so that from then on the program's calls pass.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::abi::{
+    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind, sync_kind,
+};
+use crate::engine;
+use scr_core::session;
+use scr_core::session::{Answer, Note, Session};
+
+static TABLE: Engine = Engine {
+    size: size_of::<Engine>(),
+    version: ABI_VERSION,
+    init,
+    prefix,
+    sync,
+    note,
+    open,
+    opened,
+    closed,
+    failed,
+    evacuate,
+    lookup,
+    change,
+    unlink,
+    rename,
+    link,
+    rmdir,
+    list,
+};
+
+/// The door: its name is [`super::abi::ENTRY`].
+#[unsafe(no_mangle)]
+pub extern "C" fn scr_engine_table() -> *const Engine {
+    &raw const TABLE
+}
+
+static PREFIX: OnceLock<CString> = OnceLock::new();
+
+/// Runs `body`; a panic ends routing and yields `fallback`.
+fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        if let Some(session) = engine::session() {
+            session.give_up_routing("an internal error (a panic, see above)");
+        }
+        fallback
+    })
+}
+
+/// Runs `body` on the session, if there is one.
+fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T
+where
+    T: Clone,
+{
+    let Some(session) = engine::session() else { return fallback };
+    guarded(fallback, || body(session))
+}
+
+/// The path behind a C string; empty when null.
+///
+/// # Safety
+/// `text` is null or NUL-terminated and lives until the result is dropped.
+unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
+    if text.is_null() {
+        return Path::new("");
+    }
+    // SAFETY: not null, NUL-terminated by this function's contract.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Writes `answer` into the caller's verdict.
+///
+/// # Safety
+/// `verdict` points to a zeroed [`Verdict`] that no one else uses.
+unsafe fn put(answer: Answer, verdict: *mut Verdict) {
+    // SAFETY: valid and exclusive by this function's contract.
+    let verdict = unsafe { &mut *verdict };
+    match answer {
+        Answer::Pass { token } => {
+            verdict.kind = kind::PASS;
+            verdict.token = token;
+        }
+        Answer::Redirect { path, token } => {
+            let bytes = path.into_os_string().into_vec();
+            if bytes.len() >= PATH_BYTES {
+                verdict.kind = kind::FAIL;
+                verdict.errno = libc::ENAMETOOLONG;
+                return;
+            }
+            verdict.kind = kind::REDIRECT;
+            verdict.token = token;
+            verdict.path[..bytes.len()].copy_from_slice(&bytes);
+            verdict.path[bytes.len()] = 0;
+        }
+        Answer::Fail(errno) => {
+            verdict.kind = kind::FAIL;
+            verdict.errno = errno;
+        }
+        Answer::Done => verdict.kind = kind::DONE,
+        Answer::Known(known) => {
+            verdict.kind = kind::STAT;
+            verdict.stat = StatAnswer {
+                size: known.size,
+                mode: known.mode,
+                // SAFETY: these two have no preconditions and cannot fail.
+                uid: unsafe { libc::geteuid() },
+                // SAFETY: as above.
+                gid: unsafe { libc::getegid() },
+                nlink: 1,
+                ino: known.ino,
+                mtime_seconds: known.mtime_seconds,
+                mtime_nanoseconds: known.mtime_nanoseconds,
+            };
+        }
+    }
+}
+
+extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
+    guarded(0, || {
+        // SAFETY: the shim passes a table that lives for the process's life.
+        let host = unsafe { *host };
+        if host.size < size_of::<Host>() {
+            return 0;
+        }
+        // SAFETY: as above: a string for the process's life.
+        let library = unsafe { path_of(host.library_path) }.to_path_buf();
+        let host = session::Host {
+            library,
+            enter_thread: host.enter_thread,
+            leave_thread: host.leave_thread,
+            open_count: host.open_count,
+        };
+        let Some(session) = engine::start(host, granted) else { return 0 };
+        let prefix = session.prefix().as_os_str().as_bytes().to_vec();
+        let Ok(prefix) = CString::new(prefix) else { return 0 };
+        PREFIX.get_or_init(|| prefix);
+        1
+    })
+}
+
+extern "C" fn prefix() -> *const c_char {
+    PREFIX.get().map_or(std::ptr::null(), |prefix| prefix.as_ptr())
+}
+
+extern "C" fn sync(comm: usize, kind: c_int) {
+    guarded((), || engine::sync(comm, kind == sync_kind::CONSTRUCTOR));
+}
+
+extern "C" fn note(what: c_int, path: *const c_char) {
+    // SAFETY: the shim passes null or a string that lives during the call.
+    let path = unsafe { path_of(path) };
+    if what == event::DYNAMIC_PROCESSES {
+        engine::restrict_to_world();
+    }
+    let note = match what {
+        event::MPI_FILE_OPEN => Note::SharedOpen(path),
+        event::EXIT => Note::Exit,
+        event::FINALIZE_END => Note::Finalized,
+        event::FORKED_CHILD => Note::ForkedChild,
+        event::MKDIR => Note::Mkdir(path),
+        event::ATTRIBUTES => Note::Attributes(path),
+        _ => return,
+    };
+    with_session((), |session| session.note(note));
+}
+
+extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict) {
+    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    unsafe {
+        let path = path_of(path);
+        put(with_session(Answer::PASS, |session| session.open(path, flags, mode)), verdict);
+    }
+}
+
+extern "C" fn opened(token: u64, fd: c_int, errno: c_int) {
+    with_session((), |session| session.opened(token, fd, errno));
+}
+
+extern "C" fn closed(token: u64) {
+    with_session((), |session| session.closed(token));
+}
+
+extern "C" fn failed(token: u64, errno: c_int) {
+    with_session((), |session| session.failed(token, errno));
+}
+
+extern "C" fn evacuate(token: u64, fd: c_int) -> c_int {
+    with_session(-1, |session| session.evacuate(token, fd))
+}
+
+extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {
+    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    unsafe {
+        let path = path_of(path);
+        put(with_session(Answer::PASS, |session| session.lookup(path)), verdict);
+    }
+}
+
+extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
+    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    unsafe {
+        let path = path_of(path);
+        put(with_session(Answer::PASS, |session| session.change(path)), verdict);
+    }
+}
+
+extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    unsafe {
+        let path = path_of(path);
+        put(with_session(Answer::PASS, |session| session.unlink(path)), verdict);
+    }
+}
+
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+    // SAFETY: the shim passes two strings and a zeroed verdict that live during the call.
+    unsafe {
+        let (from, to) = (path_of(from), path_of(to));
+        put(with_session(Answer::PASS, |session| session.rename(from, to)), verdict);
+    }
+}
+
+extern "C" fn link(
+    target: *const c_char,
+    path: *const c_char,
+    symbolic: c_int,
+    verdict: *mut Verdict,
+) {
+    // SAFETY: the shim passes two strings and a zeroed verdict that live during the call.
+    unsafe {
+        let (target, path) = (path_of(target), path_of(path));
+        let answer = |session: &Session| session.link(target, path, symbolic != 0);
+        put(with_session(Answer::PASS, answer), verdict);
+    }
+}
+
+extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
+    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    unsafe {
+        let path = path_of(path);
+        put(with_session(Answer::PASS, |session| session.rmdir(path)), verdict);
+    }
+}
+
+extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
+    // SAFETY: the shim passes a string that lives during the call.
+    let path: PathBuf = unsafe { path_of(path) }.to_path_buf();
+    let entries = with_session(Vec::new(), |session| session.list(&path));
+    let mut count = 0;
+    for one in entries {
+        let Ok(name) = CString::new(one.name) else { continue };
+        let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
+        entry(context, name.as_ptr(), d_type, c_int::from(one.hide));
+        count += 1;
+    }
+    count
+}

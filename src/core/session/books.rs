@@ -1,0 +1,102 @@
+//! What this rank itself knows about each dataset: its own files, and the descriptors at work on them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use crate::session::machine::DatasetKey;
+
+/// One dataset, as far as this rank has a part in it.
+#[derive(Debug, Clone, Default)]
+pub struct Book {
+    /// Store that this rank's files lie in.
+    pub store: String,
+    /// This rank's files; true: the current content is on the PFS.
+    pub files: BTreeMap<String, bool>,
+    /// Dataset id; 0 until sealed.
+    pub id: u64,
+    /// Epoch of its seal.
+    pub epoch: u64,
+    /// The PFS has it all.
+    pub flushed: bool,
+}
+
+/// How a tracked descriptor's file lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// In the dataset's directory.
+    Cached,
+    /// On the PFS under its own name.
+    OnPrefix,
+    /// A private copy; only if it differs from `origin` at the close it becomes the file.
+    Shadow {
+        /// The copy.
+        copy: PathBuf,
+        /// What it was made from.
+        origin: PathBuf,
+    },
+}
+
+/// A descriptor that the program has open for writing on a file of ours.
+#[derive(Debug, Clone)]
+pub struct Tracked {
+    /// The dataset; for a shadow, the one that it would go to.
+    pub key: DatasetKey,
+    /// Name relative to the prefix.
+    pub name: String,
+    /// Where the bytes go.
+    pub way: Way,
+    /// This open made the file.
+    pub made: bool,
+}
+
+/// All descriptors at work, by token.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    next: u64,
+    by_token: HashMap<u64, Tracked>,
+}
+
+impl Tokens {
+    /// Gives out a token; never 0.
+    pub fn issue(&mut self, tracked: Tracked) -> u64 {
+        self.next += 1;
+        self.by_token.insert(self.next, tracked);
+        self.next
+    }
+
+    /// What `token` stands for.
+    pub fn get(&self, token: u64) -> Option<&Tracked> {
+        self.by_token.get(&token)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, token: u64) -> Option<&mut Tracked> {
+        self.by_token.get_mut(&token)
+    }
+
+    /// Takes it back.
+    pub fn take(&mut self, token: u64) -> Option<Tracked> {
+        self.by_token.remove(&token)
+    }
+
+    /// The shadow through which this rank sees `name` at the moment.
+    pub fn shadow_of(&self, name: &str) -> Option<&PathBuf> {
+        self.by_token.values().find_map(|one| match &one.way {
+            Way::Shadow { copy, .. } if one.name == name => Some(copy),
+            _ => None,
+        })
+    }
+
+    /// Follows a rename of a file that is open.
+    pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
+        for one in self.by_token.values_mut().filter(|one| one.name == from) {
+            one.name = to.to_string();
+            one.key = key.clone();
+        }
+    }
+
+    /// All that are open.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &Tracked)> {
+        self.by_token.iter().map(|(token, one)| (*token, one))
+    }
+}

@@ -1,0 +1,345 @@
+//! Names that go and move: unlink, rename, link, rmdir; and look-ups.
+
+use std::path::Path;
+
+use super::answer::{Answer, Entry};
+use super::machine::{self, Deletion, Placement};
+use super::namespace::{self as ns, OnPrefix, Place};
+use super::opening::file_ref;
+use super::runtime::{Session, State};
+use crate::error::Result;
+use crate::log;
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::publish_file;
+
+impl Session {
+    /// Whether `name` can have anything to do with us.
+    fn concerns(&self, state: &State, name: &str) -> bool {
+        self.match_name(name).is_some() || state.extra.contains(name)
+    }
+
+    /// stat, access, readlink, statfs, realpath.
+    pub fn lookup(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let state = self.state();
+        if !self.concerns(&state, name) {
+            return Answer::PASS;
+        }
+        if let Some(copy) = state.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        match state.view.place(name) {
+            Place::Prefix => Answer::PASS,
+            Place::Cached(_, here) => Answer::at(here),
+            Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
+            Place::Deleted => Answer::Fail(libc::ENOENT),
+            Place::Ghost(attributes) => Answer::Known(attributes),
+        }
+    }
+
+    /// chmod, chown, utime, truncate by path: like a write-open that keeps the content.
+    pub fn change(&self, path: &Path) -> Answer {
+        let answer = self.open(path, libc::O_WRONLY, 0);
+        let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
+            return answer;
+        };
+        if token == 0 {
+            return answer;
+        }
+        // The call that follows is a single one: nothing stays open. A shadow becomes the file
+        // at once, since there is no close at which it could be compared.
+        let place = self.settle_change(token);
+        place.map_or(Answer::PASS, Answer::at)
+    }
+
+    /// What a listing of `path` shows beyond, or hides from, what the PFS has.
+    pub fn list(&self, path: &Path) -> Vec<Entry> {
+        let dir = match self.name_of(path) {
+            Some(name) => name,
+            None if path == self.site.prefix => "",
+            None => return Vec::new(),
+        };
+        ns::entries(&self.state().view, &self.site.prefix, dir)
+    }
+
+    /// unlink.
+    pub fn unlink(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let mut state = self.state();
+        if !self.concerns(&state, name) || self.is_child() {
+            return Answer::PASS;
+        }
+        let place = state.view.place(name);
+        match place {
+            Place::Deleted => return Answer::Fail(libc::ENOENT),
+            Place::Ghost(_) => {
+                state.view.delete(name);
+                return Answer::Done;
+            }
+            Place::Prefix if ns::on_prefix(path) == OnPrefix::Absent => return Answer::PASS,
+            _ if !ns::may_create(path) => return Answer::Fail(libc::EACCES),
+            _ => {}
+        }
+        let deletion = match self.file_ref(name) {
+            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            None => Deletion::Now,
+        };
+        match self.delete(&mut state, name, &place, deletion) {
+            Ok(()) => Answer::Done,
+            Err(error) => {
+                drop(state);
+                self.give_up_routing(&error.to_string());
+                Answer::Fail(libc::EIO)
+            }
+        }
+    }
+
+    /// Takes `name` out of what the program sees, and out of the world if `deletion` says so.
+    fn delete(
+        &self,
+        state: &mut State,
+        name: &str,
+        place: &Place,
+        deletion: Deletion,
+    ) -> Result<()> {
+        if deletion == Deletion::Deferred {
+            state.view.delete(name);
+            return Ok(());
+        }
+        match place {
+            Place::Cached(key, here) => {
+                let (key, here) = (key.clone(), here.clone());
+                if deletion == Deletion::NowAfterRevoke {
+                    self.site.filemap.revoke(&self.record_key(&key))?;
+                }
+                ns::remove(&here)?;
+                state.leave_file(&key, name);
+                // An older dataset, or the PFS, may hold an older file of that name.
+                if state.view.place(name) != Place::Prefix
+                    || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
+                {
+                    state.view.delete(name);
+                }
+                Ok(())
+            }
+            _ => {
+                ns::remove(&self.site.on_prefix(name))?;
+                let holders: Vec<_> = state
+                    .books
+                    .iter()
+                    .filter(|(_, book)| book.files.contains_key(name))
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                holders.iter().for_each(|key| state.leave_file(key, name));
+                Ok(())
+            }
+        }
+    }
+
+    /// rename; either name may lie outside the prefix.
+    pub fn rename(&self, from: &Path, to: &Path) -> Answer {
+        let names = (self.name_of(from), self.name_of(to));
+        if self.is_child() || names.0.is_some_and(ns::is_ours) || names.1.is_some_and(ns::is_ours) {
+            return Answer::PASS;
+        }
+        let mut state = self.state();
+        let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
+        if !ours(names.0) && !ours(names.1) {
+            return Answer::PASS;
+        }
+        let source = match names.0 {
+            Some(name) => state.view.place(name),
+            None => Place::Prefix,
+        };
+        let outcome = match (&source, names.1) {
+            (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
+            (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
+            (Place::Elsewhere(..), _) => return Answer::Fail(libc::EXDEV),
+            (_, Some(name)) if self.match_name(name).is_some() => {
+                self.rename_into(&mut state, names.0, from, name, &source)
+            }
+            _ => self.rename_out(&mut state, names.0, to, &source),
+        };
+        match outcome {
+            Ok(answer) => answer,
+            Err(error) => {
+                drop(state);
+                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(libc::EXDEV)
+            }
+        }
+    }
+
+    fn rename_ghost(&self, state: &mut State, names: (Option<&str>, Option<&str>)) -> Answer {
+        if let Some(from) = names.0 {
+            let attributes =
+                state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
+            state.view.delete(from);
+            if let (Some(to), Some(attributes)) = (names.1, attributes) {
+                state.view.leave_ghost(to.to_string(), attributes);
+            }
+        }
+        Answer::Done
+    }
+
+    /// The new name is not ours: what is cached goes to the PFS under it.
+    fn rename_out(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        to: &Path,
+        source: &Place,
+    ) -> Result<Answer> {
+        let (Some(name), Place::Cached(_, here)) = (name, source) else {
+            if let Some(name) = name {
+                self.forget(state, name);
+            }
+            return Ok(Answer::PASS);
+        };
+        publish_file(here, to, random_u64(), None)?;
+        let deletion = match self.file_ref(name) {
+            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            None => Deletion::Now,
+        };
+        self.delete(state, name, source, deletion)?;
+        Ok(Answer::Done)
+    }
+
+    /// A file on the PFS moves away under a name that is not ours.
+    fn forget(&self, state: &mut State, name: &str) {
+        if let Some(file) = self.file_ref(name) {
+            state.machine.deleted(&file, monotonic_ms());
+        }
+        let holders: Vec<_> = state.books.keys().cloned().collect();
+        holders.iter().for_each(|key| state.leave_file(key, name));
+    }
+
+    /// The new name is ours: the file belongs to its dataset.
+    fn rename_into(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        from: &Path,
+        to: &str,
+        source: &Place,
+    ) -> Result<Answer> {
+        let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
+        let old = name.and_then(|name| self.file_ref(name));
+        let cached = matches!(source, Place::Cached(..));
+        let new = file_ref(to, &matched);
+        let real = match source {
+            Place::Cached(_, here) => here.clone(),
+            _ => from.to_path_buf(),
+        };
+        let bytes = real.metadata().map_or(0, |found| found.len());
+        let keep = !cached || !self.is_routing();
+        let now = monotonic_ms();
+        let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
+        let placed = match renamed.to {
+            Placement::Dataset(placed) => placed,
+            _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
+            _ => return Ok(Answer::PASS),
+        };
+        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        match source {
+            Place::Cached(key, here) if !placed.on_prefix => {
+                let (key, here) = (key.clone(), here.clone());
+                let Some(layer) = state.view.layer(&placed.key) else { return Ok(Answer::PASS) };
+                let target = layer.dir.join(to);
+                ns::make_parents(&layer.dir, to)?;
+                self.move_file(&here, &target, renamed.from == Some(Deletion::Deferred))?;
+                if let Some(name) = name {
+                    self.after_move(state, &key, name, renamed.from);
+                    state.tokens.rename(name, to, &placed.key);
+                }
+                state.enter_file(&placed.key, to, false);
+                Ok(Answer::Done)
+            }
+            Place::Cached(_, here) => {
+                publish_file(here, &self.site.on_prefix(to), random_u64(), None)?;
+                if let Some(name) = name {
+                    self.delete(state, name, source, renamed.from.unwrap_or(Deletion::Now))?;
+                }
+                state.enter_file(&placed.key, to, true);
+                Ok(Answer::Done)
+            }
+            _ => {
+                if let Some(name) = name {
+                    state.tokens.rename(name, to, &placed.key);
+                }
+                std::fs::rename(from, self.site.on_prefix(to))
+                    .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+                state.enter_file(&placed.key, to, true);
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    /// A sealed file keeps its place; the new name gets a link to the same content.
+    pub(super) fn move_file(&self, here: &Path, target: &Path, keep: bool) -> Result<()> {
+        if keep {
+            ns::remove(target)?;
+            return ns::copy_up(here, target);
+        }
+        std::fs::rename(here, target).map_err(|e| crate::error::Error::io("cannot rename", here, e))
+    }
+
+    fn after_move(
+        &self,
+        state: &mut State,
+        key: &machine::DatasetKey,
+        name: &str,
+        deletion: Option<Deletion>,
+    ) {
+        match deletion {
+            Some(Deletion::Deferred) => state.view.delete(name),
+            _ => {
+                state.leave_file(key, name);
+                if ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent {
+                    state.view.delete(name);
+                }
+            }
+        }
+    }
+
+    /// link or symlink `target` as `path`.
+    pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
+        if symbolic {
+            return Answer::PASS;
+        }
+        let Some(name) = self.name_of(target) else { return Answer::PASS };
+        let state = self.state();
+        if !self.concerns(&state, name) {
+            return Answer::PASS;
+        }
+        match state.view.place(name) {
+            Place::Prefix => Answer::PASS,
+            Place::Deleted | Place::Ghost(_) => Answer::Fail(libc::ENOENT),
+            // Programs that link fall back to copying when the file system cannot.
+            Place::Cached(..) | Place::Elsewhere(..) if path.exists() => Answer::Fail(libc::EEXIST),
+            _ => Answer::Fail(libc::EPERM),
+        }
+    }
+
+    /// rmdir.
+    pub fn rmdir(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let state = self.state();
+        let shown = ns::entries(&state.view, &self.site.prefix, name);
+        if shown.iter().any(|entry| !entry.hide) {
+            return Answer::Fail(libc::ENOTEMPTY);
+        }
+        // The PFS decides; what waits there for its deletion keeps the directory, which then goes
+        // with the last of it.
+        if shown.is_empty() { Answer::PASS } else { Answer::Done }
+    }
+}

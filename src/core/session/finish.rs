@@ -1,0 +1,113 @@
+//! The end: inside MPI_Finalize, after it, without it; and the halt in between.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::machine::DatasetState;
+use super::runtime::{Session, State};
+use super::site::Links;
+use crate::cache;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::system::monotonic_ms;
+
+impl Session {
+    /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
+    pub fn finish(&self) {
+        if self.is_child() || self.ended.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(links) = self.links()
+            && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
+        {
+            self.stop_agreements(&error);
+        }
+        self.ended.store(true, Ordering::Relaxed);
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn finish_together(&self, links: &Links) -> Result<()> {
+        self.state().machine.begin_end(monotonic_ms());
+        self.confer(links)?;
+        self.state().machine.end();
+        self.settle_deletions();
+        self.clear_cache(links)
+    }
+
+    /// What the program deleted goes for real now.
+    fn settle_deletions(&self) {
+        let names: Vec<String> = self.state().view.deleted().map(str::to_string).collect();
+        for name in names {
+            let path = self.site.on_prefix(&name);
+            if let Err(error) = super::namespace::remove(&path) {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+    }
+
+    /// All that matters is on the PFS: the next launch starts afresh. Where a file is still open,
+    /// or something could not be written, the cache stays.
+    fn clear_cache(&self, links: &Links) -> Result<()> {
+        let mut state = self.state();
+        let open = state.tokens.all().next().is_some();
+        let unsaved = self.has_unsaved(&mut state);
+        drop(state);
+        let mut word = [i64::from(open || unsaved)];
+        links.world.all_max(&mut word)?;
+        if word[0] != 0 {
+            return Ok(());
+        }
+        match cache::finish(&links.ctx(&self.site)) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
+            Ok(()) => {}
+        }
+        let mut state = self.state();
+        let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
+        keys.iter().for_each(|key| drop(state.view.remove(key)));
+        Ok(())
+    }
+
+    /// Whether the cache holds something that matters and that the PFS does not have.
+    fn has_unsaved(&self, state: &mut State) -> bool {
+        if !state.machine.overdue(monotonic_ms()).is_empty() {
+            return true;
+        }
+        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let mut saved = all.map(|one| match one.state {
+            DatasetState::Confirmed => one.flushed || one.on_prefix || !one.due,
+            DatasetState::Provisional => one.flushed || one.on_prefix,
+            DatasetState::Open | DatasetState::Dropped => true,
+        });
+        !saved.all(|saved| saved)
+    }
+
+    /// The process ends without MPI_Finalize: what is closed and nowhere else goes to the PFS.
+    pub(super) fn exit(&self) {
+        if self.is_child() || self.ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.state().machine.end();
+        self.publish_overdue();
+    }
+
+    /// All is sealed and flushed: the launch ends here, on every rank.
+    pub(super) fn halt(&self, links: &Links, reason: i64) -> Result<()> {
+        if self.site.rank == 0 {
+            log::warn(format_args!("the run stops at a halt condition (reason {reason})"));
+        }
+        links.world.barrier()?;
+        std::process::exit(0)
+    }
+
+    /// Files that have waited for an agreement for too long go to the PFS by themselves. Runs on
+    /// the helper thread, and after the end at every close.
+    pub(super) fn publish_overdue(&self) {
+        let overdue = self.state().machine.overdue(monotonic_ms());
+        for one in overdue {
+            let mut state = self.state();
+            self.publish_now(&mut state, &one.key, &one.file);
+            state.machine.published(&one.key, &one.file);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does not
+//! mean that it will (DESIGN section 4, "Intent").
+
+/// The flags of one open call, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Intent {
+    /// The file may be made or changed: write access, O_CREAT or O_TRUNC.
+    pub may_change: bool,
+    /// O_CREAT.
+    pub create: bool,
+    /// O_CREAT and O_EXCL.
+    pub exclusive: bool,
+    /// O_TRUNC with write access: the old content is not wanted.
+    pub truncate: bool,
+    /// Something that the cache's file system may not honour, or no file at all: O_DIRECT, O_TMPFILE,
+    /// O_PATH, O_DIRECTORY.
+    pub special: bool,
+}
+
+impl Intent {
+    /// Takes `flags` apart.
+    pub fn of(flags: i32) -> Self {
+        let has = |bits: i32| flags & bits == bits;
+        let writes = matches!(flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR);
+        let create = has(libc::O_CREAT);
+        let truncate = has(libc::O_TRUNC);
+        Intent {
+            may_change: writes || create || truncate,
+            create,
+            exclusive: create && has(libc::O_EXCL),
+            truncate: truncate && writes,
+            special: has(libc::O_DIRECT)
+                || has(libc::O_TMPFILE)
+                || has(libc::O_PATH)
+                || has(libc::O_DIRECTORY),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_taken_apart() {
+        let read = Intent::of(libc::O_RDONLY | libc::O_CLOEXEC);
+        assert!(!read.may_change && !read.special);
+        let made = Intent::of(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC);
+        assert!(made.may_change && made.create && made.truncate && !made.exclusive);
+        assert!(Intent::of(libc::O_RDWR).may_change);
+        assert!(!Intent::of(libc::O_RDONLY | libc::O_EXCL).exclusive);
+        assert!(Intent::of(libc::O_RDWR | libc::O_TMPFILE).special);
+    }
+}

@@ -1,0 +1,61 @@
+//! Paths below the prefix, and the names that are ours there.
+
+use std::path::Path;
+
+use crate::transfer::is_staged_name;
+
+/// Our folder in the prefix; the program never sees it.
+pub const STATE_FOLDER: &str = ".scr";
+
+/// `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for names
+/// that are not UTF-8 (records are text; such files stay on the PFS).
+pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {
+    let inside = path.strip_prefix(prefix).ok()?.to_str()?;
+    (!inside.is_empty()).then_some(inside)
+}
+
+/// The directory that `name` lies in; empty for the prefix itself.
+pub fn parent(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// Whether one part of `name` is ours: the state folder at the top, or a staged file
+/// (`.<name>.scr-<epoch>`, 16 hex digits).
+pub fn is_ours(name: &str) -> bool {
+    let top = name.split('/').next().unwrap_or(name);
+    top == STATE_FOLDER || is_staged_name(name.rsplit('/').next().unwrap_or(name))
+}
+
+/// A number for a name that has no inode on this node: the same on every rank and in every call.
+pub fn stable_number(name: &str) -> u64 {
+    // FNV-1a: short, and independent of the process, unlike std's hashers.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash | 1 << 63
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_names_are_recognised_and_only_those() {
+        for name in [".scr", ".scr/index.scr", "ckpt/.a.dat.scr-0123456789abcdef"] {
+            assert!(is_ours(name), "{name}");
+        }
+        for name in ["a/.scr", "x.scr-0123456789abcdef", ".a.scr-123", ".scr-0123456789abcdef"] {
+            assert!(!is_ours(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_names_below_the_prefix_are_relative() {
+        let prefix = Path::new("/p/q");
+        assert_eq!(relative(prefix, Path::new("/p/q/a/b")), Some("a/b"));
+        assert_eq!(relative(prefix, Path::new("/p/q")), None);
+        assert_eq!(relative(prefix, Path::new("/p/qq/a")), None);
+        assert_eq!(parent("a/b"), "a");
+        assert_eq!(parent("a"), "");
+    }
+}

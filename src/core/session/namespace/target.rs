@@ -1,0 +1,109 @@
+//! Files of a dataset on this node: made so that a later open with the program's own flags behaves
+//! as it would on the PFS.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// What lies at a path on the PFS, as far as a write-open cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnPrefix {
+    /// Nothing.
+    Absent,
+    /// A plain file with these permission bits.
+    File {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// Something that we leave alone: a link, a directory, a device, a file with several names, or
+    /// one that cannot be looked at.
+    Other,
+}
+
+/// Looks at `path` without following links.
+pub fn on_prefix(path: &Path) -> OnPrefix {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && found.nlink() == 1 => {
+            OnPrefix::File { mode: found.mode() & 0o7777 }
+        }
+        Ok(_) => OnPrefix::Other,
+        Err(e) if e.kind() == ErrorKind::NotFound => OnPrefix::Absent,
+        Err(_) => OnPrefix::Other,
+    }
+}
+
+/// Whether the program may make a file in the directory that `path` lies in.
+pub fn may_create(path: &Path) -> bool {
+    let Some(parent) = path.parent() else { return false };
+    crate::system::may_write(parent)
+}
+
+/// Makes the directories that `name` needs below `dir`.
+///
+/// # Errors
+/// The file system refuses.
+pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
+    let Some(parent) = dir.join(name).parent().map(Path::to_path_buf) else { return Ok(()) };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&parent)
+        .map_err(|e| Error::io("cannot create the directory", &parent, e))
+}
+
+/// Makes an empty file with the permission bits of the one that it stands for.
+///
+/// # Errors
+/// The file system refuses.
+pub fn make_empty(path: &Path, mode: u32) -> Result<()> {
+    let make = || {
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))
+    };
+    make().map_err(|e| Error::io("cannot write", path, e))
+}
+
+/// Copies content and permission bits.
+///
+/// # Errors
+/// The file cannot be read, or the store is full.
+pub fn copy_up(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to).map(|_| ()).map_err(|e| Error::io("cannot copy", from, e))
+}
+
+/// Removes a file; one that is not there is no error.
+///
+/// # Errors
+/// The file system refuses.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("cannot delete", path, e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_directories_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        assert_eq!(on_prefix(&file), OnPrefix::Absent);
+        make_empty(&file, 0o640).unwrap();
+        assert_eq!(on_prefix(&file), OnPrefix::File { mode: 0o640 });
+        fs::hard_link(&file, dir.path().join("g")).unwrap();
+        assert_eq!(on_prefix(&file), OnPrefix::Other);
+        assert_eq!(on_prefix(dir.path()), OnPrefix::Other);
+    }
+}

@@ -1,0 +1,223 @@
+//! The state of the name space of one rank, and where a name is.
+//!
+//! A layer is a cached dataset; newer layers hide older ones. Files of ranks on this node are found
+//! by stat in the layer's directory, those of other nodes in the layer's catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::names::stable_number;
+use crate::records::FileMeta;
+use crate::session::answer::Attributes;
+use crate::session::machine::DatasetKey;
+
+/// A file on another node, as the catalog of its dataset tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// World rank that wrote it.
+    pub owner: usize,
+    /// Size, times, permission bits.
+    pub meta: FileMeta,
+}
+
+impl Remote {
+    /// What stat says about it.
+    pub fn attributes(&self) -> Attributes {
+        Attributes {
+            size: self.meta.size,
+            mode: libc::S_IFREG | (self.meta.mode & 0o7777),
+            ino: stable_number(&self.meta.name),
+            mtime_seconds: self.meta.mtime_seconds,
+            mtime_nanoseconds: self.meta.mtime_nanoseconds,
+        }
+    }
+}
+
+/// One cached dataset.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Series, captured id and generation.
+    pub key: DatasetKey,
+    /// Its directory on this node; changes its name at the seal.
+    pub dir: PathBuf,
+    /// It failed verification, or is newer than what the user chose: nothing of it is shown.
+    pub hidden: bool,
+    /// Files of other nodes.
+    pub elsewhere: BTreeMap<String, Remote>,
+    /// Names whose current content is on the PFS although an older layer may have them.
+    pub on_prefix: BTreeSet<String>,
+}
+
+impl Layer {
+    /// A layer with nothing on other nodes.
+    pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
+        Layer { key, dir, hidden: false, elsewhere: BTreeMap::new(), on_prefix: BTreeSet::new() }
+    }
+}
+
+/// Where a name is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// On the PFS, or nowhere.
+    Prefix,
+    /// On this node, in the dataset of this key.
+    Cached(DatasetKey, PathBuf),
+    /// On another node.
+    Elsewhere(DatasetKey, Remote),
+    /// Deleted by the program; what lies on the PFS or in the cache waits for its real deletion.
+    Deleted,
+    /// Evicted before it was due: the name is left, the content is gone.
+    Ghost(Attributes),
+}
+
+/// The name space of one rank.
+#[derive(Debug, Default)]
+pub struct View {
+    /// Oldest first.
+    layers: Vec<Layer>,
+    deleted: BTreeSet<String>,
+    ghosts: BTreeMap<String, Attributes>,
+}
+
+impl View {
+    /// The layers, oldest first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The layer of `key`.
+    pub fn layer(&self, key: &DatasetKey) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.key == *key)
+    }
+
+    /// The same, to change it.
+    pub fn layer_mut(&mut self, key: &DatasetKey) -> Option<&mut Layer> {
+        self.layers.iter_mut().find(|layer| layer.key == *key)
+    }
+
+    /// Adds the newest layer, or replaces the one of the same key in its place.
+    pub fn put(&mut self, layer: Layer) {
+        match self.layer_mut(&layer.key) {
+            Some(old) => *old = layer,
+            None => self.layers.push(layer),
+        }
+    }
+
+    /// Takes a layer away.
+    pub fn remove(&mut self, key: &DatasetKey) -> Option<Layer> {
+        let position = self.layers.iter().position(|layer| layer.key == *key)?;
+        Some(self.layers.remove(position))
+    }
+
+    /// Where `name` is.
+    pub fn place(&self, name: &str) -> Place {
+        if self.deleted.contains(name) {
+            return Place::Deleted;
+        }
+        for layer in self.layers.iter().rev().filter(|layer| !layer.hidden) {
+            if layer.on_prefix.contains(name) {
+                return Place::Prefix;
+            }
+            let here = layer.dir.join(name);
+            if here.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+                return Place::Cached(layer.key.clone(), here);
+            }
+            if let Some(remote) = layer.elsewhere.get(name) {
+                return Place::Elsewhere(layer.key.clone(), remote.clone());
+            }
+        }
+        self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
+    }
+
+    /// The program deleted `name`: it is gone from the view.
+    pub fn delete(&mut self, name: &str) {
+        if self.ghosts.remove(name).is_none() {
+            self.deleted.insert(name.to_string());
+        }
+    }
+
+    /// The program made `name` again.
+    pub fn revive(&mut self, name: &str) {
+        self.deleted.remove(name);
+        self.ghosts.remove(name);
+    }
+
+    /// The names whose real deletion is pending.
+    pub fn deleted(&self) -> impl Iterator<Item = &str> {
+        self.deleted.iter().map(String::as_str)
+    }
+
+    /// The layer `key` is about to go: a deletion that only hid its copy of `name` is real then.
+    pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
+        let mut others = self.layers.iter().filter(|layer| layer.key != *key);
+        let held =
+            others.any(|layer| layer.dir.join(name).exists() || layer.elsewhere.contains_key(name));
+        if !held {
+            self.deleted.remove(name);
+        }
+    }
+
+    /// Forgets a deletion that has become real.
+    pub fn settle(&mut self, name: &str) {
+        self.deleted.remove(name);
+    }
+
+    /// The content of `name` is gone, its name stays until the program deletes it.
+    pub fn leave_ghost(&mut self, name: String, attributes: Attributes) {
+        if !self.deleted.contains(&name) {
+            self.ghosts.insert(name, attributes);
+        }
+    }
+
+    /// The ghosts.
+    pub fn ghosts(&self) -> impl Iterator<Item = (&str, &Attributes)> {
+        self.ghosts.iter().map(|(name, attributes)| (name.as_str(), attributes))
+    }
+
+    /// Whether `name` was deleted by the program and not made again.
+    pub fn is_deleted(&self, name: &str) -> bool {
+        self.deleted.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(generation: u64, dir: &std::path::Path) -> Layer {
+        let key = DatasetKey::new(0, "", generation);
+        Layer::new(key, dir.to_path_buf())
+    }
+
+    #[test]
+    fn the_newest_layer_that_has_a_name_wins_and_the_prefix_can_be_newer() {
+        let dirs = tempfile::tempdir().unwrap();
+        let (old, new) = (dirs.path().join("0"), dirs.path().join("1"));
+        for dir in [&old, &new] {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::write(dir.join("x"), "").unwrap();
+        }
+        let mut view = View::default();
+        view.put(layer(0, &old));
+        view.put(layer(1, &new));
+        let Place::Cached(key, path) = view.place("x") else { panic!() };
+        assert_eq!((key.generation, path), (1, new.join("x")));
+        view.layer_mut(&key).unwrap().on_prefix.insert("x".into());
+        assert_eq!(view.place("x"), Place::Prefix);
+        view.layer_mut(&key).unwrap().hidden = true;
+        assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
+    }
+
+    #[test]
+    fn a_deleted_name_is_gone_until_it_is_made_again() {
+        let mut view = View::default();
+        view.leave_ghost("g".into(), Attributes::default());
+        assert!(matches!(view.place("g"), Place::Ghost(_)));
+        view.delete("g");
+        assert_eq!(view.place("g"), Place::Prefix);
+        view.delete("f");
+        assert_eq!(view.place("f"), Place::Deleted);
+        view.revive("f");
+        assert_eq!(view.place("f"), Place::Prefix);
+    }
+}

@@ -1,0 +1,343 @@
+//! open(2) on a path of ours: where the bytes are, or go.
+
+use std::path::Path;
+use std::sync::MutexGuard;
+
+use super::answer::Answer;
+use super::books::{Tracked, Way};
+use super::machine::{self, DatasetKey, FileRef, Placed, Placement, Routing};
+use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
+use super::runtime::{Session, State};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::patterns::Match;
+use crate::system::{may_write, monotonic_ms};
+
+/// What an open for writing found.
+struct Found {
+    place: Place,
+    on_prefix: OnPrefix,
+    exists: bool,
+}
+
+impl Session {
+    /// The program opens `path`.
+    pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let intent = Intent::of(flags);
+        let matched = self.match_name(name);
+        if matched.is_none() && !self.state().extra.contains(name) {
+            return Answer::PASS;
+        }
+        match matched {
+            Some(matched) if intent.may_change && !self.is_child() => {
+                self.open_for_writing(name, &matched, intent)
+            }
+            _ => self.open_for_reading(name),
+        }
+    }
+
+    fn open_for_reading(&self, name: &str) -> Answer {
+        let mut state = self.state();
+        if let Some(copy) = state.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        let place = state.view.place(name);
+        self.note_read(&mut state, name, &place);
+        match place {
+            Place::Prefix => Answer::PASS,
+            Place::Cached(_, here) => Answer::at(here),
+            Place::Deleted => Answer::Fail(libc::ENOENT),
+            Place::Elsewhere(key, remote) => {
+                drop(state);
+                self.wait_for_remote(name, &key, &remote)
+            }
+            Place::Ghost(_) => self.refuse_ghost(name),
+        }
+    }
+
+    /// The machine learns who reads what.
+    fn note_read(&self, state: &mut State, name: &str, place: &Place) {
+        if self.is_child() {
+            return;
+        }
+        let Some(file) = self.file_ref(name) else { return };
+        let foreign = match place {
+            Place::Elsewhere(..) => true,
+            Place::Prefix => {
+                let own = state.books.values().any(|book| book.files.contains_key(name));
+                state.machine.routing(file.series) == Routing::Learning && !own
+            }
+            _ => false,
+        };
+        if foreign {
+            state.machine.read_elsewhere(&file);
+        }
+    }
+
+    fn refuse_ghost(&self, name: &str) -> Answer {
+        log::warn_once(
+            "ghost",
+            format_args!(
+                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has left \
+                 the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE more)",
+                self.site.rank
+            ),
+        );
+        Answer::Fail(libc::ENOENT)
+    }
+
+    fn open_for_writing(&self, name: &str, matched: &Match, intent: Intent) -> Answer {
+        let mut state = self.state();
+        if state.tokens.shadow_of(name).is_some() {
+            return share_shadow(&mut state, name);
+        }
+        let found = match self.look(&state, name, intent) {
+            Ok(found) => found,
+            Err(answer) => return answer,
+        };
+        if let (Place::Elsewhere(key, remote), false) = (&found.place, intent.truncate) {
+            let (key, remote) = (key.clone(), remote.clone());
+            drop(state);
+            return self.wait_for_remote(name, &key, &remote);
+        }
+        let wish = machine::Intent { truncates: intent.truncate, creates: !found.exists };
+        let file = file_ref(name, matched);
+        let room = !intent.special && self.has_room(&state, matched);
+        let placement = state.machine.write_open(&file, wish, monotonic_ms());
+        match placement {
+            Placement::Pass => answer_in_place(&found),
+            Placement::CopyUp { from } => self.copy_up(&mut state, name, &from, found),
+            Placement::Dataset(mut placed) => {
+                if !room && !placed.on_prefix {
+                    state.machine.moved_to_prefix(&placed.key, name);
+                    placed.on_prefix = true;
+                }
+                self.put_into(state, name, placed, &found, intent)
+            }
+        }
+    }
+
+    /// The rules of open(2) on what the program sees; `Err` is the answer.
+    fn look(
+        &self,
+        state: &State,
+        name: &str,
+        intent: Intent,
+    ) -> std::result::Result<Found, Answer> {
+        let path = self.site.on_prefix(name);
+        let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
+        let exists = match place {
+            Place::Deleted => false,
+            Place::Prefix => on_prefix != OnPrefix::Absent,
+            _ => true,
+        };
+        let answer = match &place {
+            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
+            // The PFS has the last word on links, special files and permissions of its own.
+            Place::Prefix if on_prefix == OnPrefix::Other => Some(Answer::PASS),
+            Place::Prefix if exists && !may_write(&path) => Some(Answer::PASS),
+            Place::Prefix | Place::Deleted if !exists && !intent.create => {
+                Some(Answer::Fail(libc::ENOENT))
+            }
+            Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
+                Some(Answer::PASS)
+            }
+            Place::Cached(_, here) if !may_write(here) => Some(Answer::Fail(libc::EACCES)),
+            Place::Ghost(_) if !intent.truncate => Some(self.refuse_ghost(name)),
+            _ => None,
+        };
+        match answer {
+            Some(answer) => Err(answer),
+            None => Ok(Found { place, on_prefix, exists }),
+        }
+    }
+
+    /// The file goes into the dataset `placed.key`.
+    fn put_into(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        name: &str,
+        placed: Placed,
+        found: &Found,
+        intent: Intent,
+    ) -> Answer {
+        let way = if placed.on_prefix { Way::OnPrefix } else { Way::Cached };
+        let done = self
+            .record_begin(&mut state, &placed.key, placed.begin, placed.revoke)
+            .and_then(|()| match way {
+                Way::OnPrefix => self.clear_prefix(&state, name, found),
+                _ => self.make_target(&state, name, &placed.key, found, intent),
+            });
+        if let Err(error) = done {
+            state.machine.open_failed(&placed.key, name, monotonic_ms());
+            drop(state);
+            self.give_up_routing(&error.to_string());
+            return answer_in_place(found);
+        }
+        let on_prefix = way == Way::OnPrefix;
+        state.enter_file(&placed.key, name, on_prefix);
+        let made = !found.exists;
+        let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made };
+        let token = state.tokens.issue(tracked);
+        if on_prefix {
+            return Answer::Pass { token };
+        }
+        match state.view.layer(&placed.key) {
+            Some(layer) => Answer::Redirect { path: layer.dir.join(name), token },
+            None => Answer::Pass { token },
+        }
+    }
+
+    /// What must be durable before the first byte is written.
+    pub(super) fn record_begin(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        begin: bool,
+        revoke: bool,
+    ) -> Result<()> {
+        let record = self.record_key(key);
+        let store = self.store_name().to_string();
+        if begin || state.view.layer(key).is_none() {
+            let dir = self.site.layout.open_dir(&store, &record);
+            self.site.filemap.record_open(&record, &store)?;
+            ns::make_parents(&dir, "x")?;
+            state.view.put(ns::Layer::new(key.clone(), dir));
+            state.books.entry(key.clone()).or_default().store = store;
+        }
+        if revoke {
+            self.site.filemap.revoke(&record)?;
+        }
+        Ok(())
+    }
+
+    /// A file that the program deleted, but that still lies on the PFS until its deletion is due,
+    /// would be in the way of a new one of its name.
+    fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
+        if found.exists || !state.view.is_deleted(name) {
+            return Ok(());
+        }
+        ns::remove(&self.site.on_prefix(name))
+    }
+
+    /// Makes the dataset's directory such that the program's own open finds there what it would
+    /// have found.
+    fn make_target(
+        &self,
+        state: &State,
+        name: &str,
+        key: &DatasetKey,
+        found: &Found,
+        intent: Intent,
+    ) -> Result<()> {
+        let Some(layer) = state.view.layer(key) else {
+            return Err(Error::Other(format!("no directory for {name}")));
+        };
+        let target = layer.dir.join(name);
+        ns::make_parents(&layer.dir, name)?;
+        if !found.exists {
+            return ns::remove(&target);
+        }
+        let path = self.site.on_prefix(name);
+        match (&found.place, found.on_prefix) {
+            (Place::Cached(held, _), _) if held == key => Ok(()),
+            (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
+            (Place::Cached(_, here), _) => ns::make_empty(&target, mode_of(here)),
+            (Place::Elsewhere(_, remote), _) => ns::make_empty(&target, remote.meta.mode & 0o7777),
+            (_, OnPrefix::File { .. }) if !intent.truncate => ns::copy_up(&path, &target),
+            (_, OnPrefix::File { mode }) => ns::make_empty(&target, mode),
+            _ => ns::remove(&target),
+        }
+    }
+
+    /// The sealed copy stays; the program gets its own until it is known whether it changes it.
+    fn copy_up(&self, state: &mut State, name: &str, from: &DatasetKey, found: Found) -> Answer {
+        let origin = match found.place {
+            Place::Cached(_, here) => here,
+            _ => self.site.on_prefix(name),
+        };
+        let folder = self.site.layout.cache_dir(self.store_name()).join("scr.shadow");
+        state.shadows += 1;
+        let copy = format!("{}.{}", self.site.rank, state.shadows);
+        let made = ns::make_parents(&folder, &copy)
+            .and_then(|()| ns::copy_up(&origin, &folder.join(&copy)));
+        let copy = folder.join(copy);
+        if let Err(error) = made {
+            let _ = ns::remove(&copy);
+            log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+            return Answer::Fail(libc::ENOSPC);
+        }
+        let way = Way::Shadow { copy: copy.clone(), origin };
+        let tracked = Tracked { key: from.clone(), name: name.to_string(), way, made: false };
+        Answer::Redirect { path: copy, token: state.tokens.issue(tracked) }
+    }
+
+    /// A file of another node: its owner's helper thread writes it to the PFS.
+    fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
+        let path = self.site.on_prefix(name);
+        if crate::transfer::wait_for_file(&path, &remote.meta, super::REMOTE_DEADLINE) {
+            if let Some(layer) = self.state().view.layer_mut(key) {
+                layer.elsewhere.remove(name);
+                layer.on_prefix.insert(name.to_string());
+            }
+            return Answer::PASS;
+        }
+        log::warn_once(
+            "remote",
+            format_args!(
+                "rank {}: {name} lies on the node of rank {} and has not reached {} within {} s",
+                self.site.rank,
+                remote.owner,
+                self.site.prefix.display(),
+                super::REMOTE_DEADLINE.as_secs()
+            ),
+        );
+        Answer::Fail(libc::ENOENT)
+    }
+
+    /// Name, series and id of a file of ours.
+    pub(super) fn file_ref(&self, name: &str) -> Option<FileRef> {
+        self.match_name(name).map(|matched| file_ref(name, &matched))
+    }
+}
+
+/// The machine's words for a matched name.
+pub(super) fn file_ref(name: &str, matched: &Match) -> FileRef {
+    FileRef {
+        series: matched.series,
+        id: matched.id.clone(),
+        name: name.to_string(),
+        masked: matched.masked.clone(),
+    }
+}
+
+/// Not routed: but what is in the cache can only be found there.
+fn answer_in_place(found: &Found) -> Answer {
+    match &found.place {
+        Place::Cached(_, here) => Answer::at(here.clone()),
+        _ => Answer::PASS,
+    }
+}
+
+fn share_shadow(state: &mut State, name: &str) -> Answer {
+    let twin = state.tokens.all().find_map(|(_, one)| {
+        (one.name == name && matches!(one.way, Way::Shadow { .. })).then(|| one.clone())
+    });
+    match twin {
+        Some(Tracked { way: Way::Shadow { copy, origin }, key, name, made }) => {
+            let way = Way::Shadow { copy: copy.clone(), origin };
+            let token = state.tokens.issue(Tracked { key, name, way, made });
+            Answer::Redirect { path: copy, token }
+        }
+        _ => Answer::PASS,
+    }
+}
+
+fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
+}

@@ -1,0 +1,334 @@
+//! What a conference has decided, done by all ranks in the same order.
+//!
+//! A failure of a file operation is a vote, never a reason to leave: the other ranks count on us in
+//! the next call. Only failed communication ends it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use super::machine::{DatasetKey, Outcome, SealPlan, Step};
+use super::namespace::{self as ns, OnPrefix, Remote};
+use super::runtime::{Session, State};
+use super::site::Links;
+use crate::cache::{self, Catalog, Prepared, Protect as _, SealRequest};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::records::FileMeta;
+use crate::system::random_u64;
+use crate::transfer::{about, flush_sync, publish_file};
+
+impl Session {
+    /// Performs one step; the outcome is equal on all ranks where the step communicates.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
+        match step {
+            Step::Adopt { from, into, files, begin, revoke } => {
+                self.adopt(from, into, files, *begin, *revoke);
+            }
+            Step::Seal(plan) => return self.seal(links, step, plan),
+            Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
+            Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
+            Step::PublishDeletions { files, .. } => {
+                files.iter().for_each(|name| self.publish_deletion(name));
+            }
+            Step::Flush { key, id } => return self.flush(links, key, *id),
+            Step::Evict { key, id } => self.evict(links, key, *id)?,
+            Step::Learned { .. } => self.store_knowledge(links)?,
+            Step::Spill { key, files } => files.iter().for_each(|name| self.spill(key, name)),
+            Step::Halt { reason } => self.halt(links, *reason)?,
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The worst of all ranks' outcomes.
+    fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
+        let mut word = [own.to_word()];
+        links.world.all_max(&mut word)?;
+        Ok(Outcome::from_word(word[0]))
+    }
+
+    fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
+        let touched = Cell::new(false);
+        match self.try_seal(links, step, plan, &touched) {
+            Ok(prepared) => {
+                self.show_sealed(&mut self.state(), links, &plan.key, &prepared);
+                if self.site.rank == 0 {
+                    let title = self.title(&plan.key);
+                    log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
+                }
+                Ok(Outcome::Done)
+            }
+            Err(error @ Error::Comm(_)) => Err(error),
+            Err(error) => {
+                if self.site.rank == 0 {
+                    log::message(1, format_args!("{}: {error}", self.title(&plan.key)));
+                }
+                // A rank that hears of another's touch has an error of its own kind.
+                let own = if touched.get() { 1 } else { 0 };
+                let mut word = [own];
+                links.world.all_max(&mut word)?;
+                Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
+            }
+        }
+    }
+
+    fn try_seal(
+        &self,
+        links: &Links,
+        step: &Step,
+        plan: &SealPlan,
+        touched: &Cell<bool>,
+    ) -> Result<Prepared> {
+        let ctx = links.ctx(&self.site);
+        let output = self.series.series()[plan.key.series].output;
+        let selected = self.site.descriptors.select(plan.number, output);
+        let mut descriptor = selected.to_tree("", None);
+        if plan.on_prefix {
+            descriptor.set_value("TYPE", "SINGLE");
+        }
+        let (set, descriptor) = links.sets.choose(&descriptor)?;
+        let (store, files) = self.own_files(&plan.key);
+        let key = self.record_key(&plan.key);
+        let request = SealRequest {
+            key: &key,
+            id: plan.id,
+            epoch: plan.epoch,
+            store: &store,
+            files,
+            tags: self.tags(plan),
+            set: &set,
+            descriptor: &descriptor,
+        };
+        // Asked twice: before the record is written, and last of all.
+        let asked = Cell::new(0);
+        let untouched = || {
+            asked.set(asked.get() + 1);
+            let mut state = self.state();
+            let quiet = match asked.get() {
+                1 => state.machine.seal_record(&plan.key),
+                _ => state.machine.vote(step, Outcome::Done) == Outcome::Done,
+            };
+            touched.set(touched.get() || !quiet);
+            quiet
+        };
+        let prepared = cache::prepare(&ctx, request, &untouched)?;
+        cache::commit(&ctx, &prepared, plan.confirmed)?;
+        Ok(prepared)
+    }
+
+    /// What index and summary say of the dataset.
+    fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
+        let series = &self.series.series()[plan.key.series];
+        let mut tags = BTreeMap::new();
+        if series.checkpoint {
+            tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
+        }
+        if series.output {
+            tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
+        }
+        tags
+    }
+
+    fn own_files(&self, key: &DatasetKey) -> (String, Vec<FileMeta>) {
+        let state = self.state();
+        let Some(book) = state.books.get(key) else {
+            return (self.store_name().to_string(), Vec::new());
+        };
+        let meta = |(name, on_prefix): (&String, &bool)| FileMeta {
+            name: name.clone(),
+            on_prefix: *on_prefix,
+            ..FileMeta::default()
+        };
+        (book.store.clone(), book.files.iter().map(meta).collect())
+    }
+
+    /// The directory has its final name, and everybody's files are known.
+    fn show_sealed(&self, state: &mut State, links: &Links, key: &DatasetKey, sealed: &Prepared) {
+        if state.view.layer(key).is_none() {
+            state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
+        }
+        let book = state.books.entry(key.clone()).or_default();
+        book.id = sealed.id;
+        book.epoch = sealed.epoch;
+        self.show_catalog(state, links, key, &sealed.catalog);
+        if let Some(layer) = state.view.layer_mut(key) {
+            layer.dir = sealed.sealed_dir.clone();
+        }
+    }
+
+    /// Enters the files of other nodes, and what lies on the PFS, into the layer of `key`.
+    pub(super) fn show_catalog(
+        &self,
+        state: &mut State,
+        links: &Links,
+        key: &DatasetKey,
+        catalog: &Catalog,
+    ) {
+        let Some(layer) = state.view.layer_mut(key) else { return };
+        layer.elsewhere.clear();
+        for entry in &catalog.entries {
+            let meta = &entry.meta;
+            if meta.on_prefix {
+                layer.on_prefix.insert(meta.name.clone());
+            } else if !links.node_ranks.contains(&entry.rank) {
+                let remote = Remote { owner: entry.rank, meta: meta.clone() };
+                layer.elsewhere.insert(meta.name.clone(), remote);
+            }
+        }
+    }
+
+    fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
+        let vote = self.state().machine.vote(step, Outcome::Done);
+        let outcome = self.all_agree(links, vote)?;
+        if outcome != Outcome::Done {
+            return Ok(outcome);
+        }
+        let marked = cache::confirm(&links.ctx(&self.site), id);
+        if let Err(error) = &marked {
+            log::message(1, format_args!("{}: {error}", self.title(key)));
+        }
+        self.all_agree(links, if marked.is_ok() { Outcome::Done } else { Outcome::Failed })
+    }
+
+    fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
+        if self.site.rank == 0 {
+            log::warn(format_args!(
+                "{} is not valid and is given up: rank {rank}: {reason}",
+                self.title(key)
+            ));
+        }
+        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// A deletion by the program becomes real.
+    fn publish_deletion(&self, name: &str) {
+        let mut state = self.state();
+        if !state.view.is_deleted(name) {
+            return;
+        }
+        let path = self.site.on_prefix(name);
+        if ns::on_prefix(&path) != OnPrefix::Absent
+            && let Err(error) = ns::remove(&path)
+        {
+            log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+        }
+        // A cached copy stays hidden until its dataset is evicted.
+        let cached = state.view.layers().iter().any(|layer| layer.dir.join(name).exists());
+        if !cached {
+            state.view.settle(name);
+        }
+    }
+
+    fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
+        let outcome = flush_sync(&links.ctx(&self.site), id);
+        if let Err(error @ Error::Comm(_)) = outcome {
+            return Err(error);
+        }
+        let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let agreed = self.all_agree(links, own)?;
+        if let (Outcome::Done, Some(book)) = (&agreed, self.state().books.get_mut(key)) {
+            book.flushed = true;
+        }
+        match (&outcome, self.site.rank) {
+            (Err(error), 0) => log::warn(format_args!(
+                "{} could not be written to {}: {error}",
+                self.title(key),
+                self.site.prefix.display()
+            )),
+            (Ok(report), 0) => log::message(
+                1,
+                format_args!(
+                    "{} is on {}: {} files, {} bytes, {:.2} s",
+                    self.title(key),
+                    self.site.prefix.display(),
+                    report.files,
+                    report.bytes,
+                    report.seconds
+                ),
+            ),
+            _ => {}
+        }
+        Ok(agreed)
+    }
+
+    /// The files of a floating dataset belong to `into`.
+    fn adopt(
+        &self,
+        from: &DatasetKey,
+        into: &DatasetKey,
+        files: &[String],
+        begin: bool,
+        revoke: bool,
+    ) {
+        let mut state = self.state();
+        let moved = self.record_begin(&mut state, into, begin, revoke).and_then(|()| {
+            files.iter().try_for_each(|name| self.adopt_file(&mut state, from, into, name))
+        });
+        if let Err(error) = moved {
+            drop(state);
+            self.give_up_routing(&error.to_string());
+        }
+    }
+
+    fn adopt_file(
+        &self,
+        state: &mut State,
+        from: &DatasetKey,
+        into: &DatasetKey,
+        name: &str,
+    ) -> Result<()> {
+        let book = state.books.get(from);
+        let on_prefix = book.and_then(|book| book.files.get(name)).copied().unwrap_or(true);
+        if let (false, Some(old), Some(new)) =
+            (on_prefix, state.view.layer(from), state.view.layer(into))
+        {
+            let (old, target) = (old.dir.join(name), new.dir.join(name));
+            ns::make_parents(&new.dir, name)?;
+            std::fs::rename(&old, &target).map_err(|e| Error::io("cannot rename", &old, e))?;
+        }
+        state.leave_file(from, name);
+        state.enter_file(into, name, on_prefix);
+        state.tokens.rename(name, name, into);
+        Ok(())
+    }
+
+    /// A closed file that cannot be sealed goes to the PFS under its own name.
+    fn spill(&self, key: &DatasetKey, name: &str) {
+        let mut state = self.state();
+        self.publish_now(&mut state, key, name);
+    }
+
+    /// Writes one closed file of ours to the PFS, at once.
+    pub(super) fn publish_now(&self, state: &mut State, key: &DatasetKey, name: &str) {
+        let Some(layer) = state.view.layer(key) else { return };
+        let source = layer.dir.join(name);
+        if !source.exists() {
+            return;
+        }
+        match publish_file(&source, &self.site.on_prefix(name), random_u64(), None) {
+            Ok(_) => state.enter_file(key, name, true),
+            Err(error) => log::warn(format_args!(
+                "rank {}: {name} could not be written to {}: {error}; it is still in {}",
+                self.site.rank,
+                self.site.prefix.display(),
+                source.display()
+            )),
+        }
+    }
+
+    /// A dataset in words.
+    pub(super) fn title(&self, key: &DatasetKey) -> String {
+        let record = self.record_key(key);
+        match (record.id.as_str(), record.generation) {
+            ("", generation) => format!("{} (generation {generation})", record.series),
+            (id, 0) => format!("{} {id}", record.series),
+            (id, generation) => {
+                format!("{} {id} (written {} times)", record.series, generation + 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Schemes and redundancy sets on the placement of this launch.
+
+use crate::cache::Protect;
+use crate::comm::Comm;
+use crate::descriptors::Descriptors;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+
+/// Who protects whom; the same on all ranks but for the rank itself.
+pub struct Sets {
+    /// All ranks, on a communicator that only this uses.
+    world: Box<dyn Comm>,
+    descriptors: Descriptors,
+}
+
+impl Sets {
+    /// Sets for `descriptors`, which know the host of every rank.
+    pub fn new(world: Box<dyn Comm>, descriptors: Descriptors) -> Self {
+        Sets { world, descriptors }
+    }
+}
+
+impl Protect for Sets {
+    fn scheme(&self, type_name: &str) -> Option<&dyn Scheme> {
+        scheme_by_name(type_name).map(|scheme| scheme as &dyn Scheme)
+    }
+
+    fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
+        let (member, complete) = self.descriptors.choose(descriptor, self.world.rank())?;
+        let comm = self
+            .world
+            .split(member.group_id as i64, member.rank as i64)?
+            .ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))?;
+        let hosts = self.descriptors.groups.hosts();
+        let set = RedundancySet {
+            comm,
+            hosts: member.members.iter().map(|&rank| hosts[rank].clone()).collect(),
+            world_ranks: member.members,
+            group_id: member.group_id,
+            world_size: self.world.size(),
+        };
+        Ok((set, complete))
+    }
+
+    fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool {
+        self.descriptors.is_spread(descriptor, world_ranks)
+    }
+}

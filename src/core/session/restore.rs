@@ -1,0 +1,220 @@
+//! What an earlier launch left comes into view, and is told in one line.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::machine::{DatasetKey, Offer, Rejected, Rejection, RestoredFiles, Resumed};
+use super::namespace::{self as ns, Layer};
+use super::runtime::Session;
+use super::site::Links;
+use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::records::FileMeta;
+use crate::transfer::{Background, BackgroundJob, about, list_prefix};
+
+/// What the index on the prefix says.
+#[derive(Debug, Default)]
+struct Index {
+    /// Largest id.
+    last_id: u64,
+    /// Datasets that are there, whole.
+    flushed: Vec<u64>,
+    /// Per series, the largest number in it.
+    last_numbers: Vec<u64>,
+}
+
+impl Session {
+    /// Brings what the cache holds into view, and says so. Collective.
+    pub(super) fn offer(&self, report: &RebuildReport, elapsed: Duration) -> Result<()> {
+        let Some(links) = self.links() else { return Ok(()) };
+        let known = self.read_index(&links)?;
+        let numbers = self.numbers(&links, report)?;
+        let mut resumed = Resumed {
+            last_id: known.last_id,
+            last_numbers: known.last_numbers.clone(),
+            ..Resumed::default()
+        };
+        resumed.decision.last_id = report.highest_id;
+        for (offered, number) in report.offered.iter().zip(numbers) {
+            let Some(key) = self.machine_key(&offered.key) else { continue };
+            let flushed = known.flushed.contains(&offered.id);
+            self.show_offered(&links, &key, offered, flushed);
+            resumed.own.push(self.own_part(offered));
+            resumed.decision.offered.push(Offer {
+                key,
+                id: offered.id,
+                number,
+                epoch: offered.epoch,
+                confirmed: offered.confirmed,
+                on_prefix: offered.catalog.entries.iter().all(|entry| entry.meta.on_prefix),
+                flushed,
+            });
+        }
+        for withheld in report.withheld.iter().filter(|one| !one.deleted) {
+            let Some(key) = self.machine_key(&withheld.key) else { continue };
+            let reason = Rejection::Unrecoverable;
+            resumed.decision.rejected.push(Rejected { key, id: withheld.id, reason });
+        }
+        self.state().machine.resume(&resumed);
+        self.remake_directories(report);
+        self.replicate(&links, report)?;
+        if self.site.rank == 0 {
+            report.withheld.iter().for_each(|one| self.tell_withheld(one));
+            self.tell_offered(report, elapsed);
+        }
+        self.flush_newest(report, &known.flushed);
+        Ok(())
+    }
+
+    /// What the index on the prefix says; rank 0 reads, all get it.
+    fn read_index(&self, links: &Links) -> Result<Index> {
+        let series = self.series.series();
+        let mut tree = KvTree::new();
+        if self.site.rank == 0 {
+            let listed = list_prefix(&self.site.prefix).unwrap_or_else(|error| {
+                log::warn(format_args!("{error}; the index is left as it is"));
+                Vec::new()
+            });
+            for one in &listed {
+                let entry = tree.child_mut("ID").child_mut(one.id);
+                entry.set_flag("WHOLE", one.restorable);
+                entry.set_value("SERIES", &one.key.series);
+                entry.set_value("NUMBER", one.checkpoint_id.unwrap_or(0));
+            }
+        }
+        let mut bytes = tree.encode();
+        links.world.broadcast(&mut bytes, 0)?;
+        let tree = KvTree::decode(&bytes).unwrap_or_default();
+        let mut index = Index { last_numbers: vec![0; series.len()], ..Index::default() };
+        for (id, entry) in tree.child("ID").iter() {
+            let Ok(id) = id.parse::<u64>() else { continue };
+            index.last_id = index.last_id.max(id);
+            if entry.get_flag("WHOLE") {
+                index.flushed.push(id);
+            }
+            let at = entry.get_value("SERIES").and_then(|name| self.series.series_index(name));
+            if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
+                index.last_numbers[at] = index.last_numbers[at].max(number);
+            }
+        }
+        Ok(index)
+    }
+
+    /// The number of each offered dataset in its series, as any rank's record has it.
+    fn numbers(&self, links: &Links, report: &RebuildReport) -> Result<Vec<u64>> {
+        let number = |offered: &Offered| {
+            let record = self.site.filemap.get_id(offered.id);
+            let tag = record.as_ref().and_then(|record| record.tags.get(about::TAG_CHECKPOINT));
+            tag.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+        };
+        let mut words: Vec<i64> = report.offered.iter().map(number).collect();
+        if !words.is_empty() {
+            links.world.all_max(&mut words)?;
+        }
+        Ok(words.into_iter().map(|word| word.max(0) as u64).collect())
+    }
+
+    fn own_part(&self, offered: &Offered) -> RestoredFiles {
+        let part = |file: &FileMeta| {
+            let matched = self.match_name(&file.name);
+            let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
+            (file.name.clone(), masked, file.size, file.on_prefix)
+        };
+        RestoredFiles { files: offered.files.iter().map(part).collect() }
+    }
+
+    fn show_offered(&self, links: &Links, key: &DatasetKey, offered: &Offered, flushed: bool) {
+        let mut state = self.state();
+        state.view.put(Layer::new(key.clone(), offered.dir.clone()));
+        let book = state.books.entry(key.clone()).or_default();
+        book.store = offered.store.clone();
+        book.id = offered.id;
+        book.epoch = offered.epoch;
+        book.flushed = flushed;
+        book.files = offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
+        self.show_catalog(&mut state, links, key, &offered.catalog);
+    }
+
+    /// Directories are real: those of the cached files may have gone with an abandoned clean-up.
+    fn remake_directories(&self, report: &RebuildReport) {
+        for offered in &report.offered {
+            for file in &offered.files {
+                let dir = self.site.prefix.join(ns::parent(&file.name));
+                if let Err(error) = std::fs::create_dir_all(&dir) {
+                    log::warn_once("mkdir", format_args!("{}: {error}", dir.display()));
+                }
+            }
+        }
+    }
+
+    fn replicate(&self, links: &Links, report: &RebuildReport) -> Result<()> {
+        for offered in &report.offered {
+            let names = replicate_small(&links.ctx(&self.site), offered)?;
+            let Some(key) = self.machine_key(&offered.key) else { continue };
+            if let Some(layer) = self.state().view.layer_mut(&key) {
+                names.iter().for_each(|name| drop(layer.elsewhere.remove(name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_withheld(&self, withheld: &Withheld) {
+        if withheld.id == 0 && withheld.deleted {
+            // A checkpoint that was being written when the run ended: nothing to be told of.
+            return;
+        }
+        let title = self.machine_key(&withheld.key).map(|key| self.title(&key));
+        log::warn(format_args!(
+            "{} (dataset {}) cannot be offered: {}",
+            title.unwrap_or_else(|| withheld.key.series.clone()),
+            withheld.id,
+            withheld.reason
+        ));
+    }
+
+    fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {
+        let Some(newest) = report.offered.last() else { return };
+        let Some(key) = self.machine_key(&newest.key) else { return };
+        let list = |ranks: &[usize]| {
+            let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+            texts.join(", ")
+        };
+        let mut text = format!("{} is in the cache", self.title(&key));
+        if !newest.rebuilt.is_empty() {
+            let ranks = list(&newest.rebuilt);
+            text.push_str(&format!("; rebuilt by {}: ranks {ranks}", newest.scheme));
+        }
+        if !newest.moved.is_empty() {
+            text.push_str(&format!("; moved from other nodes: ranks {}", list(&newest.moved)));
+        }
+        log::warn(format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
+    }
+
+    /// The newest dataset that the prefix does not have is written there in the background, so that
+    /// ranks on other nodes can open its files.
+    fn flush_newest(&self, report: &RebuildReport, flushed: &[u64]) {
+        let Some(newest) = report.offered.last() else { return };
+        let Some(record) = self.site.filemap.get_id(newest.id) else { return };
+        if flushed.contains(&newest.id) {
+            return;
+        }
+        let job = BackgroundJob {
+            record,
+            rank: self.site.rank,
+            world_size: self.site.size,
+            prefix: self.site.prefix.clone(),
+        };
+        let enter = self.site.host.enter_thread;
+        match Background::start(job, move || enter()) {
+            Ok(background) => {
+                *self.background.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((newest.id, background));
+            }
+            Err(error) => {
+                log::warn_once("background", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+    }
+}

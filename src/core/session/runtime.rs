@@ -1,0 +1,239 @@
+//! The session of one rank: its state, and what the hooks report.
+//!
+//! Invariants:
+//! * One lock guards the state. It is never held across communication or a wait.
+//! * Only [`Session::sync`], start and finish communicate.
+//! * When anything of ours fails, routing ends for this rank, with one message; agreements go on,
+//!   since the other ranks count on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::books::{Book, Tokens, Tracked, Way};
+use super::machine::{DatasetKey, Machine};
+use super::namespace::{self as ns, View};
+use super::site::{Links, Site};
+use crate::log;
+use crate::patterns::{Match, SeriesSet};
+use crate::records;
+use crate::system::{monotonic_ms, room};
+use crate::transfer::Background;
+
+/// Something that the shim has seen.
+#[derive(Debug, Clone, Copy)]
+pub enum Note<'a> {
+    /// MPI_File_open on this path.
+    SharedOpen(&'a Path),
+    /// The process ends without MPI_Finalize.
+    Exit,
+    /// MPI_Finalize has returned.
+    Finalized,
+    /// We are a forked child.
+    ForkedChild,
+    /// The program made this directory.
+    Mkdir(&'a Path),
+    /// The program changed mode, owner or times of this file.
+    Attributes(&'a Path),
+}
+
+/// Everything that changes.
+pub(super) struct State {
+    pub machine: Machine,
+    pub view: View,
+    pub books: BTreeMap<DatasetKey, Book>,
+    pub tokens: Tokens,
+    /// Names that match no pattern and lie in a dataset all the same: learned temporary ones.
+    pub extra: BTreeSet<String>,
+    /// Number of private copies made.
+    pub shadows: u64,
+}
+
+impl State {
+    /// `name` belongs to `key` from now on.
+    pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
+        self.books.entry(key.clone()).or_default().files.insert(name.to_string(), on_prefix);
+        if let Some(layer) = self.view.layer_mut(key) {
+            layer.elsewhere.remove(name);
+            if on_prefix {
+                layer.on_prefix.insert(name.to_string());
+            } else {
+                layer.on_prefix.remove(name);
+            }
+        }
+        self.view.revive(name);
+    }
+
+    /// `name` no longer belongs to `key`.
+    pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {
+        if let Some(book) = self.books.get_mut(key) {
+            book.files.remove(name);
+        }
+        if let Some(layer) = self.view.layer_mut(key) {
+            layer.on_prefix.remove(name);
+        }
+        self.extra.remove(name);
+    }
+}
+
+/// The session of one rank.
+pub struct Session {
+    pub(super) site: Arc<Site>,
+    pub(super) series: SeriesSet,
+    /// Gone after the end, or after communication has failed.
+    pub(super) links: Mutex<Option<Arc<Links>>>,
+    pub(super) state: Mutex<State>,
+    pub(super) routing: AtomicBool,
+    pub(super) child: AtomicBool,
+    pub(super) ended: AtomicBool,
+    /// What a launch must share with the one whose cache it takes over.
+    pub(super) identity: String,
+    /// The flush that a restart has begun, with the dataset's id.
+    pub(super) background: Mutex<Option<(u64, Background)>>,
+    /// Locks, held for the life of the process.
+    pub(super) _leases: Vec<super::lease::Lease>,
+}
+
+impl Session {
+    /// The program's directory, symlinks resolved.
+    pub fn prefix(&self) -> &Path {
+        &self.site.prefix
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held has ended routing; what is left is still worth saving.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn links(&self) -> Option<Arc<Links>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn is_child(&self) -> bool {
+        self.child.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_routing(&self) -> bool {
+        self.routing.load(Ordering::Relaxed)
+    }
+
+    /// From now on new files go to the PFS; what is cached stays readable, agreements go on.
+    pub fn give_up_routing(&self, reason: &str) {
+        if self.routing.swap(false, Ordering::Relaxed) {
+            log::warn(format_args!(
+                "rank {}: {reason}; from now on this rank writes straight to {}",
+                self.site.rank,
+                self.site.prefix.display()
+            ));
+        }
+    }
+
+    /// `path` relative to the prefix.
+    pub(super) fn name_of<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        ns::relative(&self.site.prefix, path)
+    }
+
+    pub(super) fn match_name(&self, name: &str) -> Option<Match> {
+        self.series.match_path(name)
+    }
+
+    /// The key as records have it.
+    pub(super) fn record_key(&self, key: &DatasetKey) -> records::DatasetKey {
+        let series = self.series.series().get(key.series);
+        records::DatasetKey {
+            series: series.map(|series| series.name.clone()).unwrap_or_default(),
+            id: key.id.clone(),
+            generation: key.generation,
+        }
+    }
+
+    /// The inverse; `None` for a series that the patterns no longer have.
+    pub(super) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
+        let series = self.series.series_index(&key.series)?;
+        Some(DatasetKey::new(series, key.id.clone(), key.generation))
+    }
+
+    pub(super) fn store_name(&self) -> &str {
+        self.site.layout.stores.first().map_or("", |store| &store.name)
+    }
+
+    /// Whether the store can take a file that is as large as it was last time.
+    pub(super) fn has_room(&self, state: &State, matched: &Match) -> bool {
+        if !self.is_routing() {
+            return false;
+        }
+        let expected = state.machine.expected_bytes(matched.series, &matched.masked);
+        let Some(store) = self.site.layout.stores.first() else { return false };
+        room(&store.cache_dir).is_ok_and(|room| room / self.site.ranks_on_node.max(1) > expected)
+    }
+
+    /// The real open for `token` returned.
+    pub fn opened(&self, token: u64, fd: i32, _errno: i32) {
+        if fd >= 0 {
+            return;
+        }
+        let mut state = self.state();
+        let Some(tracked) = state.tokens.take(token) else { return };
+        if let Way::Shadow { copy, .. } = &tracked.way {
+            let _ = ns::remove(copy);
+            return;
+        }
+        state.machine.open_failed(&tracked.key, &tracked.name, monotonic_ms());
+        if tracked.made {
+            state.leave_file(&tracked.key, &tracked.name);
+        }
+    }
+
+    /// A write, truncate, fsync or close on the token's file failed.
+    pub fn failed(&self, token: u64, errno: i32) {
+        let mut state = self.state();
+        let Some(tracked) = state.tokens.get(token).cloned() else { return };
+        let reason = std::io::Error::from_raw_os_error(errno);
+        let text = format!("writing {} failed: {reason}", tracked.name);
+        state.machine.failed(&tracked.key, &text, monotonic_ms());
+    }
+
+    /// The last descriptor of `token` was closed.
+    pub fn closed(&self, token: u64) {
+        let mut state = self.state();
+        let Some(tracked) = state.tokens.take(token) else { return };
+        if let Way::Shadow { copy, origin } = &tracked.way {
+            let (copy, origin) = (copy.clone(), origin.clone());
+            if state.tokens.shadow_of(&tracked.name).is_none() {
+                self.settle_shadow(&mut state, &tracked, &copy, &origin);
+            }
+            return;
+        }
+        let size = self.size_of(&state, &tracked);
+        state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
+        drop(state);
+        if self.is_ended() {
+            self.publish_overdue();
+        }
+    }
+
+    pub(super) fn size_of(&self, state: &State, tracked: &Tracked) -> u64 {
+        let path = match (&tracked.way, state.view.layer(&tracked.key)) {
+            (Way::Cached, Some(layer)) => layer.dir.join(&tracked.name),
+            _ => self.site.on_prefix(&tracked.name),
+        };
+        path.metadata().map_or(0, |found| found.len())
+    }
+
+    /// Something noteworthy has happened.
+    pub fn note(&self, note: Note<'_>) {
+        match note {
+            Note::ForkedChild => self.child.store(true, Ordering::Relaxed),
+            Note::Exit => self.exit(),
+            Note::Finalized => self.ended.store(true, Ordering::Relaxed),
+            // Directories are real, attributes are read from the files at the seal, and MPI-IO opens
+            // its files through the hooks.
+            Note::SharedOpen(_) | Note::Mkdir(_) | Note::Attributes(_) => {}
+        }
+    }
+}

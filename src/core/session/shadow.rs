@@ -1,0 +1,105 @@
+//! Private copies: a sealed file that is opened for update is copied, and the copy becomes the file
+//! only if it differs in the end.
+
+use std::path::{Path, PathBuf};
+
+use super::books::{Tracked, Way};
+use super::machine::Placement;
+use super::namespace::{self as ns, Place};
+use super::runtime::{Session, State};
+use crate::error::Result;
+use crate::log;
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::publish_file;
+
+impl Session {
+    /// The close of the last descriptor on a private copy: unchanged it is thrown away.
+    pub(super) fn settle_shadow(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        copy: &Path,
+        origin: &Path,
+    ) {
+        let changed = !same_content(copy, origin);
+        let outcome = self.adopt_copy(state, tracked, copy, changed);
+        if let Err(error) = outcome {
+            let text = format!("the change of {} could not be kept: {error}", tracked.name);
+            state.machine.failed(&tracked.key, &text, monotonic_ms());
+        }
+        let _ = ns::remove(copy);
+    }
+
+    /// A changed private copy becomes the file, in the dataset that the machine names.
+    fn adopt_copy(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        copy: &Path,
+        changed: bool,
+    ) -> Result<()> {
+        let Some(file) = self.file_ref(&tracked.name) else { return Ok(()) };
+        let now = monotonic_ms();
+        match state.machine.copy_up_closed(&file, changed, now) {
+            Placement::Dataset(placed) if !placed.on_prefix => {
+                self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+                let Some(layer) = state.view.layer(&placed.key) else { return Ok(()) };
+                ns::make_parents(&layer.dir, &tracked.name)?;
+                self.move_file(copy, &layer.dir.join(&tracked.name), false)?;
+                state.enter_file(&placed.key, &tracked.name, false);
+                let cached = Tracked { key: placed.key, ..tracked.clone() };
+                let size = self.size_of(state, &cached);
+                state.machine.write_closed(&cached.key, &cached.name, size, now);
+                Ok(())
+            }
+            _ if !changed => Ok(()),
+            _ => publish_file(copy, &self.site.on_prefix(&tracked.name), random_u64(), None)
+                .map(|_| ()),
+        }
+    }
+
+    /// The call on the path that `token` stands for is a single one: nothing stays open. Returns
+    /// where the file is.
+    pub(super) fn settle_change(&self, token: u64) -> Option<PathBuf> {
+        let mut state = self.state();
+        let tracked = state.tokens.take(token)?;
+        let now = monotonic_ms();
+        if let Way::Shadow { copy, .. } = &tracked.way {
+            let copy = copy.clone();
+            if let Err(error) = self.adopt_copy(&mut state, &tracked, &copy, true) {
+                log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
+            }
+        } else {
+            let size = self.size_of(&state, &tracked);
+            state.machine.write_closed(&tracked.key, &tracked.name, size, now);
+        }
+        match state.view.place(&tracked.name) {
+            Place::Cached(_, here) => Some(here),
+            _ => None,
+        }
+    }
+}
+
+/// Whether both files hold the same bytes; false if either cannot be read.
+fn same_content(one: &Path, other: &Path) -> bool {
+    use std::io::Read as _;
+    let compare = || -> std::io::Result<bool> {
+        let (mut a, mut b) = (std::fs::File::open(one)?, std::fs::File::open(other)?);
+        let mut left = a.metadata()?.len();
+        if left != b.metadata()?.len() {
+            return Ok(false);
+        }
+        let (mut x, mut y) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        while left > 0 {
+            let count = left.min(1 << 20) as usize;
+            a.read_exact(&mut x[..count])?;
+            b.read_exact(&mut y[..count])?;
+            if x[..count] != y[..count] {
+                return Ok(false);
+            }
+            left -= count as u64;
+        }
+        Ok(true)
+    };
+    compare().unwrap_or(false)
+}

@@ -1,0 +1,101 @@
+//! What stays the same for the life of a launch: who we are, where things lie, whom we can talk to.
+
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Ctx, FilemapFile, Layout};
+use crate::comm::Comm;
+use crate::descriptors::Descriptors;
+use crate::params::Settings;
+
+use super::protection::Sets;
+
+/// What the shim offers, as plain functions (`preload/src/abi.rs`, `Host`).
+#[derive(Clone)]
+pub struct Host {
+    /// The shim library, for messages.
+    pub library: PathBuf,
+    /// From now on the calling thread's own calls pass all hooks; nests.
+    pub enter_thread: extern "C" fn(),
+    /// Undoes one `enter_thread`.
+    pub leave_thread: extern "C" fn(),
+    /// Descriptors that are still open for writing with a token.
+    pub open_count: extern "C" fn(token: u64) -> i32,
+}
+
+impl Host {
+    /// Runs `body` with the hooks off on this thread.
+    pub fn inside<T>(&self, body: impl FnOnce() -> T) -> T {
+        struct Leave(extern "C" fn());
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        (self.enter_thread)();
+        let _leave = Leave(self.leave_thread);
+        body()
+    }
+}
+
+/// The unchanging facts of this rank.
+pub struct Site {
+    /// The shim.
+    pub host: Host,
+    /// World rank.
+    pub rank: usize,
+    /// Ranks in the world.
+    pub size: usize,
+    /// Name of the node.
+    pub node_name: String,
+    /// The program's directory, symlinks resolved.
+    pub prefix: PathBuf,
+    /// Directories of this node.
+    pub layout: Layout,
+    /// This rank's durable records.
+    pub filemap: FilemapFile,
+    /// Ranks on this node.
+    pub ranks_on_node: u64,
+    /// Settings of rank 0.
+    pub settings: Settings,
+    /// Stores, schemes and groups.
+    pub descriptors: Descriptors,
+}
+
+impl Site {
+    /// `<prefix>/.scr`.
+    pub fn state_dir(&self) -> PathBuf {
+        self.prefix.join(super::namespace::STATE_FOLDER)
+    }
+
+    /// `name` on the PFS.
+    pub fn on_prefix(&self, name: &str) -> PathBuf {
+        self.prefix.join(name)
+    }
+}
+
+/// The communicators, alive until MPI_Finalize. Used at sync points only.
+pub struct Links {
+    /// All ranks.
+    pub world: Box<dyn Comm>,
+    /// The ranks of this node.
+    pub node: Box<dyn Comm>,
+    /// World ranks of this node, in node order.
+    pub node_ranks: Vec<usize>,
+    /// Schemes and sets.
+    pub sets: Sets,
+}
+
+impl Links {
+    /// What cache and transfer work on.
+    pub fn ctx<'a>(&'a self, site: &'a Site) -> Ctx<'a> {
+        Ctx {
+            world: self.world.as_ref(),
+            node: self.node.as_ref(),
+            host: &site.node_name,
+            layout: &site.layout,
+            filemap: &site.filemap,
+            prefix: Path::new(&site.prefix),
+            protection: &self.sets,
+        }
+    }
+}

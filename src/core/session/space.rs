@@ -1,0 +1,86 @@
+//! A store that is full in the middle of a write: the file moves to the PFS, its descriptor too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom};
+use std::os::fd::IntoRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::books::Way;
+use super::namespace as ns;
+use super::runtime::Session;
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file};
+use crate::log;
+
+impl Session {
+    /// The file of `token` met ENOSPC: what is written so far moves to the PFS. Returns a new
+    /// descriptor with the same access mode and offset as `fd`; -1 if that is impossible.
+    pub fn evacuate(&self, token: u64, fd: i32) -> i32 {
+        match self.try_evacuate(token, fd) {
+            Ok(file) => file.into_raw_fd(),
+            Err(error) => {
+                log::warn_once("evacuate", format_args!("rank {}: {error}", self.site.rank));
+                -1
+            }
+        }
+    }
+
+    fn try_evacuate(&self, token: u64, fd: i32) -> Result<File> {
+        let (flags, offset) = descriptor_info(fd)?;
+        let mut state = self.state();
+        let nothing = || Error::Other("there is no room in the cache".to_string());
+        let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
+        let layer = state.view.layer(&tracked.key).ok_or_else(nothing)?;
+        if tracked.way != Way::Cached {
+            return Err(nothing());
+        }
+        let (source, target) = (layer.dir.join(&tracked.name), self.site.on_prefix(&tracked.name));
+        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+        copy_file(&source, &target, options)?;
+        let access = flags & libc::O_ACCMODE;
+        let mut file = OpenOptions::new()
+            .read(access != libc::O_WRONLY)
+            .write(access != libc::O_RDONLY)
+            .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
+            .open(&target)
+            .map_err(|e| Error::io("cannot open", &target, e))?;
+        file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", &target, e))?;
+        state.machine.moved_to_prefix(&tracked.key, &tracked.name);
+        state.enter_file(&tracked.key, &tracked.name, true);
+        if let Some(one) = state.tokens.get_mut(token) {
+            one.way = Way::OnPrefix;
+        }
+        ns::remove(&source)?;
+        Ok(file)
+    }
+}
+
+/// Flags and offset of a descriptor.
+fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
+    let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
+    };
+    let flags = field("flags:").and_then(|word| i32::from_str_radix(word, 8).ok());
+    let offset = field("pos:").and_then(|word| word.parse().ok());
+    match (flags, offset) {
+        (Some(flags), Some(offset)) => Ok((flags, offset)),
+        _ => Err(Error::corrupt(path, "no flags or no position")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    #[test]
+    fn a_descriptor_tells_its_mode_and_place() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"12345").unwrap();
+        let (flags, offset) = descriptor_info(file.as_raw_fd()).unwrap();
+        assert_eq!((flags & libc::O_ACCMODE, offset), (libc::O_RDWR, 5));
+    }
+}

@@ -1,0 +1,216 @@
+//! The collective part of the start: settings, locks, what an earlier launch left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::books::Tokens;
+use super::knowledge;
+use super::lease::{self, Lease, Taken};
+use super::machine::{Machine, MachineConfig, SeriesConfig};
+use super::namespace::View;
+use super::prepare::Preparation;
+use super::protection::Sets;
+use super::runtime::{Session, State};
+use super::site::{Links, Site};
+use crate::cache::{FilemapFile, Takeover, rebuild};
+use crate::comm::Comm;
+use crate::descriptors::{Descriptors, Groups};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::params::{Settings, keys};
+use crate::patterns::{PatternConfig, SeriesSet};
+use crate::system::{monotonic_ms, unix_seconds};
+use crate::transfer::recover_journal;
+
+impl Preparation {
+    /// Everything that all ranks do together before the program goes on. `None`: the launch stays
+    /// without us, and a message has said why. `world` is ours alone.
+    ///
+    /// # Errors
+    /// Communication failed, or something that makes this launch go without us.
+    pub fn start(mut self, world: Box<dyn Comm>) -> Result<Option<Session>> {
+        let begin = Instant::now();
+        self.share_trouble(world.as_ref())?;
+        self.share_settings(world.as_ref())?;
+        if let Some(launch) = self.launch.take() {
+            launch.clean_up();
+        }
+        let hosts = Groups::gather_hosts(world.as_ref(), &self.node_name)?;
+        let node_ranks: Vec<usize> =
+            (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
+        let first = node_ranks.first().copied().unwrap_or(self.rank);
+        let node = require(world.split(first as i64, self.rank as i64)?)?;
+        let for_sets = require(world.split(0, self.rank as i64)?)?;
+        let descriptors = Descriptors::new(&self.settings, &hosts)?;
+        let Some(leases) = self.take_leases(world.as_ref(), node.rank() == 0)? else {
+            return Ok(None);
+        };
+        let sets = Sets::new(for_sets, descriptors.clone());
+        let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
+        let series = SeriesSet::new(&patterns)?;
+        let identity = self.identity(&series);
+        let site = Arc::new(Site {
+            filemap: FilemapFile::new(&self.layout, node.rank(), self.rank),
+            host: self.host,
+            rank: self.rank,
+            size: self.size,
+            node_name: self.node_name,
+            prefix: self.prefix,
+            layout: self.layout,
+            ranks_on_node: node_ranks.len() as u64,
+            settings: self.settings,
+            descriptors,
+        });
+        if site.rank == 0 {
+            let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
+            warnings.for_each(log::warn);
+        }
+        let links = Links { world, node, node_ranks, sets };
+        recover_journal(&links.ctx(&site))?;
+        let report = rebuild(&links.ctx(&site), &identity)?;
+        if let Takeover::Foreign { hosts } = &report.takeover {
+            return Err(Error::Other(format!(
+                "the cache on {} belongs to another launch (other patterns or number of ranks); it \
+                 is left untouched. `scr` can publish or delete it",
+                hosts.join(", ")
+            )));
+        }
+        let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
+        let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
+        let session = build(site, series, links, machine, identity, leases);
+        session.offer(&report, begin.elapsed())?;
+        Ok(Some(session))
+    }
+
+    /// What one rank cannot do, none does.
+    fn share_trouble(&self, world: &dyn Comm) -> Result<()> {
+        let own = self.trouble.as_deref().unwrap_or_default();
+        let all = world.all_gather(own.as_bytes())?;
+        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+        let Some((rank, text)) = first else { return Ok(()) };
+        Err(Error::Other(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+    }
+
+    /// Rank 0's settings hold everywhere.
+    fn share_settings(&mut self, world: &dyn Comm) -> Result<()> {
+        let mut bytes = self.settings.to_tree().encode();
+        world.broadcast(&mut bytes, 0)?;
+        let tree = KvTree::decode(&bytes).ok();
+        let shared = tree.as_ref().and_then(Settings::from_tree);
+        self.settings = shared
+            .ok_or_else(|| Error::Other("the settings of rank 0 are not readable".to_string()))?;
+        let differences = self.settings.environment_differences(&self.environment);
+        let all = world.all_gather(differences.join(", ").as_bytes())?;
+        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+        if let (0, Some((rank, text))) = (self.rank, first) {
+            log::warn(format_args!(
+                "rank {rank} has other settings in its environment ({}); those of rank 0 hold",
+                String::from_utf8_lossy(text)
+            ));
+        }
+        log::set_level(self.settings.get(keys::DEBUG).min(9) as u8);
+        Ok(())
+    }
+
+    /// The locks on the prefix and on this node; `None` if another live launch has one.
+    fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Option<Vec<Lease>>> {
+        let holder =
+            format!("host {}, process {}, {}", self.node_name, std::process::id(), unix_seconds());
+        let mut paths = Vec::new();
+        if self.rank == 0 {
+            let dir = self.prefix.join(super::namespace::STATE_FOLDER);
+            std::fs::create_dir_all(&dir)
+                .map_err(|e| Error::io("cannot create the directory", &dir, e))?;
+            paths.push(dir.join("lease"));
+        }
+        if leads_node {
+            paths.push(self.layout.control_dir.join("lease"));
+        }
+        let (mut leases, mut trouble) = (Vec::new(), String::new());
+        for path in paths {
+            match lease::take(&path, &holder, lease::PATIENCE) {
+                Ok(Taken::Ours(lease)) => leases.push(lease),
+                Ok(Taken::Unsupported(path)) => log::message(
+                    1,
+                    format_args!("{} has no locks: start no second run on it", path.display()),
+                ),
+                Ok(Taken::Busy(other)) => {
+                    trouble = format!("another run uses {} ({other})", path.display());
+                }
+                Err(error) => trouble = error.to_string(),
+            }
+        }
+        let all = world.all_gather(trouble.as_bytes())?;
+        let Some(first) = all.iter().find(|text| !text.is_empty()) else {
+            return Ok(Some(leases));
+        };
+        if self.rank == 0 {
+            let text = String::from_utf8_lossy(first);
+            log::warn(format_args!("{text}; the program runs without SCR"));
+        }
+        Ok(None)
+    }
+
+    /// What a launch must share with the one whose cache it takes over.
+    fn identity(&self, series: &SeriesSet) -> String {
+        let texts: Vec<_> =
+            series.series().iter().map(|one| format!("{}={}", one.name, one.text)).collect();
+        format!("{} | {} | {}", self.prefix.display(), self.size, texts.join("; "))
+    }
+}
+
+fn require(comm: Option<Box<dyn Comm>>) -> Result<Box<dyn Comm>> {
+    comm.ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))
+}
+
+fn build(
+    site: Arc<Site>,
+    series: SeriesSet,
+    links: Links,
+    machine: Machine,
+    identity: String,
+    leases: Vec<Lease>,
+) -> Session {
+    let state = State {
+        machine,
+        view: View::default(),
+        books: BTreeMap::new(),
+        tokens: Tokens::default(),
+        extra: BTreeSet::new(),
+        shadows: 0,
+    };
+    Session {
+        site,
+        series,
+        links: Mutex::new(Some(Arc::new(links))),
+        state: Mutex::new(state),
+        routing: AtomicBool::new(true),
+        child: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        background: Mutex::new(None),
+        identity,
+        _leases: leases,
+    }
+}
+
+fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineConfig {
+    let settings = &site.settings;
+    let learn = settings.get(keys::LEARN);
+    let number = |host: &String| hosts.iter().position(|other| other == host).unwrap_or(0);
+    let nodes = hosts.iter().map(number).collect();
+    let one = |series: &crate::patterns::Series| SeriesConfig {
+        output: series.output,
+        learn,
+        cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
+        flush_every: settings.get(keys::FLUSH),
+        ..SeriesConfig::new(series.name.clone(), series.has_id)
+    };
+    let all = series.series().iter().map(one).collect();
+    let mut config = MachineConfig::new(site.rank, nodes, all);
+    config.settle_ms = settings.get(keys::SETTLE_MILLISECONDS).as_millis() as u64;
+    config.unsealed_ms = settings.get(keys::UNSEALED_SECONDS).as_millis() as u64;
+    config
+}

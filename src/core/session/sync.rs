@@ -1,0 +1,73 @@
+//! Sync points: the agreement, and the conference when there is something to do.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::machine::{Next, Report, WORDS};
+use super::runtime::Session;
+use super::site::Links;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::system::{monotonic_ms, random_u64};
+
+impl Session {
+    /// The program is about to make a blocking collective call that every rank makes. The only
+    /// place in a run where the engine communicates.
+    pub fn sync(&self, constructor: bool) {
+        if self.is_child() || self.ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let words = self.state().machine.sync_point(constructor, monotonic_ms());
+        let Some(words) = words else { return };
+        let Some(links) = self.links() else { return };
+        if let Err(error) = self.agree(&links, words) {
+            self.stop_agreements(&error);
+        }
+    }
+
+    fn agree(&self, links: &Links, mut words: [i64; WORDS]) -> Result<()> {
+        links.world.all_max(&mut words)?;
+        let next = self.state().machine.agreed(words);
+        match next {
+            Next::Continue => Ok(()),
+            Next::Confer => self.confer(links),
+            Next::Disabled { most, least } => Err(Error::Other(format!(
+                "the ranks pass different numbers of collective calls ({least} to {most})"
+            ))),
+        }
+    }
+
+    /// All ranks say what they know; all decide the same; all do it.
+    pub(super) fn confer(&self, links: &Links) -> Result<()> {
+        let report = self.state().machine.report(random_u64(), monotonic_ms());
+        let gathered = links.world.all_gather(&report.to_bytes())?;
+        let reports: Option<Vec<Report>> =
+            gathered.iter().map(|bytes| Report::from_bytes(bytes)).collect();
+        let unreadable = || Error::Other("a rank's report is not readable".to_string());
+        if !self.state().machine.confer(&reports.ok_or_else(unreadable)?) {
+            return Err(Error::Other("the ranks differ in what they know of the run".to_string()));
+        }
+        loop {
+            let step = self.state().machine.next_step();
+            let Some(step) = step else { return Ok(()) };
+            let outcome = self.perform(links, &step)?;
+            self.state().machine.done(&step, outcome);
+        }
+    }
+
+    /// No agreement ever again on this rank: what is not sealed goes to the PFS by itself.
+    pub(super) fn stop_agreements(&self, error: &Error) {
+        // Not freed: that may wait for ranks that are gone.
+        std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.state().machine.disable();
+        log::warn_once(
+            "agreements",
+            format_args!(
+                "rank {}: {error}; no further checkpoint is cached, files go straight to {}",
+                self.site.rank,
+                self.site.prefix.display()
+            ),
+        );
+        self.routing.store(false, Ordering::Relaxed);
+    }
+}

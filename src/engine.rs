@@ -1,0 +1,78 @@
+//! Where MPI meets the session: start at MPI_Init, sync points, the end inside MPI_Finalize.
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+use scr_core::comm::Comm;
+use scr_core::log;
+use scr_core::session::{Host, Preparation, Session};
+
+use crate::mpi::{self, Classifier, MpiComm};
+
+struct Running {
+    session: Session,
+    classifier: Classifier,
+}
+
+static RUNNING: OnceLock<Running> = OnceLock::new();
+
+/// The session of this process, once [`start`] has succeeded.
+pub fn session() -> Option<&'static Session> {
+    RUNNING.get().map(|running| &running.session)
+}
+
+/// Right after MPI_Init: the launch check, then everything collective. `None`: this process is
+/// none of our business, or this launch stays without us (then a message has said why).
+pub fn start(host: Host, granted: c_int) -> Option<&'static Session> {
+    if mpi::has_parent() || mpi::is_finalized() {
+        return None;
+    }
+    let (rank, size) = (mpi::world_rank().ok()?, mpi::world_size().ok()?);
+    let preparation = Preparation::new(rank, size, host)?;
+    match start_together(preparation, granted) {
+        Ok(session) => session,
+        Err(error) => {
+            if rank == 0 {
+                log::warn(format_args!("{error}; the program runs without SCR"));
+            }
+            None
+        }
+    }
+}
+
+fn start_together(
+    preparation: Preparation,
+    granted: c_int,
+) -> scr_core::error::Result<Option<&'static Session>> {
+    let world = MpiComm::duplicate_world()?;
+    let mut multiple = [i64::from(granted >= mpi::thread_multiple_level())];
+    world.all_max(&mut multiple)?;
+    let classifier = Classifier::new(world.size(), multiple[0] != 0);
+    let Some(session) = preparation.start(Box::new(world))? else { return Ok(None) };
+    let running = RUNNING.get_or_init(|| Running { session, classifier });
+    mpi::at_finalize(finish)?;
+    running.session.start_helper();
+    Ok(Some(&running.session))
+}
+
+/// The program is about to make a blocking collective call on `comm`.
+pub fn sync(comm: usize, constructor: bool) {
+    let Some(running) = RUNNING.get() else { return };
+    if running.classifier.is_world_class(comm) {
+        running.session.sync(constructor);
+    }
+}
+
+/// Processes were added to the job.
+pub fn restrict_to_world() {
+    if let Some(running) = RUNNING.get() {
+        running.classifier.restrict_to_world();
+    }
+}
+
+/// Inside MPI_Finalize, communication still works.
+fn finish() {
+    if let Some(session) = session() {
+        session.finish();
+    }
+}
