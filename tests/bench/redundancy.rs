@@ -1,0 +1,94 @@
+//! How fast PARTNER and XOR protect data on RAM disk, against plain memory copies by as many threads
+//! in the same run. Only the ratio means anything: machines, and runs on one machine, differ.
+//!
+//! `cargo bench -p scr-core --bench redundancy`
+
+use std::error::Error;
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use scr_core::comm::threads;
+use scr_core::kvtree::KvTree;
+use scr_core::records::FileMeta;
+use scr_core::redundancy::{MemberData, RedundancySet, scheme_by_name};
+
+const MEMBERS: usize = 4;
+const BYTES_PER_MEMBER: usize = 64 << 20;
+const ROUNDS: usize = 7;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    for member in 0..MEMBERS {
+        let dir = root.path().join(member.to_string());
+        fs::create_dir_all(&dir)?;
+        let bytes: Vec<u8> = (0..BYTES_PER_MEMBER).map(|at| (at * 31 + member) as u8).collect();
+        fs::write(dir.join("data"), bytes)?;
+    }
+    // One round of everything before it counts: the first use of memory is slow.
+    let (mut copies, mut partners, mut xors) = (vec![], vec![], vec![]);
+    for round in 0..=ROUNDS {
+        let times = [copy_seconds(), seal_seconds("PARTNER", root.path())];
+        let xor = seal_seconds("XOR", root.path());
+        if round > 0 {
+            copies.push(times[0]);
+            partners.push(times[1]);
+            xors.push(xor);
+        }
+    }
+    let copy = median(copies);
+    let gigabytes = (MEMBERS * BYTES_PER_MEMBER) as f64 / 1e9;
+    println!("{MEMBERS} members, {} MiB each; medians of {ROUNDS}", BYTES_PER_MEMBER >> 20);
+    println!("memory copy      {:6.2} GB/s   1.00", gigabytes / copy);
+    for (name, seconds) in [("PARTNER encode", median(partners)), ("XOR encode", median(xors))] {
+        println!("{name:<16} {:6.2} GB/s   {:.2}", gigabytes / seconds, copy / seconds);
+    }
+    Ok(())
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// All members copy their data once in memory; the slowest counts.
+fn copy_seconds() -> f64 {
+    let seconds = threads::run(MEMBERS, |comm| {
+        let source = vec![1_u8; BYTES_PER_MEMBER];
+        let mut target = vec![2_u8; BYTES_PER_MEMBER];
+        let ready = comm.barrier();
+        let start = Instant::now();
+        black_box(&mut target).copy_from_slice(black_box(&source));
+        ready.map_or(f64::NAN, |()| start.elapsed().as_secs_f64())
+    });
+    seconds.into_iter().fold(0.0, f64::max)
+}
+
+/// All members protect their data; the slowest counts.
+fn seal_seconds(scheme: &str, root: &Path) -> f64 {
+    let Some(scheme) = scheme_by_name(scheme) else { return f64::NAN };
+    let seconds = threads::run(MEMBERS, |comm| {
+        let dir = root.join(comm.rank().to_string());
+        let file = FileMeta {
+            name: "data".into(),
+            size: BYTES_PER_MEMBER as u64,
+            ..FileMeta::default()
+        };
+        let data =
+            MemberData { dir: dir.clone(), id: 1, epoch: 1, files: vec![file], record: KvTree::new() };
+        let set = RedundancySet {
+            comm,
+            world_ranks: (0..MEMBERS).collect(),
+            hosts: vec![String::new(); MEMBERS],
+            group_id: 0,
+            world_size: MEMBERS,
+        };
+        let start = Instant::now();
+        let outcome = scheme.encode(&set, &data);
+        let seconds = start.elapsed().as_secs_f64();
+        let removed = fs::remove_dir_all(dir.join(".scr"));
+        if outcome.is_ok() && removed.is_ok() { seconds } else { f64::NAN }
+    });
+    seconds.into_iter().fold(0.0, f64::max)
+}
