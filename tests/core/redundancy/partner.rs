@@ -88,3 +88,11 @@ fn copies_of_another_seal_count_as_lost() {
     cluster.lose(0);
     cluster.assert_unrecoverable();
 }
+
+#[test]
+fn copies_of_an_earlier_seal_do_not_pile_up() {
+    let mut cluster = Cluster::encoded("PARTNER", &[vec![10, 20], vec![]]);
+    cluster.originals[0].files.pop();
+    cluster.encode();
+    assert_eq!(cluster.files_below(1), [".scr/partner.3.scr", ".scr/partner.3/step/r0/f0"]);
+}

@@ -143,19 +143,33 @@ fn parts_of_another_seal_count_as_lost() {
 
 #[test]
 fn an_xor_file_of_another_seal_never_combines() {
-    let cluster = Cluster::encoded("XOR", &mixed_sizes(3));
-    // Both seals leave files of the same names and sizes.
-    let old = fs::read(cluster.redundancy_file(0)).unwrap();
-    let mut cluster = cluster;
-    for data in &mut cluster.originals {
-        data.epoch = 0xbeef;
-    }
+    let mut cluster = Cluster::new("XOR", &mixed_sizes(3));
+    let set_epoch = |cluster: &mut Cluster, epoch| {
+        cluster.originals.iter_mut().for_each(|data| data.epoch = epoch);
+    };
+    set_epoch(&mut cluster, 0xbeef);
     cluster.encode();
-    for data in &mut cluster.originals {
-        data.epoch = 0xfeed;
-    }
-    fs::write(cluster.redundancy_file(0), old).unwrap();
-    // Members 1 and 2 have XOR files of epoch 0xbeef only.
+    // Names, sizes and contents are the same in both seals.
+    set_epoch(&mut cluster, 0xfeed);
+    cluster.lose(1);
+    cluster.assert_unrecoverable();
+}
+
+#[test]
+fn xor_files_that_do_not_fit_together_are_recomputed_or_refused() {
+    let other = Cluster::encoded("XOR", &[vec![10], vec![20], vec![500]]);
+    let cluster = Cluster::encoded("XOR", &[vec![10], vec![20], vec![30]]);
+    let mix = || {
+        // Member 0 has the same files in both, so its file of the other set fits it.
+        fs::copy(other.redundancy_file(0), cluster.redundancy_file(0)).unwrap();
+        let protection = other.protections.lock().unwrap()[0].clone();
+        cluster.protections.lock().unwrap()[0] = protection;
+    };
+    let before = cluster.snapshot(0);
+    mix();
+    cluster.rebuild_and_check();
+    assert!(cluster.snapshot(0) == before);
+    mix();
     cluster.lose(1);
     cluster.assert_unrecoverable();
 }

@@ -99,8 +99,6 @@ impl Parity {
         let fits = header.id == own.id
             && header.epoch == own.epoch
             && header.group == ring.set.world_ranks
-            && header.current.world_rank == ring.world_rank(ring.me)
-            && header.partner.world_rank == ring.world_rank(ring.left)
             && own.valid_data().is_none_or(|data| header.current.fits(&data.files));
         fits.then_some(Parity { header, path, header_bytes })
     }
