@@ -7,6 +7,7 @@
 //!
 //! State must be usable before the constructor has run: other libraries' constructors reach hooks.
 
+#[cfg_attr(test, allow(dead_code))]
 mod abi;
 #[cfg_attr(test, allow(dead_code))]
 mod ask;

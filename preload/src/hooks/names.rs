@@ -89,6 +89,11 @@ fn is_directory(path: &CStr) -> bool {
     }
 }
 
+fn exists(path: &CStr) -> bool {
+    // SAFETY: a C string; the guard is held, so this asks the file system itself.
+    unsafe { libc::faccessat(AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_SYMLINK_NOFOLLOW) == 0 }
+}
+
 fn unlink_below(question: &Question) -> Outcome<c_int> {
     let (answer, _) = ask(|verdict| (question.engine.unlink)(question.path.as_ptr(), verdict));
     removed(answer, |path| {
@@ -222,20 +227,22 @@ fn rename_below(
     flags: c_uint,
 ) -> Outcome<c_int> {
     if flags != 0 {
-        let cached = |path: &CString| {
-            let mut question = Question { engine: table, prefix, path: path.clone() };
-            !matches!(question.lookup(false), Answer::Pass)
-        };
-        let (from_cached, to_cached) = (cached(&from), cached(&to));
-        if !from_cached && !to_cached {
+        let place = |path: &CString| Question { engine: table, prefix, path: path.clone() }.lookup(false);
+        let (from_place, to_place) = (place(&from), place(&to));
+        if matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
             return Outcome::Pass;
         }
         if flags != libc::RENAME_NOREPLACE {
             // What a file system says that cannot exchange names; programs have a fallback for it.
             return Outcome::Fail(libc::EINVAL);
         }
-        // SAFETY: a C string of ours; the guard is held, so this asks the PFS.
-        if to_cached || unsafe { libc::faccessat(AT_FDCWD, to.as_ptr(), 0, 0) } == 0 {
+        let taken = match &to_place {
+            Answer::Pass => exists(&to),
+            Answer::Redirect(at) => exists(at),
+            Answer::Stat(_) => true,
+            Answer::Fail(_) | Answer::Done => false,
+        };
+        if taken {
             return Outcome::Fail(libc::EEXIST);
         }
     }

@@ -1,0 +1,18 @@
+//! The preload library from outside: small programs under `LD_PRELOAD`, with an engine that the tests
+//! can see through (`programs/fake_engine.c`).
+//!
+//! Most programs are linked with a fake MPI, so that they start in no time and need no MPI; `mpi` and
+//! `launch` use the real ones.
+
+#[path = "../support/programs.rs"]
+mod programs;
+mod shim;
+
+mod descriptors;
+mod families;
+mod launch;
+mod listings;
+mod messages;
+mod mpi;
+mod threads;
+mod tools;
