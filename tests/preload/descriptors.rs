@@ -1,1 +1,72 @@
-//! x
+//! Which descriptors, streams and mappings hold a file, and what happens when writing fails.
+
+use std::fs;
+
+use crate::programs::succeeded;
+use crate::shim::{Place, program};
+
+/// What the engine heard between the program's marks, in short.
+fn story(place: &Place) -> Vec<(String, Vec<String>)> {
+    let mut story = vec![(String::new(), Vec::new())];
+    for line in place.events() {
+        if let Some(mark) = line.strip_prefix("-- ") {
+            story.push((mark.to_owned(), Vec::new()));
+        } else if let Some((_, events)) = story.last_mut() {
+            let kind = line.split(' ').next().unwrap();
+            let number = line.rsplit(' ').next().unwrap();
+            if ["closed", "failed", "evacuate"].contains(&kind) {
+                events.push(format!("{kind} {number}"));
+            }
+        }
+    }
+    story
+}
+
+#[test]
+fn a_file_is_closed_when_its_last_holder_is_gone() {
+    let place = Place::new();
+    let refuge = place.prefix().join("refuge");
+    std::os::unix::fs::symlink("/dev/full", place.cache().join("c_full")).unwrap();
+    let mut command = place.preloaded(program("descriptors"));
+    succeeded(&command.env("FAKE_EVACUATE", &refuge).output().unwrap());
+    let (nospace, closed) = (format!("failed {}", 28), "closed 0");
+    let want: [(&str, &[&str]); 27] = [
+        ("", &[]),
+        ("dup", &[]),
+        ("last", &[closed]),
+        ("dup2 over it", &[closed]),
+        ("dup3 to another", &[]),
+        ("close_range", &[closed]),
+        ("closefrom", &[]),
+        ("still one", &[closed]),
+        ("fdopen", &[]),
+        ("fclose was not the last", &[closed]),
+        ("freopen", &[closed]),
+        ("second stream", &[closed]),
+        ("mmap", &[]),
+        ("closed but mapped", &[]),
+        ("half", &[closed]),
+        ("private", &[closed]),
+        ("gone", &[]),
+        ("a close that no hook sees", &[closed]),
+        ("found by its number", &[]),
+        ("fork", &[]),
+        ("vfork", &[]),
+        ("parent", &[closed]),
+        ("full", &["evacuate 0", closed]),
+        ("full without refuge", &["evacuate 0", &nospace, closed]),
+        ("full stream", &[&nospace, closed]),
+        ("the program's own mistake", &[closed]),
+        ("", &[]),
+    ];
+    let story = story(&place);
+    for ((mark, events), (want_mark, want_events)) in story.iter().zip(want) {
+        assert_eq!((mark.as_str(), events.as_slice()), (want_mark, &owned(want_events)[..]));
+    }
+    assert_eq!(story.len(), want.len() - 1);
+    assert_eq!(fs::read_to_string(refuge).unwrap(), "1234567");
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,1 +1,16 @@
-//! x
+//! Threads, forks and cancellation under the hooks.
+
+use crate::programs::succeeded;
+use crate::shim::{Place, program};
+
+#[test]
+fn threads_forks_and_cancellation() {
+    let place = Place::new();
+    let out = succeeded(&place.preloaded(program("threads")).output().unwrap());
+    assert_eq!(out, "through\n");
+    // 8 threads x 300 files, each closed once although it had two descriptors.
+    let opened = place.events_of("opened").len();
+    assert!(opened >= 2400, "{opened}");
+    let worker_opens = place.events_of("open").iter().filter(|line| line.contains("c_t")).count();
+    assert_eq!(worker_opens, 2400);
+}

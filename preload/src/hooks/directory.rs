@@ -270,7 +270,7 @@ struct GlobResult {
     stat: Option<unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int>,
 }
 
-const GLOB_ALTDIRFUNC: c_int = 1 << 6;
+const GLOB_ALTDIRFUNC: c_int = 1 << 9;
 
 /// Gives the real glob our directory functions, unless the program brought its own.
 unsafe fn glob(
