@@ -117,7 +117,8 @@ pub mod event {
     pub const FINALIZE_BEGIN: i32 = 5;
     /// MPI_Finalize has returned.
     pub const FINALIZE_END: i32 = 6;
-    /// The calling process is a forked child: no threads of the engine live in it.
+    /// The calling process is a forked child: no threads of the engine live in it. No lock may be
+    /// taken, since another thread may have held it at the fork.
     pub const FORKED_CHILD: i32 = 7;
     /// The program made the directory `path` (already done, on the PFS).
     pub const MKDIR: i32 = 8;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{guard, listing, open_files, paths, real};
+use crate::{guard, listing, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -89,7 +89,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {
-        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        libc::pthread_atfork(None, None, Some(in_child));
         libc::atexit(at_exit);
     }
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix })), Ordering::Release);
@@ -194,24 +194,12 @@ fn leak_c_string(text: &OsStr) -> *const c_char {
     CString::new(text.as_bytes()).unwrap_or_default().into_raw()
 }
 
-unsafe extern "C" fn before_fork() {
-    paths::lock_for_fork();
-    open_files::lock_for_fork();
-    listing::lock_for_fork();
-}
-
-unsafe extern "C" fn after_fork() {
-    listing::unlock_after_fork();
-    open_files::unlock_after_fork();
-    paths::unlock_after_fork();
-}
-
-/// The engine's threads do not exist in a child: it passes through from here.
+/// The engine's threads do not exist in a child: it passes through from here. It must not touch a
+/// lock of ours: another thread may have held it, or parking_lot's own, at the fork.
 unsafe extern "C" fn in_child() {
-    // SAFETY: the same as in the parent: the locks were taken by `before_fork` on this thread.
-    unsafe { after_fork() };
     let engine = active();
     ACTIVE.store(std::ptr::null_mut(), Ordering::Release);
+    listing::forget_in_child();
     if let Some(engine) = engine {
         guard::enter_thread();
         (engine.table.note)(event::FORKED_CHILD, std::ptr::null());

@@ -55,6 +55,11 @@ pub(crate) fn end(stream: *mut DIR) {
     }
 }
 
+/// Forgets all streams, in a forked child. No lock.
+pub(crate) fn forget_in_child() {
+    COUNT.store(0, Ordering::Release);
+}
+
 /// True if any stream is merged. No lock.
 pub(crate) fn any() -> bool {
     COUNT.load(Ordering::Acquire) != 0
@@ -141,17 +146,6 @@ pub(crate) fn stage(listing: &mut Merged) -> Stage {
 pub(crate) fn begin_added(listing: &mut Merged) -> Option<*mut dirent> {
     listing.next = Some(0);
     listing.take_added()
-}
-
-/// Takes the lock of this file before a fork, so that the child gets it in a known state.
-pub(crate) fn lock_for_fork() {
-    std::mem::forget(STREAMS.lock());
-}
-
-/// Gives back what [`lock_for_fork`] took, in parent or child.
-pub(crate) fn unlock_after_fork() {
-    // SAFETY: this thread locked it in `lock_for_fork` and forgot the guard.
-    unsafe { STREAMS.force_unlock() };
 }
 
 #[cfg(test)]

@@ -213,17 +213,6 @@ fn unmap(table: &mut Table, start: usize, length: usize) -> Vec<Released> {
     gone
 }
 
-/// Takes the lock of this file before a fork, so that the child gets it in a known state.
-pub(crate) fn lock_for_fork() {
-    std::mem::forget(TABLE.lock());
-}
-
-/// Gives back what [`lock_for_fork`] took, in parent or child.
-pub(crate) fn unlock_after_fork() {
-    // SAFETY: this thread locked it in `lock_for_fork` and forgot the guard.
-    unsafe { TABLE.force_unlock() };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,21 +36,6 @@ pub(crate) fn forget_working_directory() {
     WORKING_DIRECTORY.lock().clear();
 }
 
-/// Takes the locks of this file before a fork, so that the child gets them in a known state.
-pub(crate) fn lock_for_fork() {
-    std::mem::forget(WORKING_DIRECTORY.lock());
-    std::mem::forget(ALIASES.lock());
-}
-
-/// Gives back what [`lock_for_fork`] took, in parent or child.
-pub(crate) fn unlock_after_fork() {
-    // SAFETY: this thread locked both in `lock_for_fork` and forgot the guards.
-    unsafe {
-        ALIASES.force_unlock();
-        WORKING_DIRECTORY.force_unlock();
-    }
-}
-
 /// True if `path` is, for sure and at once, not below `prefix`. False proves nothing.
 pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     let Some(slash) = last_slash_if_plain(path) else { return false };

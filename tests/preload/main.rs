@@ -4,6 +4,8 @@
 //! Most programs are linked with a fake MPI, so that they start in no time and need no MPI; `mpi` and
 //! `launch` use the real ones.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on stops
+
 #[path = "../support/programs.rs"]
 mod programs;
 mod shim;

@@ -104,7 +104,7 @@ unsafe fn mremap(
     flags: c_int,
     new_address: usize,
 ) -> isize {
-    let held = if open_files::any_mappings() {
+    let held = if engine::active().is_some() && open_files::any_mappings() {
         guard::work(|| open_files::mapping_claim(address)).flatten()
     } else {
         None
