@@ -1,1 +1,161 @@
-//! x
+//! Launchers carry the shim and its variables to other nodes. The nodes are played by an agent that
+//! starts from an empty environment, as ssh does, and a daemon that writes down what reached it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::programs::succeeded;
+use crate::shim::{Place, library};
+
+const PATTERN: &str = "ckpt/{id}/r_{rank}.dat,  it's $HOME \\ \"two\"";
+
+fn script(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// An agent, and daemons called `orted` and `myorted`, in `bin`.
+fn node(place: &Place) -> std::path::PathBuf {
+    let bin = place.cache().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let out = place.cache().join("reached");
+    for daemon in ["orted", "myorted"] {
+        let dump = format!("#!/bin/bash\necho \"daemon=$0 $1\" > {0}\nenv >> {0}\n", out.display());
+        script(&bin.join(daemon), &dump);
+    }
+    // Ends in failure, so that mpirun does not wait for the daemon to call back.
+    let clean = format!("env -i PATH={}:/usr/bin:/bin sh -c \"$*\"", bin.display());
+    script(&bin.join("agent"), &format!("#!/bin/bash\nshift\n{clean}\nexit 1\n"));
+    bin
+}
+
+/// What reached the daemon on the other node.
+fn reached(place: &Place, change: impl FnOnce(&mut Command, &Path)) -> String {
+    let bin = node(place);
+    let mut command = place.command("mpirun.openmpi");
+    command
+        .args(["--allow-run-as-root", "--host", "nodex", "-n", "1", "--mca", "plm_rsh_agent"])
+        .arg(bin.join("agent"))
+        .env("SCR_CHECKPOINT_PATTERN", PATTERN)
+        .env("SCR_CONF_FILE", "conf/scr.conf")
+        .env("LD_PRELOAD", library());
+    change(&mut command, &bin);
+    let output = command.arg("/bin/true").output().unwrap();
+    fs::read_to_string(place.cache().join("reached")).unwrap_or_else(|_| {
+        panic!("nothing reached the node: {}", crate::programs::text(&output.stderr))
+    })
+}
+
+#[track_caller]
+fn assert_complete(place: &Place, reached: &str) {
+    let conf = place.prefix().canonicalize().unwrap().join("conf/scr.conf");
+    for line in [
+        format!("LD_PRELOAD={}", library().display()),
+        format!("SCR_CHECKPOINT_PATTERN={PATTERN}"),
+        format!("SCR_CONF_FILE={}", conf.display()),
+    ] {
+        assert!(reached.lines().any(|found| found == line), "{line} is not in\n{reached}");
+    }
+    let nonce = reached.lines().find_map(|line| line.strip_prefix("SCR_LAUNCH_NONCE="));
+    assert_eq!(nonce.map(str::len), Some(32), "{reached}");
+}
+
+#[test]
+fn a_plain_mpirun() {
+    let place = Place::new();
+    let reached = reached(&place, |_, _| {});
+    assert_complete(&place, &reached);
+    assert!(reached.contains("/orted -mca"), "{reached}");
+}
+
+#[test]
+fn with_variables_of_the_users_own() {
+    let place = Place::new();
+    let reached = reached(&place, |command, _| {
+        command.args(["-x", "FOO", "-x", "BAR=2"]).env("FOO", "1");
+    });
+    assert_complete(&place, &reached);
+}
+
+#[test]
+fn with_an_environment_list() {
+    let place = Place::new();
+    let reached = reached(&place, |command, _| {
+        command.env("FOO", "1").env("OMPI_MCA_mca_base_env_list", "FOO");
+    });
+    assert_complete(&place, &reached);
+}
+
+#[test]
+fn with_a_launch_agent_in_the_environment() {
+    let place = Place::new();
+    let reached = reached(&place, |command, bin| {
+        let agent = format!("{}/myorted --own", bin.display());
+        command.env("OMPI_MCA_orte_launch_agent", agent);
+    });
+    assert_complete(&place, &reached);
+    assert!(reached.contains("/myorted --own"), "{reached}");
+}
+
+#[test]
+fn with_a_launch_agent_on_the_command_line() {
+    for option in [&["--mca", "orte_launch_agent"][..], &["--launch-agent"]] {
+        let place = Place::new();
+        let reached = reached(&place, |command, bin| {
+            command.args(option).arg(format!("{}/myorted --own", bin.display()));
+        });
+        assert_complete(&place, &reached);
+        assert!(reached.contains("/myorted --own"), "{reached}");
+    }
+}
+
+#[test]
+fn by_its_bare_name() {
+    let place = Place::new();
+    let reached = reached(&place, |command, _| {
+        command.env("LD_PRELOAD", "libscr_preload.so");
+        command.env("LD_LIBRARY_PATH", library().parent().unwrap());
+    });
+    assert_complete(&place, &reached);
+}
+
+#[test]
+fn hydra_with_a_limited_environment() {
+    // The agent makes hydra treat this machine as another node.
+    for limit in [&[][..], &["-genvnone"], &["-genvlist", "HOME"], &["-envnone"]] {
+        let place = Place::new();
+        let bin = node(&place);
+        let agent = bin.join("agent");
+        script(&agent, "#!/bin/bash\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"$*\"\n");
+        let mut command = place.command("mpirun.mpich");
+        command.args(["-launcher", "rsh", "-launcher-exec"]).arg(agent);
+        command.args(["-host", "127.0.0.2"]).args(limit).args(["-n", "1", "/usr/bin/env"]);
+        command.env("SCR_CHECKPOINT_PATTERN", PATTERN).env("SCR_CONF_FILE", "conf/scr.conf");
+        let output = command.env("LD_PRELOAD", library()).output().unwrap();
+        assert_complete(&place, &succeeded(&output));
+    }
+}
+
+#[test]
+fn a_launch_has_one_number_and_each_launch_another() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| {
+        let mut command = place.preloaded("mpirun.openmpi");
+        command.args(["--allow-run-as-root", "--oversubscribe"]).args(arguments);
+        succeeded(&command.output().unwrap())
+    };
+    let out = run(&["-n", "2", "sh", "-c", "echo $SCR_LAUNCH_NONCE"]);
+    let numbers: Vec<&str> = out.lines().collect();
+    assert_eq!((numbers.len(), numbers[0]), (2, numbers[1]));
+    let again = run(&["-n", "1", "sh", "-c", "echo $SCR_LAUNCH_NONCE"]);
+    assert_ne!(again.trim(), numbers[0]);
+    let off = place
+        .preloaded("mpirun.openmpi")
+        .env("SCR_ENABLE", "0")
+        .args(["--allow-run-as-root", "-n", "1", "sh", "-c", "echo x$SCR_LAUNCH_NONCE"])
+        .output()
+        .unwrap();
+    assert_eq!(succeeded(&off), "x\n");
+}

@@ -1,1 +1,84 @@
-//! x
+//! MPI entry points, with the real MPIs: each call of the program is seen exactly once, in every
+//! language, whatever the library does inside and whoever else is preloaded.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::programs::{compile, succeeded};
+use crate::shim::{FLAVOURS, Place, library, sources};
+
+/// Compiles a program of `programs/` with one MPI's compiler.
+fn build(place: &Place, compiler: &str, flavour: &str, source: &str) -> PathBuf {
+    let output = place.cache().join(format!("{source}.{flavour}"));
+    compile(&format!("{compiler}.{flavour}"), [sources().join(source)], &output)
+}
+
+fn run(place: &Place, program: &std::path::Path, preload: &str) -> String {
+    let mut command = place.command(program);
+    command.env("LD_PRELOAD", preload).env("OMPI_MCA_btl_base_warn_component_unused", "0");
+    succeeded(&command.output().unwrap())
+}
+
+/// Counts of the engine's log: starts, collectives, constructors, ends.
+fn counts(place: &Place) -> [usize; 4] {
+    let events = place.events();
+    let count = |head: &str| events.iter().filter(|line| line.starts_with(head)).count();
+    [count("init "), count("sync - 0"), count("sync - 1"), count("note - 6")]
+}
+
+#[test]
+fn each_collective_counts_once_and_mpi_io_does_not() {
+    for flavour in FLAVOURS {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "collectives.c");
+        run(&place, &program, library().to_str().unwrap());
+        assert_eq!(counts(&place), [1, 9, 6, 1], "{flavour}");
+        let level = place.events_of("init")[0].rsplit(' ').next().unwrap().to_owned();
+        assert_ne!(level, "0", "the granted thread level is told ({flavour})");
+        assert_eq!(place.events_of("note shared"), ["note shared 3"], "{flavour}");
+    }
+}
+
+#[test]
+fn both_fortran_bindings_count_once() {
+    for flavour in FLAVOURS {
+        for source in ["mpif.f90", "f08.f90"] {
+            let place = Place::new();
+            let program = build(&place, "mpif90", flavour, source);
+            run(&place, &program, library().to_str().unwrap());
+            assert_eq!(counts(&place), [1, 2, 1, 1], "{flavour} {source}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_before_or_behind_us_sees_each_call_once_and_so_do_we() {
+    for flavour in FLAVOURS {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "collectives.c");
+        let tool = place.cache().join("tool.so");
+        let source = sources().join("pmpi_tool.c").into_os_string();
+        let words: [OsString; 3] = ["-shared".into(), "-fPIC".into(), source];
+        compile(&format!("mpicc.{flavour}"), words, &tool);
+        let (tool, own) = (tool.to_str().unwrap().to_owned(), library());
+        let own = own.to_str().unwrap();
+        for preload in [format!("{tool}:{own}"), format!("{own}:{tool}")] {
+            let _ = std::fs::remove_file(place.log());
+            let out = run(&place, &program, &preload);
+            assert_eq!(out, "tool: 1 1 1\n", "{flavour} {preload}");
+            assert_eq!(counts(&place), [1, 9, 6, 1], "{flavour} {preload}");
+        }
+    }
+}
+
+#[test]
+fn an_mpi_that_was_loaded_privately_is_found() {
+    // mpi4py loads the MPI library for itself alone: RTLD_NEXT does not see it.
+    let place = Place::new();
+    let mut command = place.preloaded("/usr/bin/python3");
+    let script = "from mpi4py import MPI; MPI.COMM_WORLD.Barrier(); open('c_x', 'w').write('1')";
+    succeeded(&command.args(["-c", script]).output().unwrap());
+    let [starts, collectives, _, ends] = counts(&place);
+    assert_eq!((starts, collectives, ends), (1, 1, 1));
+    assert!(place.cache().join("c_x").exists());
+}

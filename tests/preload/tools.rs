@@ -26,8 +26,12 @@ fn both(script: &str) {
 #[test]
 fn shell_and_files() {
     both("ls -ld / /etc/passwd /nowhere; cat /nowhere; echo done; exit 3");
-    both("mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b/c d/e; ln -s e d/l; find . | sort; rm -r a; ls -R");
-    both("echo hi | tr h H | (read x; echo $x); for i in 1 2 3; do (echo $i) & wait; done; tar cf - /etc/hostname 2>/dev/null | tar tf -");
+    both(
+        "mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b/c d/e; ln -s e d/l; find . | sort; rm -r a; ls -R",
+    );
+    both(
+        "echo hi | tr h H | (read x; echo $x); for i in 1 2 3; do (echo $i) & wait; done; tar cf - /etc/hostname 2>/dev/null | tar tf -",
+    );
 }
 
 #[test]
@@ -42,9 +46,7 @@ fn python() {
 
 #[test]
 fn compiler_and_git() {
-    both(
-        "printf 'int main(void){return 7;}' > t.c; gcc -O1 t.c -o t; ./t; echo $?; gcc --version",
-    );
+    both("printf 'int main(void){return 7;}' > t.c; gcc -O1 t.c -o t; ./t; echo $?; gcc --version");
     both(
         "git init -q . 2>&1; git config user.email x@y; git config user.name n; echo 1 > f; \
          git add f; git commit -q -m m; echo 2 >> f; git status --short; git log --format=%s; \

@@ -227,7 +227,8 @@ fn rename_below(
     flags: c_uint,
 ) -> Outcome<c_int> {
     if flags != 0 {
-        let place = |path: &CString| Question { engine: table, prefix, path: path.clone() }.lookup(false);
+        let place =
+            |path: &CString| Question { engine: table, prefix, path: path.clone() }.lookup(false);
         let (from_place, to_place) = (place(&from), place(&to));
         if matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
             return Outcome::Pass;
