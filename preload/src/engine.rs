@@ -223,6 +223,52 @@ extern "C" fn at_exit() {
     }
 }
 
+// Not in the libc crate. Unlike atexit, its handlers do not belong to a library that is being ended.
+unsafe extern "C" {
+    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// Runs among the libraries' destructors. Those of run-time systems still write and close files
+/// (Fortran's, C++'s), so what is held in the end is given up behind all of them.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = {
+    extern "C" fn destructor() {
+        if active().is_some() && own_process() {
+            // SAFETY: the handler is a function of this library, which stays mapped.
+            unsafe { on_exit(give_up_all, std::ptr::null_mut()) };
+        }
+    }
+    destructor
+};
+
+/// The program leaves files open and the process ends: their streams are flushed, and each is closed
+/// as far as the engine is concerned.
+extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
+    let Some(engine) = active() else { return };
+    let _: Option<()> = guard::work(|| {
+        for stream in open_files::streams() {
+            let stream = stream as *mut libc::FILE;
+            // A stream that another thread is using is not waited for.
+            // SAFETY: an open stream: closing it would have removed it from the table.
+            unsafe {
+                if ftrylockfile(stream) == 0 {
+                    libc::fflush(stream);
+                    funlockfile(stream);
+                }
+            }
+        }
+        for token in open_files::detach_all() {
+            (engine.table.closed)(token);
+        }
+    });
+}
+
+unsafe extern "C" {
+    fn ftrylockfile(stream: *mut libc::FILE) -> c_int;
+    fn funlockfile(stream: *mut libc::FILE);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,11 +46,18 @@ struct Table {
     descriptors: BTreeMap<c_int, Claim>,
     mappings: BTreeMap<usize, Mapping>,
     holders: BTreeMap<u64, usize>,
+    /// Address of the stream that was made on a descriptor.
+    streams: BTreeMap<c_int, usize>,
 }
 
 impl Table {
     const fn new() -> Self {
-        Self { descriptors: BTreeMap::new(), mappings: BTreeMap::new(), holders: BTreeMap::new() }
+        Self {
+            descriptors: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            streams: BTreeMap::new(),
+        }
     }
 
     fn add_holder(&mut self, token: u64) {
@@ -70,12 +77,14 @@ impl Table {
     fn attach(&mut self, fd: c_int, claim: Claim) -> Option<Released> {
         self.add_holder(claim.token);
         let before = self.descriptors.insert(fd, claim);
+        self.streams.remove(&fd);
         mark(fd, before.is_some(), true);
         before.map(|before| self.drop_holder(before))
     }
 
     fn detach(&mut self, fd: c_int) -> Option<Released> {
         let claim = self.descriptors.remove(&fd)?;
+        self.streams.remove(&fd);
         mark(fd, true, false);
         Some(self.drop_holder(claim))
     }
@@ -140,6 +149,33 @@ pub(crate) fn copy(from: c_int, to: c_int) -> Option<Released> {
 /// The claim of `fd`.
 pub(crate) fn claim(fd: c_int) -> Option<Claim> {
     TABLE.lock().descriptors.get(&fd).copied()
+}
+
+/// A stream was made on `fd`, which is tracked.
+pub(crate) fn attach_stream(fd: c_int, stream: usize) {
+    let mut table = TABLE.lock();
+    if table.descriptors.contains_key(&fd) {
+        table.streams.insert(fd, stream);
+    }
+}
+
+/// Addresses of all streams on tracked descriptors.
+pub(crate) fn streams() -> Vec<usize> {
+    TABLE.lock().streams.values().copied().collect()
+}
+
+/// Gives up everything that is still held. Returns the tokens.
+pub(crate) fn detach_all() -> Vec<u64> {
+    let mut table = TABLE.lock();
+    let tokens = table.holders.keys().copied().collect();
+    let held: Vec<c_int> = table.descriptors.keys().copied().collect();
+    for fd in held {
+        table.detach(fd);
+    }
+    table.mappings.clear();
+    table.holders.clear();
+    MAPPINGS.store(0, Ordering::Release);
+    tokens
 }
 
 /// All descriptors that hold `token`.

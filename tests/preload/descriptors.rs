@@ -70,3 +70,22 @@ fn a_file_is_closed_when_its_last_holder_is_gone() {
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
+
+#[test]
+fn files_left_open_are_closed_at_the_very_end() {
+    for (arguments, event) in [(&[][..], "note - 6"), (&["without finalize"], "note - 4")] {
+        let place = Place::new();
+        let mut command = place.preloaded(program("left_open"));
+        succeeded(&command.args(arguments).output().unwrap());
+        let events = place.events();
+        let end = events.iter().position(|line| line == "-- main ends").unwrap();
+        let closed = events[end..].iter().filter(|line| line.starts_with("closed")).count();
+        assert_eq!(closed, 4, "{events:?}");
+        assert!(events.contains(&event.to_owned()), "{events:?}");
+        assert_eq!(events.iter().filter(|line| *line == "note - 4").count(), arguments.len());
+        for (name, text) in [("c_stream", "text"), ("c_fdopen", "more"), ("c_late", "late")] {
+            let path = place.cache().join(name);
+            assert_eq!(fs::read_to_string(path).unwrap(), text);
+        }
+    }
+}

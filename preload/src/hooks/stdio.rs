@@ -12,6 +12,7 @@ use crate::{engine, guard, open_files};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+type Fdopen = unsafe extern "C-unwind" fn(c_int, *const c_char) -> *mut FILE;
 type Fclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
 
 interpose! {
@@ -20,6 +21,7 @@ interpose! {
     cancellable [freopen, freopen64]
         (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = Freopen => freopen;
+    plain [fdopen, _IO_fdopen](fd: c_int, mode: *const c_char) -> *mut FILE = Fdopen => fdopen;
     cancellable [fclose, _IO_fclose](stream: *mut FILE) -> c_int = Fclose => fclose;
 }
 
@@ -81,12 +83,33 @@ unsafe fn open_stream(
         });
         match opened {
             None => Outcome::Pass,
-            Some(Ok(stream)) => Outcome::Done(stream),
+            Some(Ok(stream)) => {
+                // SAFETY: as above.
+                open_files::attach_stream(unsafe { libc::fileno(stream) }, stream as usize);
+                Outcome::Done(stream)
+            }
             Some(Err(code)) => Outcome::Fail(code),
         }
     };
     // SAFETY: `path` is null or what the program gave for a C string.
     unsafe { below_prefix(std::ptr::null_mut(), AT_FDCWD, path, open) }
+}
+
+/// The descriptor is the same and stays tracked; the stream is remembered, since what it buffers is
+/// written when the process ends at the latest.
+unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
+    // SAFETY: the program's own call.
+    let stream = unsafe { real(fd, mode) };
+    if !stream.is_null()
+        && open_files::may_hold(fd)
+        && let Some(active) = engine::active()
+    {
+        let _: Option<c_int> = handle(-1, active, || {
+            open_files::attach_stream(fd, stream as usize);
+            Outcome::Pass
+        });
+    }
+    stream
 }
 
 unsafe fn freopen(
