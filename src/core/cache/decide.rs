@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::encoding::Encoding;
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
 use crate::records::{DatasetKey, DatasetRecord, DatasetState};
@@ -29,8 +30,8 @@ pub(super) struct Claim {
     pub confirmed: bool,
     /// The program's files are there with the right sizes.
     pub intact: bool,
-    /// World ranks of the owner's redundancy set.
-    pub set: Vec<usize>,
+    /// What it tells of the dataset's encodings, the newest first.
+    pub encodings: Vec<Encoding>,
     /// TYPE of its descriptor.
     pub scheme: String,
     /// Store that the data is in.
@@ -50,10 +51,15 @@ impl Claim {
             prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
             confirmed: record.confirmed,
             intact: false,
-            set: parse_ranks(&text("MEMBERS")),
+            encodings: Vec::new(),
             scheme: text("TYPE"),
             store: text("STORE"),
         }
+    }
+
+    /// What it tells of one encoding.
+    pub fn under(&self, number: u64) -> Option<&Encoding> {
+        self.encodings.iter().find(|encoding| encoding.number == number)
     }
 
     pub fn to_tree(&self) -> KvTree {
@@ -66,13 +72,19 @@ impl Claim {
         tree.set_flag("PREPARED", self.prepared);
         tree.set_flag("CONFIRMED", self.confirmed);
         tree.set_flag("INTACT", self.intact);
-        tree.set_value("MEMBERS", ranks_text(&self.set));
+        for encoding in &self.encodings {
+            tree.child_mut("ENCODING").set(encoding.number, encoding.to_tree());
+        }
         tree.set_value("TYPE", &self.scheme);
         tree.set_value("STORE", &self.store);
         tree
     }
 
     pub fn from_tree(tree: &KvTree) -> Option<Claim> {
+        let encodings = tree.child("ENCODING").iter();
+        let encodings: Option<Vec<_>> = encodings.map(|(n, e)| Encoding::from_tree(n, e)).collect();
+        let mut encodings = encodings?;
+        encodings.sort_by_key(|encoding| std::cmp::Reverse(encoding.number));
         Some(Claim {
             key: DatasetKey::from_tree(tree.get("KEY")?)?,
             id: tree.get_u64("DSET")?,
@@ -82,7 +94,7 @@ impl Claim {
             prepared: tree.get_flag("PREPARED"),
             confirmed: tree.get_flag("CONFIRMED"),
             intact: tree.get_flag("INTACT"),
-            set: parse_ranks(tree.get_value("MEMBERS")?),
+            encodings,
             scheme: tree.get_value("TYPE")?.to_owned(),
             store: tree.get_value("STORE")?.to_owned(),
         })
@@ -210,7 +222,7 @@ mod tests {
             prepared: true,
             confirmed: false,
             intact: true,
-            set: vec![0, 1],
+            encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
             scheme: "XOR".into(),
             store: "ram".into(),
         };

@@ -36,14 +36,19 @@ pub(super) struct Transfer {
 }
 
 /// Who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes apart.
-pub(super) fn plan(claims: &[&Claim], nodes: &[usize]) -> Vec<Vec<Transfer>> {
+/// A copy is the better the more redundancy files of `encoding` are with it, then if it is there.
+pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec<Transfer>> {
     let mut rounds: Vec<Vec<Transfer>> = Vec::new();
     for to in 0..nodes.len() {
-        let sources = || claims.iter().filter(|claim| claim.owner == to && claim.intact);
-        if sources().any(|claim| nodes[claim.holder] == nodes[to]) {
+        let sources = claims.iter().filter(|claim| claim.owner == to && claim.intact);
+        let value = |claim: &&&Claim| {
+            let protected = claim.under(encoding).is_some_and(|encoding| encoding.protected);
+            (protected, nodes[claim.holder] == nodes[to], std::cmp::Reverse(claim.holder))
+        };
+        let Some(from) = sources.max_by_key(value).map(|claim| claim.holder) else { continue };
+        if nodes[from] == nodes[to] {
             continue; // There already.
         }
-        let Some(from) = sources().map(|claim| claim.holder).min() else { continue };
         let busy = |round: &Vec<Transfer>| {
             round.iter().any(|t| [t.from, t.to].iter().any(|rank| [from, to].contains(rank)))
         };
@@ -195,7 +200,7 @@ mod tests {
     fn only_moved_ranks_travel_and_nobody_is_busy_twice_in_a_round() {
         // Nodes {0,1}, {2,3}; ranks 0 and 2 have changed places, rank 1 stayed, 3's is broken.
         let claims = [claim(0, 2, true), claim(2, 0, true), claim(1, 1, true), claim(3, 3, false)];
-        let rounds = plan(&claims.iter().collect::<Vec<_>>(), &[0, 0, 2, 2]);
+        let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &[0, 0, 2, 2]);
         let (first, second) = (Transfer { from: 2, to: 0 }, Transfer { from: 0, to: 2 });
         assert_eq!(rounds, [vec![first], vec![second]]);
     }
@@ -203,7 +208,7 @@ mod tests {
     #[test]
     fn a_copy_on_the_own_node_is_preferred_and_a_broken_one_is_no_copy() {
         let claims = [claim(0, 0, false), claim(0, 3, true), claim(1, 0, true), claim(1, 2, true)];
-        let rounds = plan(&claims.iter().collect::<Vec<_>>(), &[0, 0, 2, 2]);
+        let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &[0, 0, 2, 2]);
         assert_eq!(rounds, [vec![Transfer { from: 3, to: 0 }]]);
     }
 }

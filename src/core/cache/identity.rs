@@ -12,10 +12,12 @@ use super::agree::agree;
 use super::disk::{make_own_dir, names_in};
 use super::rebuild::Takeover;
 use super::scatter::is_filemap_name;
+use super::store::{Held, read_records};
 use super::{Ctx, sweep};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
+use crate::records::{DatasetState, MASTER_FILEMAP};
 
 /// Name of the file.
 const FILE_NAME: &str = "launch.scr";
@@ -64,10 +66,22 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
     match KvTree::read_file(path(ctx)) {
         Ok(None) => Ok(Found::Nothing),
         Ok(Some(tree)) if tree.get_value("IDENTITY") == Some(identity) => Ok(Found::Ours),
-        Ok(Some(_)) => Ok(Found::Foreign),
-        Err(Error::Corrupt { .. }) => Ok(Found::Unreadable),
+        Ok(Some(_)) if holds_value(ctx) => Ok(Found::Foreign),
+        Err(Error::Corrupt { .. }) if holds_value(ctx) => Ok(Found::Unreadable),
+        Ok(Some(_)) | Err(Error::Corrupt { .. }) => clear(ctx).map(|()| Found::Nothing),
         Err(other) => Err(other),
     }
+}
+
+/// Whether anything on this node could be restarted from. A launch that ended before its first seal
+/// leaves nothing that is worth keeping others out for. What cannot be read may be worth it.
+fn holds_value(ctx: &Ctx) -> bool {
+    let control = &ctx.layout.control_dir;
+    let Ok(names) = names_in(control) else { return true };
+    names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
+        let sealed = |(_, record): &Held| record.state == DatasetState::Prepared;
+        read_records(&control.join(name)).map_or(true, |held| held.iter().any(sealed))
+    })
 }
 
 fn write_tag(ctx: &Ctx, identity: &str) -> Result<()> {

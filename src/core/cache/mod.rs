@@ -9,6 +9,8 @@
 //! | `evict.rs` | removal: data first, record after |
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
+//! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
+//! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `rebuild.rs` | the restart itself |
 //! | `replicate.rs` | small files of other nodes, copied to every node |
@@ -21,6 +23,7 @@ mod catalog;
 mod decide;
 pub(crate) mod disk;
 mod distribute;
+mod encoding;
 mod evict;
 mod identity;
 pub mod layout;

@@ -7,10 +7,11 @@ use super::agree::{agree, any};
 use super::decide::{Claim, Decision, Verdict, decide};
 use super::disk::{make_own_dir, matches};
 use super::distribute::{distribute, plan};
+use super::encoding::{self, Encoding};
 use super::evict::discard;
 use super::identity::take_over;
 use super::layout::{OWN_FOLDER, store_of};
-use super::recover::{Placement, Recovered, recover};
+use super::recover::{Case, Placement, Recovered, recover};
 use super::scatter::scatter;
 use super::seal::{marked_epoch, rename_sealed, write_marker};
 use super::sweep::sweep;
@@ -190,6 +191,7 @@ fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
         claim.confirmed |= claim.prepared && marked_epoch(&dir) == Some(record.epoch);
         let mut files = record.files.iter().filter(|file| !file.on_prefix);
         claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
+        claim.encodings = Encoding::list(*owner, record, &dir);
         own.set(index, claim.to_tree());
     }
     let mut claims = Vec::new();
@@ -220,10 +222,14 @@ fn restore(
     placement: &Placement,
 ) -> Result<std::result::Result<Offered, String>> {
     let start = Instant::now();
-    let outcome = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key)).and_then(|()| {
-        let rounds = plan(claims, &placement.nodes);
+    let encoding = encoding::choose(claims);
+    let case = Case { chosen, claims, encoding, placement };
+    let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key));
+    let outcome = renamed.and_then(|()| {
+        agree(ctx.world, encoding::adopt(ctx, chosen, encoding))?;
+        let rounds = plan(claims, encoding, &placement.nodes);
         distribute(ctx, chosen, &rounds)?;
-        let recovered = match recover(ctx, chosen, claims, placement)? {
+        let recovered = match recover(ctx, &case)? {
             Ok(recovered) => recovered,
             Err(reason) => return Ok(Err(reason)),
         };

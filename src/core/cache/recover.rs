@@ -1,17 +1,18 @@
 //! At a restart: what is lost of one dataset is rebuilt by its scheme, and protected anew where the
 //! placement of the ranks asks for it (001 `scr_reddesc_recover`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::agree::{agree, any};
 use super::decide::{Claim, Decision, parse_ranks, ranks_phrase, ranks_text};
 use super::disk::{make_own_dir, matches};
+use super::encoding::encode_again;
 use super::layout::{OWN_FOLDER, store_of};
-use super::seal::{member_data, note_protection, protect, protection_of};
-use super::{Ctx, sweep};
+use super::seal::{member_data, note_protection, protection_of};
+use super::{Ctx, encoding, sweep};
 use crate::error::{Error, Result};
-use crate::records::DatasetRecord;
+use crate::records::{DatasetRecord, FileMeta};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
 
 /// What is known of the ranks of the present launch.
@@ -20,6 +21,18 @@ pub(super) struct Placement {
     pub nodes: Vec<usize>,
     /// For each world rank its host.
     pub hosts: Vec<String>,
+}
+
+/// A dataset that is to be recovered, the same on all ranks.
+pub(super) struct Case<'a> {
+    /// Its id and epoch.
+    pub chosen: &'a Decision,
+    /// What the records said before anything was moved.
+    pub claims: &'a [&'a Claim],
+    /// The encoding that serves.
+    pub encoding: u64,
+    /// Where the ranks are.
+    pub placement: &'a Placement,
 }
 
 /// What has become of a dataset.
@@ -45,24 +58,21 @@ enum Part {
 
 /// Rebuilds what is lost. The outer error is one of communication; the inner sentence says why the
 /// dataset cannot be had. Collective; both are the same on all ranks.
-pub(super) fn recover(
-    ctx: &Ctx,
-    chosen: &Decision,
-    claims: &[&Claim],
-    placement: &Placement,
-) -> Result<std::result::Result<Recovered, String>> {
-    let (mut record, part) = inspect(ctx, chosen);
+pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
+    let (mut record, part) = inspect(ctx, case);
     let parts = gather_parts(ctx, part)?;
     let rebuilt: Vec<usize> = (0..parts.len()).filter(|rank| parts[*rank] == Part::Lost).collect();
-    let rounds = match plan_sets(claims, &parts) {
+    let rounds = match plan_sets(case, &parts) {
         Ok(rounds) => rounds,
         Err(reason) => return Ok(Err(reason)),
     };
-    let mut must_encode = false;
+    let me = ctx.world.rank();
+    let planned = rounds.iter().flatten().any(|set| set.contains(&me));
+    let mut must_encode = part == Part::Unprotected && !planned;
     for round in &rounds {
-        let needed = set_of(round, ctx.world.rank())
-            .is_some_and(|set| set.iter().any(|rank| parts[*rank] == Part::Lost));
-        let mut outcome = rebuild_round(ctx, chosen, claims, placement, round, &mut record, part);
+        let own_set = round.iter().find(|set| set.contains(&me));
+        let needed = own_set.is_some_and(|s| s.iter().any(|rank| parts[*rank] == Part::Lost));
+        let mut outcome = rebuild_round(ctx, case, round, &mut record, part);
         if !needed && matches!(&outcome, Err(error) if !matches!(error, Error::Comm(_))) {
             // Nothing but redundancy is lost, and that can be made anew from the files.
             must_encode = true;
@@ -76,13 +86,17 @@ pub(super) fn recover(
     let Some(record) = record.filter(|_| !missing) else {
         return Ok(Err("a rank still has no record of it after the rebuild".into()));
     };
-    release_leftovers(ctx, chosen)?;
+    must_encode |= !ctx.protection.is_spread(&record.descriptor, &members(&record));
     let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
-    must_encode |= !consistent(claims);
-    must_encode |=
-        !ctx.protection.is_spread(&recovered.record.descriptor, &members(&recovered.record));
     if any(ctx.world, must_encode)? {
-        encode_again(ctx, &mut recovered)?;
+        match encode_again(ctx, &recovered.record, case.claims) {
+            Ok(record) => (recovered.record, recovered.reencoded) = (record, true),
+            Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+            Err(reason) => recovered.unprotected = Some(reason.to_string()),
+        }
+    }
+    if recovered.unprotected.is_none() {
+        release_leftovers(ctx, case)?;
     }
     Ok(Ok(recovered))
 }
@@ -104,16 +118,19 @@ fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
 }
 
 /// This rank's record of the dataset, checked against the files.
-fn inspect(ctx: &Ctx, chosen: &Decision) -> (Option<DatasetRecord>, Part) {
-    let Some(record) = ctx.filemap.get_id(chosen.id).filter(|r| r.epoch == chosen.epoch) else {
+fn inspect(ctx: &Ctx, case: &Case) -> (Option<DatasetRecord>, Part) {
+    let own = ctx.filemap.get_id(case.chosen.id);
+    let Some(record) = own.filter(|record| record.epoch == case.chosen.epoch) else {
         return (None, Part::Lost);
     };
     let dir = ctx.layout.data_dir(&record);
     let record = DatasetRecord { dir: dir.clone(), ..record };
     let mut program = record.files.iter().filter(|file| !file.on_prefix);
-    let part = if !program.all(|file| matches(&dir.join(&file.name), file, true)) {
+    let whole = |file: &FileMeta| matches(&dir.join(&file.name), file, true);
+    let part = if !program.all(whole) {
         Part::Lost
-    } else if protection_of(&record).iter().all(|file| matches(&dir.join(&file.name), file, true)) {
+    } else if encoding::number(&record) == case.encoding && protection_of(&record).iter().all(whole)
+    {
         Part::Whole
     } else {
         Part::Unprotected
@@ -138,27 +155,20 @@ fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
 
 /// The sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is the
 /// reason why a rank's files cannot come back.
-fn plan_sets(
-    claims: &[&Claim],
-    parts: &[Part],
-) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
-    let mut votes: BTreeMap<&[usize], usize> = BTreeMap::new();
-    for claim in claims {
-        *votes.entry(&claim.set).or_default() += 1;
-    }
+fn plan_sets(case: &Case, parts: &[Part]) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
+    let encodings = case.claims.iter().filter_map(|claim| claim.under(case.encoding));
+    let sets: BTreeSet<&[usize]> = encodings.map(|encoding| &encoding.set[..]).collect();
     let mut wanted: BTreeSet<&[usize]> = BTreeSet::new();
     let mut hopeless = Vec::new();
     for (rank, part) in parts.iter().enumerate().filter(|(_, part)| **part != Part::Whole) {
-        // An interrupted re-encoding leaves two sets for a rank; either has what it needs.
-        let candidates = votes.iter().filter(|(set, _)| set.contains(&rank) && set.len() > 1);
-        match candidates.max_by_key(|(_, votes)| **votes) {
-            Some((set, _)) => drop(wanted.insert(set)),
+        match sets.iter().find(|set| set.contains(&rank) && set.len() > 1) {
+            Some(set) => drop(wanted.insert(set)),
             None if *part == Part::Lost => hopeless.push(rank),
             None => {}
         }
     }
     if !hopeless.is_empty() {
-        let scheme = claims.first().map_or("SINGLE", |claim| &claim.scheme);
+        let scheme = case.claims.first().map_or("SINGLE", |claim| &claim.scheme);
         return Err(format!(
             "the files of {} are lost and {scheme} keeps no copy on other nodes",
             ranks_phrase(&hopeless)
@@ -176,17 +186,11 @@ fn plan_sets(
     Ok(rounds)
 }
 
-fn set_of(round: &[Vec<usize>], rank: usize) -> Option<&Vec<usize>> {
-    round.iter().find(|set| set.contains(&rank))
-}
-
 /// Rebuilds the sets of one round, all at the same time. Collective over the world; the outcome is
 /// that of this rank's set.
 fn rebuild_round(
     ctx: &Ctx,
-    chosen: &Decision,
-    claims: &[&Claim],
-    placement: &Placement,
+    case: &Case,
     round: &[Vec<usize>],
     record: &mut Option<DatasetRecord>,
     part: Part,
@@ -200,23 +204,22 @@ fn rebuild_round(
     let world_ranks = round[index].clone();
     let set = RedundancySet {
         comm,
-        hosts: world_ranks.iter().map(|rank| placement.hosts[*rank].clone()).collect(),
+        hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
         world_size: ctx.world.size(),
         world_ranks,
     };
-    rebuild_member(ctx, chosen, claims, &set, record, part)
+    rebuild_member(ctx, case, &set, record, part)
 }
 
 fn rebuild_member(
     ctx: &Ctx,
-    chosen: &Decision,
-    claims: &[&Claim],
+    case: &Case,
     set: &RedundancySet,
     record: &mut Option<DatasetRecord>,
     part: Part,
 ) -> Result<()> {
-    let first = claims.first();
+    let (chosen, first) = (case.chosen, case.claims.first());
     let (type_name, store) = first.map_or(("", ""), |claim| (&claim.scheme, &claim.store));
     let store = record.as_ref().map_or(store, store_of).to_owned();
     let known = record.as_ref().map(|record| record.dir.clone());
@@ -227,7 +230,6 @@ fn rebuild_member(
         ctx.protection.scheme(type_name).ok_or_else(unknown)
     });
     let scheme = agree(&*set.comm, ready)?;
-    let own_set = record.as_ref().is_some_and(|record| members(record) == set.world_ranks);
     let survivor = Survivor {
         dir: dir.clone(),
         id: chosen.id,
@@ -235,24 +237,23 @@ fn rebuild_member(
         data: record.as_ref().filter(|_| part != Part::Lost).map(member_data),
         protection: record
             .as_ref()
-            .filter(|_| part == Part::Whole && own_set)
+            .filter(|_| part == Part::Whole)
             .map(|record| Protection { files: protection_of(record), ..Protection::default() }),
     };
     let (data, protection) = scheme.rebuild(set, &survivor)?;
-    let finished = finish_member(ctx, &data, &protection, set, &dir, &store);
+    let finished = record_of(&data, &protection, &dir).and_then(|mut record| {
+        record.descriptor.set_value("STORE", &store);
+        record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
+        record.descriptor.set_value("ENCODING", case.encoding);
+        ctx.filemap.put_held(ctx.world.rank(), record.clone())?;
+        Ok(record)
+    });
     *record = Some(agree(&*set.comm, finished)?);
     Ok(())
 }
 
-/// Checks what came back and records it.
-fn finish_member(
-    ctx: &Ctx,
-    data: &MemberData,
-    protection: &Protection,
-    set: &RedundancySet,
-    dir: &Path,
-    store: &str,
-) -> Result<DatasetRecord> {
+/// The record of what came back, which is checked.
+fn record_of(data: &MemberData, protection: &Protection, dir: &Path) -> Result<DatasetRecord> {
     let parsed = DatasetRecord::from_tree(&data.record);
     let mut record = parsed.ok_or_else(|| {
         Error::Unrecoverable("the neighbour's copy of a record cannot be read".into())
@@ -260,8 +261,6 @@ fn finish_member(
     record.dir = dir.to_path_buf();
     // The neighbour's copy of the record was made before the checksums were known.
     record.files = data.files.clone();
-    record.descriptor.set_value("STORE", store);
-    record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
     note_protection(&mut record, protection);
     for file in record.files.iter().filter(|file| !file.on_prefix) {
         if !matches(&dir.join(&file.name), file, true) {
@@ -271,7 +270,6 @@ fn finish_member(
             )));
         }
     }
-    ctx.filemap.put_held(ctx.world.rank(), record.clone())?;
     Ok(record)
 }
 
@@ -280,17 +278,10 @@ fn members(record: &DatasetRecord) -> Vec<usize> {
     parse_ranks(record.descriptor.get_value("MEMBERS").unwrap_or_default())
 }
 
-/// Whether all members of each set name the same set. Pure.
-fn consistent(claims: &[&Claim]) -> bool {
-    let sets: BTreeMap<usize, &Vec<usize>> = claims.iter().map(|c| (c.owner, &c.set)).collect();
-    claims.iter().all(|claim| {
-        claim.set.iter().all(|member| sets.get(member).is_none_or(|set| **set == claim.set))
-    })
-}
-
 /// Forgets records of ranks that now have their files elsewhere, and removes what this node no
 /// longer needs of the dataset. Data first, record after. Collective.
-fn release_leftovers(ctx: &Ctx, chosen: &Decision) -> Result<()> {
+fn release_leftovers(ctx: &Ctx, case: &Case) -> Result<()> {
+    let chosen = case.chosen;
     agree(ctx.world, sweep::tidy_dataset(ctx, chosen.id))?;
     let me = ctx.world.rank();
     let same =
@@ -299,37 +290,4 @@ fn release_leftovers(ctx: &Ctx, chosen: &Decision) -> Result<()> {
     let gone = held.iter().filter(|(owner, record)| *owner != me && same(record));
     let gone: Vec<_> = gone.map(|(owner, record)| (*owner, record.key.clone())).collect();
     agree(ctx.world, ctx.filemap.remove_held(&gone))
-}
-
-/// Chooses sets on the present placement and encodes. If that fails the dataset is still whole, only
-/// not protected. Collective.
-fn encode_again(ctx: &Ctx, recovered: &mut Recovered) -> Result<()> {
-    match encode_on_present_sets(ctx, &recovered.record) {
-        Ok(record) => {
-            recovered.record = record;
-            recovered.reencoded = true;
-            Ok(())
-        }
-        Err(Error::Comm(what)) => Err(Error::Comm(what)),
-        Err(reason) => {
-            recovered.unprotected = Some(reason.to_string());
-            Ok(())
-        }
-    }
-}
-
-/// The old redundancy files stay until the new ones are recorded on all ranks; the final sweep
-/// removes them then.
-fn encode_on_present_sets(ctx: &Ctx, old: &DatasetRecord) -> Result<DatasetRecord> {
-    let mut wish = old.descriptor.clone();
-    wish.remove("OWN");
-    wish.remove("MEMBERS");
-    let (set, descriptor) = agree(ctx.world, ctx.protection.choose(&wish))?;
-    let mut record = DatasetRecord { descriptor, ..old.clone() };
-    record.descriptor.set_value("STORE", store_of(old));
-    record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
-    let protection = protect(ctx, &set, &record)?;
-    note_protection(&mut record, &protection);
-    agree(ctx.world, ctx.filemap.put_held(ctx.world.rank(), record.clone()))?;
-    Ok(record)
 }

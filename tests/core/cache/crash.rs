@@ -10,6 +10,11 @@ use super::cluster::{
     Cluster, IDENTITY, check_files, checkpoint, content, offered_ids, run_and_seal,
 };
 
+/// Every how many calls; SCR_TEST_EVERY_CALL=1 makes it each one.
+fn stride(usual: usize) -> usize {
+    if std::env::var_os("SCR_TEST_EVERY_CALL").is_some() { 1 } else { usual }
+}
+
 /// Runs `trial` for every rank and every call of a run that is not disturbed (every `stride`-th).
 fn for_each_death(calls: &[usize], stride: usize, trial: impl Fn(usize, usize)) {
     for (rank, count) in calls.iter().enumerate() {
@@ -33,7 +38,7 @@ fn death_in_a_seal() {
             (cluster, outcome)
         };
         let calls = seal(None).1.calls;
-        for_each_death(&calls, 3, |rank, call| {
+        for_each_death(&calls, stride(3), |rank, call| {
             let (cluster, outcome) = seal(Some((rank, call)));
             let done = outcome.results.iter().flatten().any(|sealed| *sealed);
             // Every other time the node of the dead rank is lost, too.
@@ -68,7 +73,7 @@ fn death_in_a_rebuild() {
             (cluster, outcome)
         };
         let calls = lose(None).1.calls;
-        for_each_death(&calls, 5, |rank, call| {
+        for_each_death(&calls, stride(5), |rank, call| {
             let (cluster, _) = lose(Some((rank, call)));
             let report = cluster.restart(after);
             assert_eq!(offered_ids(&report), [1, 2], "{scheme}: {rank} at {call}: {report:?}");
@@ -95,7 +100,7 @@ fn death_in_a_flush() {
         (cluster, outcome)
     };
     let calls = flush(None).1.calls;
-    for_each_death(&calls, 2, |rank, call| {
+    for_each_death(&calls, stride(2), |rank, call| {
         let (cluster, outcome) = flush(Some((rank, call)));
         let done = outcome.results.iter().flatten().any(|flushed| *flushed);
         cluster.launch("aabb").run(|ctx| {

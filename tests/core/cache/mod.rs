@@ -3,4 +3,5 @@
 mod cluster;
 mod crash;
 mod flush;
+mod random;
 mod restart;

@@ -258,6 +258,62 @@ fn another_launch_leaves_the_cache_alone() {
 }
 
 #[test]
+fn an_empty_cache_keeps_nobody_out() {
+    let cluster = Cluster::new();
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, "another").unwrap();
+        write_files(ctx, 10);
+    });
+    let report = cluster.restart("ab");
+    assert_eq!((report.takeover, report.withheld.len()), (Takeover::Fresh, 0));
+    assert!(cluster.datasets("a").is_empty());
+}
+
+#[test]
+fn a_damaged_tag_among_good_ones_is_replaced() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    fs::write(cluster.layout("a").control_dir.join("launch.scr"), "rubbish").unwrap();
+    let report = cluster.restart("ab");
+    assert_eq!((offered_ids(&report), report.takeover), (vec![1], Takeover::Ours));
+    for host in ["a", "b"] {
+        fs::write(cluster.layout(host).control_dir.join("launch.scr"), "rubbish").unwrap();
+    }
+    let report = cluster.restart("ab");
+    assert_eq!(report.takeover, Takeover::Foreign { hosts: vec!["a".into(), "b".into()] });
+}
+
+#[test]
+fn an_interrupted_scatter_is_repeated() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "PARTNER");
+    // The merged file is there, one filemap is replaced, another not, and one is gone.
+    let control = cluster.layout("a").control_dir;
+    let merged = control.join("filemap_merged.scrinfo");
+    cluster.launch("aabb").kill(2, 0).run(|_| ());
+    fs::copy(control.join("filemap_1.scrinfo"), &merged).unwrap();
+    fs::rename(control.join("filemap_1.scrinfo"), control.join("filemap_7.scrinfo")).unwrap();
+    let report = cluster.restart("aabb");
+    assert!(report.offered[0].rebuilt.is_empty(), "{report:?}");
+    assert!(!merged.exists() && !control.join("filemap_7.scrinfo").exists());
+}
+
+#[test]
+fn an_interrupted_eviction_leaves_a_dataset_that_is_rebuilt_or_withheld() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1, 2], "PARTNER");
+    // Node a's data is gone, its records are not.
+    fs::remove_dir_all(cluster.layout("a").dataset_dir("ram", 1)).unwrap();
+    let report = cluster.restart("aabb");
+    assert_eq!((offered_ids(&report), &report.offered[0].rebuilt[..]), (vec![1, 2], &[0][..]));
+    for host in ["a", "b"] {
+        fs::remove_dir_all(cluster.layout(host).dataset_dir("ram", 1)).unwrap();
+    }
+    let report = cluster.restart("aabb");
+    assert_eq!((offered_ids(&report), report.withheld.len()), (vec![2], 1));
+}
+
+#[test]
 fn small_files_of_other_nodes_are_everywhere_after_a_restart() {
     let cluster = Cluster::new();
     run_and_seal(&cluster, "abc", &[1], "XOR");
