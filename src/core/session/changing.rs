@@ -25,6 +25,9 @@ impl Session {
             return Answer::Fail(libc::ENOENT);
         }
         let state = self.state();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
         if !self.concerns(&state, name) {
             return Answer::PASS;
         }
@@ -333,13 +336,20 @@ impl Session {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let state = self.state();
+        let mut state = self.state();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
         let shown = ns::entries(&state.view, &self.site.prefix, name);
         if shown.iter().any(|entry| !entry.hide) {
             return Answer::Fail(libc::ENOTEMPTY);
         }
         // The PFS decides; what waits there for its deletion keeps the directory, which then goes
         // with the last of it.
-        if shown.is_empty() { Answer::PASS } else { Answer::Done }
+        if shown.is_empty() {
+            return Answer::PASS;
+        }
+        state.view.remove_dir(name);
+        Answer::Done
     }
 }

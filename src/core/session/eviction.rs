@@ -14,6 +14,7 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub(super) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        self.stop_background(id);
         let ctx = links.ctx(&self.site);
         {
             let mut state = self.state();

@@ -31,6 +31,7 @@ impl Session {
         self.confer(links)?;
         self.state().machine.end();
         self.settle_deletions();
+        self.complete_background(links)?;
         self.clear_cache(links)
     }
 
@@ -43,6 +44,7 @@ impl Session {
                 log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
             }
         }
+        self.remove_empty_dirs();
     }
 
     /// All that matters is on the PFS: the next launch starts afresh. Where a file is still open,

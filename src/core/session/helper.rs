@@ -19,6 +19,7 @@ impl Session {
             while !self.is_ended() {
                 std::thread::sleep(PERIOD);
                 self.publish_overdue();
+                self.tell_published();
             }
         };
         let name = "scr-helper".to_string();

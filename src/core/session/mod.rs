@@ -10,9 +10,11 @@
 //! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
+//! | `background.rs` | the flush that a restart begins |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
 mod answer;
+mod background;
 mod books;
 mod changing;
 mod eviction;

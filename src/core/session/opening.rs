@@ -143,6 +143,9 @@ impl Session {
             Place::Prefix | Place::Deleted if !exists && !intent.create => {
                 Some(Answer::Fail(libc::ENOENT))
             }
+            Place::Prefix | Place::Deleted if state.view.is_removed_dir(ns::parent(name)) => {
+                Some(Answer::Fail(libc::ENOENT))
+            }
             Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
                 Some(Answer::PASS)
             }

@@ -32,6 +32,7 @@ impl Session {
             Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
             Step::PublishDeletions { files, .. } => {
                 files.iter().for_each(|name| self.publish_deletion(name));
+                self.remove_empty_dirs();
             }
             Step::Flush { key, id } => return self.flush(links, key, *id),
             Step::Evict { key, id } => self.evict(links, key, *id)?,
@@ -84,11 +85,7 @@ impl Session {
         let ctx = links.ctx(&self.site);
         let output = self.series.series()[plan.key.series].output;
         let selected = self.site.descriptors.select(plan.number, output);
-        let mut descriptor = selected.to_tree("", None);
-        if plan.on_prefix {
-            descriptor.set_value("TYPE", "SINGLE");
-        }
-        let (set, descriptor) = links.sets.choose(&descriptor)?;
+        let (set, descriptor) = links.sets.choose(&selected.to_tree("", None))?;
         let (store, files) = self.own_files(&plan.key);
         let key = self.record_key(&plan.key);
         let request = SealRequest {
@@ -220,6 +217,17 @@ impl Session {
         let cached = state.view.layers().iter().any(|layer| layer.dir.join(name).exists());
         if !cached {
             state.view.settle(name);
+        }
+    }
+
+    /// Directories that the program removed go with the last file in them.
+    pub(super) fn remove_empty_dirs(&self) {
+        let mut state = self.state();
+        let names: Vec<String> = state.view.removed_dirs().rev().map(str::to_string).collect();
+        for name in names {
+            if std::fs::remove_dir(self.site.on_prefix(&name)).is_ok() {
+                state.view.settle_dir(&name);
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! What an earlier launch left comes into view, and is told in one line.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::machine::{DatasetKey, Offer, Rejected, Rejection, RestoredFiles, Resumed};
@@ -208,10 +207,7 @@ impl Session {
         };
         let enter = self.site.host.enter_thread;
         match Background::start(job, move || enter()) {
-            Ok(background) => {
-                *self.background.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some((newest.id, background));
-            }
+            Ok(background) => *self.background() = Some((newest.id, background)),
             Err(error) => {
                 log::warn_once("background", format_args!("rank {}: {error}", self.site.rank));
             }

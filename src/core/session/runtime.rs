@@ -231,9 +231,14 @@ impl Session {
             Note::ForkedChild => self.child.store(true, Ordering::Relaxed),
             Note::Exit => self.exit(),
             Note::Finalized => self.ended.store(true, Ordering::Relaxed),
-            // Directories are real, attributes are read from the files at the seal, and MPI-IO opens
+            // Attributes are read from the files at the seal, and MPI-IO opens
             // its files through the hooks.
-            Note::SharedOpen(_) | Note::Mkdir(_) | Note::Attributes(_) => {}
+            Note::SharedOpen(_) | Note::Attributes(_) => {}
+            Note::Mkdir(path) => {
+                if let Some(name) = self.name_of(path) {
+                    self.state().view.settle_dir(name);
+                }
+            }
         }
     }
 }

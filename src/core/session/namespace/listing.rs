@@ -1,6 +1,6 @@
 //! What the listing of a directory shows beyond, or hides from, what the PFS has.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::names::{is_ours, parent};
@@ -8,35 +8,30 @@ use super::view::View;
 use crate::session::answer::Entry;
 
 /// The entries of the directory `dir` (relative to `prefix`, empty for the prefix itself).
+/// Directories are real, so layers add files only.
 pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
-    let mut shown: BTreeMap<String, bool> = BTreeMap::new();
+    let mut shown: BTreeSet<String> = BTreeSet::new();
     for layer in view.layers().iter().filter(|layer| !layer.hidden) {
         read(&layer.dir.join(dir), |name, is_dir| {
-            shown.insert(name, is_dir);
-        });
-        for name in layer.elsewhere.keys() {
-            if let Some((name, is_dir)) = child_of(dir, name) {
-                shown.entry(name).or_insert(is_dir);
+            if !is_dir {
+                shown.insert(name);
             }
-        }
+        });
+        shown.extend(layer.elsewhere.keys().filter_map(|name| child_of(dir, name)));
     }
-    for (name, _) in view.ghosts() {
-        if let Some((name, is_dir)) = child_of(dir, name) {
-            shown.entry(name).or_insert(is_dir);
-        }
-    }
+    shown.extend(view.ghosts().filter_map(|(name, _)| child_of(dir, name)));
     let mut out = Vec::new();
     read(&prefix.join(dir), |name, is_dir| {
         shown.remove(&name);
         let full = join(dir, &name);
-        if is_ours(&full) || view.is_deleted(&full) {
+        if is_ours(&full) || view.is_deleted(&full) || view.is_removed_dir(&full) {
             out.push(Entry { name, is_dir, hide: true });
         }
     });
-    for (name, is_dir) in shown {
+    for name in shown {
         let full = join(dir, &name);
         if !is_ours(&full) && !view.is_deleted(&full) {
-            out.push(Entry { name, is_dir, hide: false });
+            out.push(Entry { name, is_dir: false, hide: false });
         }
     }
     out
@@ -46,16 +41,9 @@ fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_string() } else { format!("{dir}/{name}") }
 }
 
-/// The entry of `dir` that `name` is or lies below.
-fn child_of(dir: &str, name: &str) -> Option<(String, bool)> {
-    let inside = match dir {
-        "" => name,
-        _ => name.strip_prefix(dir)?.strip_prefix('/')?,
-    };
-    match inside.split_once('/') {
-        Some((first, _)) => Some((first.to_string(), true)),
-        None => (parent(name) == dir).then(|| (inside.to_string(), false)),
-    }
+/// The last part of `name` if it lies in `dir`.
+fn child_of(dir: &str, name: &str) -> Option<String> {
+    (parent(name) == dir).then(|| name.rsplit('/').next().unwrap_or(name).to_string())
 }
 
 fn read(dir: &Path, mut entry: impl FnMut(String, bool)) {
@@ -91,14 +79,10 @@ mod tests {
         view.put(layer);
         view.delete("c/old");
         let text = |dir: &str| -> Vec<String> {
-            let flag = |e: &Entry| match (e.hide, e.is_dir) {
-                (true, _) => "-",
-                (_, true) => "/",
-                _ => "",
-            };
+            let flag = |e: &Entry| if e.hide { "-" } else { "" };
             entries(&view, &prefix, dir).iter().map(|e| format!("{}{}", e.name, flag(e))).collect()
         };
-        assert_eq!(text("c"), ["old-", "far", "new", "s1/", "s2/"]);
+        assert_eq!(text("c"), ["old-", "far", "new"]);
         assert_eq!(text(""), [".scr-"]);
     }
 }

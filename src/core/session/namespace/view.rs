@@ -76,6 +76,8 @@ pub struct View {
     /// Oldest first.
     layers: Vec<Layer>,
     deleted: BTreeSet<String>,
+    /// Directories that the program removed, kept by files that wait for their real deletion.
+    gone: BTreeSet<String>,
     ghosts: BTreeMap<String, Attributes>,
 }
 
@@ -172,6 +174,26 @@ impl View {
     /// The ghosts.
     pub fn ghosts(&self) -> impl Iterator<Item = (&str, &Attributes)> {
         self.ghosts.iter().map(|(name, attributes)| (name.as_str(), attributes))
+    }
+
+    /// The program removed the directory `name`, in which files wait for their real deletion.
+    pub fn remove_dir(&mut self, name: &str) {
+        self.gone.insert(name.to_string());
+    }
+
+    /// Whether `name` is such a directory.
+    pub fn is_removed_dir(&self, name: &str) -> bool {
+        self.gone.contains(name)
+    }
+
+    /// All such directories, innermost last.
+    pub fn removed_dirs(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.gone.iter().map(String::as_str)
+    }
+
+    /// The directory is there again, or really gone.
+    pub fn settle_dir(&mut self, name: &str) {
+        self.gone.remove(name);
     }
 
     /// Whether `name` was deleted by the program and not made again.
