@@ -3,8 +3,8 @@
 //!
 //! Most opens of a program concern files outside the prefix. For those [`surely_outside`] decides
 //! without lock, allocation or system call: it remembers, as 64-bit hashes in a fixed table, which
-//! directories lie outside and which are their own canonical spelling. A symlink or directory that
-//! the program makes or moves empties the memory ([`forget`]).
+//! directories lie outside, which are their own canonical spelling, and which files are no symlinks.
+//! A symlink or directory that the program makes or moves empties the memory ([`forget`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -16,7 +16,11 @@ use parking_lot::Mutex;
 const SLOTS: usize = 4096;
 const OUTSIDE: u64 = 1;
 const CANONICAL: u64 = 2;
+const NO_LINK: u64 = 3;
 const TAG_BITS: u64 = 3;
+/// Sets the memory of files apart from that of directories.
+const FILES: u64 = 0x5851_f42d_4c95_7f2d;
+const DIRECTORIES: u64 = 0;
 /// Directories reached through symlinks are remembered by name, up to this number.
 const ALIASES_MAX: usize = 1024;
 
@@ -42,7 +46,7 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     if below(prefix, path) {
         return false;
     }
-    recall(&path[..slash.max(1)]) == OUTSIDE
+    recall(&path[..slash.max(1)], DIRECTORIES) == OUTSIDE
 }
 
 /// True if `path` is the prefix or lies below it; both canonical.
@@ -83,17 +87,29 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     CString::new(name).ok()
 }
 
-/// Resolves the symlink `link` (canonical, known to be one) one step; `None` when it is none or
-/// leads out of the prefix. Guard held.
+/// Resolves the symlink `link` (canonical) one step; `None` when it is no symlink or leads out of the
+/// prefix. Guard held.
+///
+/// That an existing file is no symlink is remembered, so that opening a log again and again does not
+/// ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
+    let own = link.to_bytes();
+    if recall(own, FILES) == NO_LINK {
+        return None;
+    }
     let mut target = [0_u8; libc::PATH_MAX as usize];
     // SAFETY: the buffer is writable for its length.
     let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
-    let target = &target[..usize::try_from(length).ok()?];
+    let Ok(length) = usize::try_from(length) else {
+        if crate::guard::errno() == libc::EINVAL {
+            remember(own, FILES, NO_LINK);
+        }
+        return None;
+    };
+    let target = &target[..length];
     if target.first() == Some(&b'/') {
         return locate(prefix, libc::AT_FDCWD, target);
     }
-    let own = link.to_bytes();
     let slash = own.iter().rposition(|&byte| byte == b'/')?;
     locate(prefix, libc::AT_FDCWD, &join(&own[..slash.max(1)], target))
 }
@@ -208,7 +224,7 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
 
 /// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
 fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
-    match recall(directory) {
+    match recall(directory, DIRECTORIES) {
         OUTSIDE => return None,
         CANONICAL => return Some(directory.to_vec()),
         _ => {}
@@ -229,11 +245,11 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
         Err(_) => return Some(directory.to_vec()),
     };
     if !below(prefix, &real) {
-        remember(directory, OUTSIDE);
+        remember(directory, DIRECTORIES, OUTSIDE);
         return None;
     }
     if real == directory {
-        remember(directory, CANONICAL);
+        remember(directory, DIRECTORIES, CANONICAL);
     } else {
         let mut aliases = ALIASES.lock();
         if aliases.len() < ALIASES_MAX {
@@ -243,11 +259,11 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     Some(real)
 }
 
-/// A 64-bit hash of a directory name and the generation, tag bits clear.
-fn fingerprint(directory: &[u8]) -> u64 {
+/// A 64-bit hash of a name and the generation, tag bits clear.
+fn fingerprint(name: &[u8], salt: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = GENERATION.load(Ordering::Relaxed) ^ directory.len() as u64 ^ FACTOR;
-    for chunk in directory.chunks(8) {
+    let mut hash = GENERATION.load(Ordering::Relaxed) ^ name.len() as u64 ^ FACTOR ^ salt;
+    for chunk in name.chunks(8) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         let product = u128::from(u64::from_ne_bytes(word) ^ hash) * u128::from(FACTOR);
@@ -264,14 +280,14 @@ fn slot(fingerprint: u64) -> &'static AtomicU64 {
     &MEMORY[(fingerprint >> 40) as usize % SLOTS]
 }
 
-fn recall(directory: &[u8]) -> u64 {
-    let fingerprint = fingerprint(directory);
+fn recall(name: &[u8], salt: u64) -> u64 {
+    let fingerprint = fingerprint(name, salt);
     let known = slot(fingerprint).load(Ordering::Relaxed);
     if known & !TAG_BITS == fingerprint { known & TAG_BITS } else { 0 }
 }
 
-fn remember(directory: &[u8], tag: u64) {
-    let fingerprint = fingerprint(directory);
+fn remember(name: &[u8], salt: u64, tag: u64) {
+    let fingerprint = fingerprint(name, salt);
     slot(fingerprint).store(fingerprint | tag, Ordering::Relaxed);
 }
 

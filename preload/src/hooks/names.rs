@@ -70,7 +70,7 @@ unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
         below_prefix(-1, AT_FDCWD, path, |question| {
-            if is_directory(&question.path) {
+            if kind_of(&question.path) == libc::S_IFDIR {
                 rmdir_below(&question)
             } else {
                 unlink_below(&question)
@@ -80,12 +80,15 @@ unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
     }
 }
 
-fn is_directory(path: &CStr) -> bool {
+/// The `S_IFMT` bits of what the file system has under a name, 0 for nothing.
+fn kind_of(path: &CStr) -> libc::mode_t {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: lstat writes the structure when it returns 0.
+    // SAFETY: lstat writes the structure when it returns 0; the guard is held.
     unsafe {
-        libc::lstat(path.as_ptr(), found.as_mut_ptr()) == 0
-            && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
+        if libc::lstat(path.as_ptr(), found.as_mut_ptr()) != 0 {
+            return 0;
+        }
+        found.assume_init().st_mode & libc::S_IFMT
     }
 }
 
@@ -212,7 +215,7 @@ unsafe fn rename_any(
                 None => return Outcome::Pass,
             },
         };
-        if is_directory(&from) {
+        if matches!(kind_of(&from), libc::S_IFDIR | libc::S_IFLNK) {
             paths::forget();
         }
         rename_below(&active.table, &active.prefix, from, to, flags)

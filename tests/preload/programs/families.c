@@ -81,6 +81,13 @@ static void spellings(void)
     CHECK(fd >= 0 && close(fd) == 0);
     CHECK(open("latest", O_RDONLY | O_NOFOLLOW) == -1 && errno == ELOOP);
     CHECK(unlink("latest") == 0 && access("c_open", F_OK) == 0);
+    /* A plain file that becomes a symlink, by a new name and by a rename. */
+    CHECK((fd = open("pointer", O_CREAT | O_RDWR, 0644)) >= 0 && close(fd) == 0);
+    CHECK(access("pointer", F_OK) == 0 && unlink("pointer") == 0);
+    CHECK(symlink("c_open", "pointer.new") == 0 && access("pointer.new", F_OK) == 0);
+    CHECK((fd = open("pointer", O_CREAT | O_RDWR, 0644)) >= 0 && close(fd) == 0);
+    CHECK(access("pointer", F_OK) == 0 && rename("pointer.new", "pointer") == 0);
+    CHECK(access("pointer", F_OK) == 0 && unlink("pointer") == 0);
 }
 
 static void questions(void)
