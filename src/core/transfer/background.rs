@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::about::About;
-use super::index::record_flushed;
+use super::index::{announce, record_flushed};
 use super::journal::own_folder;
 use super::stage::{publish_staged, stage};
 use crate::cache::disk::names_in;
@@ -34,6 +34,16 @@ pub struct BackgroundJob {
     pub world_size: usize,
     /// The prefix.
     pub prefix: PathBuf,
+}
+
+/// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one whose
+/// files have the same names (a series without ids) is not restorable any more, since the new files
+/// take their names one by one. Local.
+///
+/// # Errors
+/// If the index cannot be read or written; then no flush should begin.
+pub fn announce_background(prefix: &Path, record: &DatasetRecord) -> Result<Vec<u64>> {
+    announce(prefix, &About::of_record(record, 0).dataset)
 }
 
 /// A flush that is under way.

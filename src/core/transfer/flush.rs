@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Instant;
 
 use super::about::About;
-use super::index::{mark_failed, record_flushed};
+use super::index::{announce, mark_failed, record_flushed};
 use super::journal::{Journal, publish_part, unstage_part};
 use super::stage::stage;
 use crate::cache::agree::{agree, any};
@@ -54,16 +54,19 @@ pub fn flush_sync(ctx: &Ctx, id: u64) -> Result<FlushReport> {
     }
     let catalog = Catalog::gather(ctx.world, id, epoch, key, &record.files)?;
     let about = About::of_record(&record, ctx.world.size());
-    agree(ctx.world, if is_root { journal.commit(&about) } else { Ok(()) })?;
-    agree(ctx.world, publish_part(ctx.prefix, &own_part(ctx, &record)))?;
-    let recorded = if is_root {
-        let entries = &catalog.entries;
-        record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
-            .and_then(|replaced| journal.remove().map(|()| replaced))
-    } else {
-        Ok(Vec::new())
+    let committed = match is_root {
+        true => journal.commit(&about).and_then(|()| announce(ctx.prefix, &about.dataset)),
+        false => Ok(Vec::new()),
     };
-    let replaced = agree(ctx.world, recorded)?;
+    let replaced = agree(ctx.world, committed)?;
+    agree(ctx.world, publish_part(ctx.prefix, &own_part(ctx, &record)))?;
+    let entries = &catalog.entries;
+    let recorded = match is_root {
+        true => record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
+            .and_then(|()| journal.remove()),
+        false => Ok(()),
+    };
+    agree(ctx.world, recorded)?;
     let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
     Ok(FlushReport {
         files: copied.clone().count() as u64,

@@ -28,15 +28,13 @@ fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
-/// Writes summary, index and flush file of a dataset whose files are all in place. Returns the ids
-/// of those whose files it replaced: rewritten under the same captured id, or the only one of a
-/// series without ids.
+/// Writes summary, index and flush file of a dataset whose files are all in place.
 pub(super) fn record_flushed(
     prefix: &Path,
     dataset: &Dataset,
     ranks: usize,
     entries: &[CatalogEntry],
-) -> Result<Vec<u64>> {
+) -> Result<()> {
     let dir = folder(prefix, dataset.id);
     create_dirs(&dir, 0o777)?;
     let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();
@@ -45,19 +43,30 @@ pub(super) fn record_flushed(
     }
     let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
     summary.write_to(&dir)?;
-    let replaced = update(&index_path(prefix), |index: &mut PrefixIndex| {
-        Ok(enter(index, dataset, Timestamp::now()))
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        enter(index, dataset, Timestamp::now());
+        Ok(())
     })?;
     update(&own_folder(prefix).join("flush.scr"), |state: &mut FlushState| {
         state.unset(dataset.id, Location::Flushing);
         state.set(dataset.id, Location::Prefix);
         Ok(())
-    })?;
-    Ok(replaced)
+    })
 }
 
-/// Enters a dataset into the index. Pure.
-fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) -> Vec<u64> {
+/// Notes that files of `dataset` are about to take their names one by one: an older dataset with the
+/// same names is not restorable from here on. Returns the ids of those; mostly there are none, and
+/// then nothing is written.
+pub(super) fn announce(prefix: &Path, dataset: &Dataset) -> Result<Vec<u64>> {
+    let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    if replace_older(&mut index, dataset).is_empty() {
+        return Ok(Vec::new());
+    }
+    update(&index_path(prefix), |index: &mut PrefixIndex| Ok(replace_older(index, dataset)))
+}
+
+/// Marks datasets of the same series and captured id as replaced. Pure.
+fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     let same_names =
         |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
     let older = index.newest_first().filter(|entry| {
@@ -70,6 +79,12 @@ fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) -> Vec<u64>
             entry.replaced_by = Some(dataset.id);
         }
     }
+    replaced
+}
+
+/// Enters a dataset into the index. Pure.
+fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
+    replace_older(index, dataset);
     let dir = folder_name(dataset.id);
     let before = index.by_id(dataset.id).cloned().unwrap_or_default();
     index.insert(IndexEntry {
@@ -87,7 +102,6 @@ fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) -> Vec<u64>
     if newest && !dataset.is_output {
         index.set_current(&dir);
     }
-    replaced
 }
 
 /// A dataset on the prefix.
@@ -211,6 +225,22 @@ fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
     })
 }
 
+/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one. Local:
+/// rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_restart(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.fetched.insert(Timestamp::now());
+            let dir = entry.dir.clone();
+            index.set_current(&dir);
+        }
+        Ok(())
+    })
+}
+
 /// Notes a failure in the index, so that later starts do not offer the dataset. Local.
 pub(super) fn mark_failed(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
@@ -238,10 +268,11 @@ mod tests {
     fn a_rewritten_series_leaves_one_restorable_entry() {
         let mut index = PrefixIndex::default();
         let now = Timestamp::from_unix_seconds(5);
-        assert!(enter(&mut index, &dataset(1, "state", ""), now).is_empty());
-        assert!(enter(&mut index, &dataset(2, "ckpt", "10"), now).is_empty());
-        assert!(enter(&mut index, &dataset(3, "ckpt", "20"), now).is_empty());
-        assert_eq!(enter(&mut index, &dataset(4, "state", ""), now), [1]);
+        enter(&mut index, &dataset(1, "state", ""), now);
+        enter(&mut index, &dataset(2, "ckpt", "10"), now);
+        enter(&mut index, &dataset(3, "ckpt", "20"), now);
+        assert_eq!(replace_older(&mut index.clone(), &dataset(4, "state", "")), [1]);
+        enter(&mut index, &dataset(4, "state", ""), now);
         assert_eq!(index.current(), Some("scr.dataset.4"));
         let restorable = index.newest_first().filter(|entry| entry.is_restorable());
         assert_eq!(restorable.map(|entry| entry.id).collect::<Vec<_>>(), [4, 3, 2]);
@@ -257,6 +288,8 @@ mod tests {
         mark_failed(prefix.path(), 3).unwrap();
         let listed = list_prefix(prefix.path()).unwrap();
         assert!(listed.iter().all(|dataset| !dataset.current));
+        note_restart(prefix.path(), 2).unwrap();
+        assert!(list_prefix(prefix.path()).unwrap()[1].current);
         let newest = newest_on_prefix(&listed);
         assert_eq!(newest.iter().map(|d| d.id).collect::<Vec<_>>(), [2, 1]);
     }

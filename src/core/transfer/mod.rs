@@ -17,8 +17,11 @@ mod journal;
 mod stage;
 
 pub use background::{
-    Background, BackgroundJob, background_ids, complete_background, is_published, wait_for_file,
+    Background, BackgroundJob, announce_background, background_ids, complete_background,
+    is_published, wait_for_file,
 };
 pub use flush::{FlushReport, JournalReport, flush_sync, recover_journal};
-pub use index::{OnPrefix, Verified, list_prefix, newest_on_prefix, verify_on_prefix};
+pub use index::{
+    OnPrefix, Verified, list_prefix, newest_on_prefix, note_restart, verify_on_prefix,
+};
 pub use stage::{is_staged_name, publish_file, staged_name};

@@ -196,6 +196,15 @@ fn a_helper_thread_reports_what_it_could_not_publish() {
     });
 }
 
+/// Makes dataset `id` a later generation of the one that captured "10".
+fn rename_key(ctx: &cache::Ctx, id: u64, generation: u64) -> DatasetRecord {
+    let mut record = ctx.filemap.get_id(id).unwrap();
+    ctx.filemap.remove(&record.key).unwrap();
+    record.key = DatasetKey { id: "10".into(), generation, ..record.key };
+    ctx.filemap.record_prepared(record.clone()).unwrap();
+    record
+}
+
 #[test]
 fn a_rewritten_checkpoint_replaces_the_older_entry() {
     let cluster = Cluster::new();
@@ -205,12 +214,18 @@ fn a_rewritten_checkpoint_replaces_the_older_entry() {
         transfer::flush_sync(ctx, 1).unwrap();
         // The same captured id again, as a second generation would be.
         checkpoint(ctx, 2, "PARTNER", true).unwrap();
-        let mut record = ctx.filemap.get_id(2).unwrap();
-        record.key = DatasetKey { id: "10".into(), generation: 1, ..record.key };
-        ctx.filemap.remove(&super::cluster::key(20)).unwrap();
-        ctx.filemap.record_prepared(record).unwrap();
-        assert_eq!(transfer::flush_sync(ctx, 2).unwrap().replaced, [1]);
+        let record = rename_key(ctx, 2, 1);
+        ctx.world.barrier().unwrap();
+        if ctx.world.rank() == 0 {
+            // File by file would leave a mixture of the two: the older one is given up first.
+            assert_eq!(transfer::announce_background(ctx.prefix, &record).unwrap(), [1]);
+            assert!(!list_prefix(ctx.prefix).unwrap()[0].restorable);
+        }
+        transfer::flush_sync(ctx, 2).unwrap();
+        checkpoint(ctx, 3, "PARTNER", true).unwrap();
+        rename_key(ctx, 3, 2);
+        assert_eq!(transfer::flush_sync(ctx, 3).unwrap().replaced, [2]);
     });
     let listed = list_prefix(&cluster.prefix()).unwrap();
-    assert_eq!(listed.iter().map(|d| d.restorable).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(listed.iter().map(|d| d.restorable).collect::<Vec<_>>(), [true, false, false]);
 }

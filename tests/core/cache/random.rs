@@ -100,7 +100,7 @@ fn history(acts: &[Act], scheme: &str, node_count: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_confirmed_is_lost(
