@@ -13,7 +13,7 @@ PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmp
              libclang-dev iproute2 util-linux procps python3 python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
 
-.PHONY: help deps build shim engines examples demo test lint bench install clean
+.PHONY: help deps build sim-library shim engines examples demo test lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -31,7 +31,7 @@ deps:
 	@command -v $(CARGO) >/dev/null || { echo "Rust 1.88 or newer is needed (cargo): see rustup"; exit 1; }
 
 ## build: the shim, an engine for each MPI, the scr command, the examples
-build: deps shim engines examples
+build: deps shim sim-library engines examples
 
 shim: deps
 	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
@@ -39,6 +39,12 @@ shim: deps
 	@cp -f target/$(PROFILE)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
 	@cp -f target/$(PROFILE)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
 	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
+
+# For MPICH on virtual nodes; see the head of its source.
+sim-library: deps
+	@mkdir -p $(DIST)/lib/scr/sim
+	cc $(C_FLAGS) -shared -fPIC -o $(DIST)/lib/scr/sim/libmpich_ucx.so.new src/cli/sim/mpich_ucx.c
+	@mv -f $(DIST)/lib/scr/sim/libmpich_ucx.so.new $(DIST)/lib/scr/sim/libmpich_ucx.so
 
 # mpi-sys does not notice another MPICC, so each MPI has a target directory of its own.
 engines: deps $(addprefix engine-,$(MPIS))
@@ -86,6 +92,8 @@ install: build
 	install -m 755 $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/libscr_preload.so
 	for mpi in $(MPIS); do install -d $(DESTDIR)$(PREFIX)/lib/scr/$$mpi && \
 	  install -m 755 $(DIST)/lib/scr/$$mpi/libscr.so $(DESTDIR)$(PREFIX)/lib/scr/$$mpi/libscr.so; done
+	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
+	install -m 755 $(DIST)/lib/scr/sim/libmpich_ucx.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 

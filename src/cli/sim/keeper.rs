@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use scr_core::error::{Error, Result};
 
 use super::namespace::{self, Mount};
-use super::node::SCRATCH;
+use super::node::{NODE_ETC, SCRATCH};
 use super::state::{HEAD_ADDRESS, Node, State};
 
 /// What `scr sim start` hands to its keeper, and the keeper to its nodes.
@@ -173,12 +173,40 @@ fn prepare_head(state: &State, plan: &Plan) -> Result<()> {
         let path = state.file(dir);
         fs::create_dir(&path).map_err(|e| Error::io("cannot create", &path, e))?;
     }
+    prepare_etc(state)?;
     // Session files of mpirun: unseen by the host, gone with the cluster.
     let scratch = state.file(SCRATCH);
     namespace::mount(&Mount::Ram("size=64m"), &scratch)
         .map_err(|e| Error::io("cannot mount", &scratch, e))?;
     namespace::set_hostname(&state.head())
         .map_err(|e| Error::io("cannot set the host name", state.head(), e))
+}
+
+/// Path of the library beside this command that lets MPICH's ranks share cores; see its source,
+/// `mpich_ucx.c`.
+fn ucx_library() -> Option<PathBuf> {
+    let path = own_path().ok()?.parent()?.parent()?.join("lib/scr/sim/libmpich_ucx.so");
+    path.exists().then_some(path)
+}
+
+/// Makes the nodes' own `/etc`, with an `ld.so.preload` for MPICH; nothing if we have no library.
+fn prepare_etc(state: &State) -> Result<()> {
+    let Some(library) = ucx_library() else {
+        return Ok(());
+    };
+    let etc = state.file(NODE_ETC);
+    fs::create_dir(&etc).map_err(|e| Error::io("cannot create", &etc, e))?;
+    namespace::mount(&Mount::Ram("size=128m,mode=755"), &etc)
+        .map_err(|e| Error::io("cannot mount", &etc, e))?;
+    // A mount needs a file to be mounted on, and the host's /etc is not ours: hence the copy.
+    let copied = Command::new("cp").args(["-a", "/etc/."]).arg(&etc).status();
+    copied.map_err(|e| Error::io("cannot run", "cp", e))?;
+    let own = etc.join("scr-sim-ucx.so");
+    let list = etc.join("ld.so.preload");
+    let mut preload = fs::read_to_string(&list).unwrap_or_default();
+    preload.push_str("/etc/scr-sim-ucx.so\n");
+    fs::copy(&library, &own).map_err(|e| Error::io("cannot copy to", &own, e))?;
+    fs::write(&list, preload).map_err(|e| Error::io("cannot write", &list, e))
 }
 
 fn mount(what: &Mount, target: &str) -> Result<()> {

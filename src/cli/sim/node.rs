@@ -19,6 +19,9 @@ const PRIVATE: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Where mpirun's daemons keep their session files, below the state directory; private too.
 pub const SCRATCH: &str = "scratch";
 
+/// What the nodes have for `/etc`, below the state directory; absent if it is the host's.
+pub const NODE_ETC: &str = "etc";
+
 /// The node's whole life. Its standard output says "ready" once.
 pub fn live(state: &State, plan: &Plan, hostname: &str) -> Result<()> {
     namespace::block_child_signal();
@@ -37,6 +40,10 @@ pub fn live(state: &State, plan: &Plan, hostname: &str) -> Result<()> {
         mount(&Mount::Move(&holder), &directory)?;
     }
     mount(&Mount::Processes, Path::new("/proc"))?;
+    let etc = state.file(NODE_ETC);
+    if etc.exists() {
+        mount(&Mount::Bind(&etc), Path::new("/etc"))?;
+    }
     let _ = writeln!(std::io::stdout(), "ready");
     namespace::reap_for_ever(|_| {})
 }

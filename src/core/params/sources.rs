@@ -90,7 +90,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
 
 /// Variables that our own parts hand to one another; not parameters.
 pub(super) fn is_internal(name: &str) -> bool {
-    ["SCR_LAUNCH", "SCR_SHIM", "SCR_SIM"].iter().any(|prefix| name.starts_with(prefix))
+    ["SCR_LAUNCH", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"].iter().any(|prefix| name.starts_with(prefix))
         || find(name).is_some_and(|named| named.param.status == Status::SetByUs)
 }
 
