@@ -70,13 +70,15 @@ fn seal_seconds(scheme: &str, root: &Path) -> f64 {
     let Some(scheme) = scheme_by_name(scheme) else { return f64::NAN };
     let seconds = threads::run(MEMBERS, |comm| {
         let dir = root.join(comm.rank().to_string());
-        let file = FileMeta {
-            name: "data".into(),
-            size: BYTES_PER_MEMBER as u64,
-            ..FileMeta::default()
+        let file =
+            FileMeta { name: "data".into(), size: BYTES_PER_MEMBER as u64, ..FileMeta::default() };
+        let data = MemberData {
+            dir: dir.clone(),
+            id: 1,
+            epoch: 1,
+            files: vec![file],
+            record: KvTree::new(),
         };
-        let data =
-            MemberData { dir: dir.clone(), id: 1, epoch: 1, files: vec![file], record: KvTree::new() };
         let set = RedundancySet {
             comm,
             world_ranks: (0..MEMBERS).collect(),

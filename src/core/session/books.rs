@@ -27,6 +27,8 @@ pub enum Way {
     Cached,
     /// On the PFS under its own name.
     OnPrefix,
+    /// Under a temporary name, in no dataset yet.
+    Temporary,
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
         /// The copy.
@@ -92,7 +94,15 @@ impl Tokens {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
             one.key = key.clone();
+            if one.way == Way::Temporary {
+                one.way = Way::Cached;
+            }
         }
+    }
+
+    /// Descriptors that are open on `name`.
+    pub fn count(&self, name: &str) -> usize {
+        self.by_token.values().filter(|one| one.name == name).count()
     }
 
     /// All that are open.

@@ -15,7 +15,7 @@ use crate::transfer::publish_file;
 impl Session {
     /// Whether `name` can have anything to do with us.
     fn concerns(&self, state: &State, name: &str) -> bool {
-        self.match_name(name).is_some() || state.extra.contains(name)
+        self.match_name(name).is_some() || state.view.is_private(name)
     }
 
     /// stat, access, readlink, statfs, realpath.
@@ -36,7 +36,7 @@ impl Session {
         }
         match state.view.place(name) {
             Place::Prefix => Answer::PASS,
-            Place::Cached(_, here) => Answer::at(here),
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Ghost(attributes) => Answer::Known(attributes),
@@ -79,8 +79,12 @@ impl Session {
             return Answer::PASS;
         }
         let place = state.view.place(name);
-        match place {
+        match place.clone() {
             Place::Deleted => return Answer::Fail(libc::ENOENT),
+            Place::Private(here) => {
+                state.view.take_private(name);
+                return ns::remove(&here).map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
+            }
             Place::Ghost(_) => {
                 state.view.delete(name);
                 return Answer::Done;
@@ -164,6 +168,10 @@ impl Session {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
             (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
             (Place::Elsewhere(..), _) => return Answer::Fail(libc::EXDEV),
+            (Place::Private(here), _) => {
+                let here = here.clone();
+                self.rename_private(&mut state, names.0.unwrap_or_default(), &here, to)
+            }
             (_, Some(name)) if self.match_name(name).is_some() => {
                 self.rename_into(&mut state, names.0, from, name, &source)
             }
@@ -233,6 +241,9 @@ impl Session {
         source: &Place,
     ) -> Result<Answer> {
         let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
+        if let (Some(name), Place::Prefix) = (name, source) {
+            self.learn_template(state, name, to, matched.series);
+        }
         let old = name.and_then(|name| self.file_ref(name));
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
@@ -325,7 +336,9 @@ impl Session {
             Place::Prefix => Answer::PASS,
             Place::Deleted | Place::Ghost(_) => Answer::Fail(libc::ENOENT),
             // Programs that link fall back to copying when the file system cannot.
-            Place::Cached(..) | Place::Elsewhere(..) if path.exists() => Answer::Fail(libc::EEXIST),
+            Place::Cached(..) | Place::Private(_) | Place::Elsewhere(..) if path.exists() => {
+                Answer::Fail(libc::EEXIST)
+            }
             _ => Answer::Fail(libc::EPERM),
         }
     }

@@ -30,6 +30,7 @@ impl Session {
         self.state().machine.begin_end(monotonic_ms());
         self.confer(links)?;
         self.state().machine.end();
+        self.publish_all_private();
         self.settle_deletions();
         self.complete_background(links)?;
         self.clear_cache(links)
@@ -91,6 +92,7 @@ impl Session {
         }
         self.state().machine.end();
         self.publish_overdue();
+        self.publish_all_private();
     }
 
     /// All is sealed and flushed: the launch ends here, on every rank.

@@ -8,6 +8,7 @@
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
 //! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
+//! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
 //! | `background.rs` | the flush that a restart begins |
@@ -36,6 +37,7 @@ mod site;
 mod space;
 mod start;
 mod sync;
+mod temporary;
 
 use std::time::Duration;
 

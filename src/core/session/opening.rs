@@ -14,10 +14,10 @@ use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
 
 /// What an open for writing found.
-struct Found {
-    place: Place,
-    on_prefix: OnPrefix,
-    exists: bool,
+pub(super) struct Found {
+    pub place: Place,
+    pub on_prefix: OnPrefix,
+    pub exists: bool,
 }
 
 impl Session {
@@ -29,8 +29,8 @@ impl Session {
         }
         let intent = Intent::of(flags);
         let matched = self.match_name(name);
-        if matched.is_none() && !self.state().extra.contains(name) {
-            return Answer::PASS;
+        if matched.is_none() {
+            return self.open_unmatched(name, intent);
         }
         match matched {
             Some(matched) if intent.may_change && !self.is_child() => {
@@ -49,7 +49,7 @@ impl Session {
         self.note_read(&mut state, name, &place);
         match place {
             Place::Prefix => Answer::PASS,
-            Place::Cached(_, here) => Answer::at(here),
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Elsewhere(key, remote) => {
                 drop(state);
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// The rules of open(2) on what the program sees; `Err` is the answer.
-    fn look(
+    pub(super) fn look(
         &self,
         state: &State,
         name: &str,
@@ -149,7 +149,9 @@ impl Session {
             Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
                 Some(Answer::PASS)
             }
-            Place::Cached(_, here) if !may_write(here) => Some(Answer::Fail(libc::EACCES)),
+            Place::Cached(_, here) | Place::Private(here) if !may_write(here) => {
+                Some(Answer::Fail(libc::EACCES))
+            }
             Place::Ghost(_) if !intent.truncate => Some(self.refuse_ghost(name)),
             _ => None,
         };
@@ -321,7 +323,7 @@ pub(super) fn file_ref(name: &str, matched: &Match) -> FileRef {
 /// Not routed: but what is in the cache can only be found there.
 fn answer_in_place(found: &Found) -> Answer {
     match &found.place {
-        Place::Cached(_, here) => Answer::at(here.clone()),
+        Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
         _ => Answer::PASS,
     }
 }

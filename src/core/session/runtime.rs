@@ -6,7 +6,7 @@
 //! * When anything of ours fails, routing ends for this rank, with one message; agreements go on,
 //!   since the other ranks count on them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
 use super::site::{Links, Site};
 use crate::log;
-use crate::patterns::{Match, SeriesSet};
+use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
 use crate::system::{monotonic_ms, room};
 use crate::transfer::Background;
@@ -44,8 +44,8 @@ pub(super) struct State {
     pub view: View,
     pub books: BTreeMap<DatasetKey, Book>,
     pub tokens: Tokens,
-    /// Names that match no pattern and lie in a dataset all the same: learned temporary ones.
-    pub extra: BTreeSet<String>,
+    /// How the program names what it renames later, by series.
+    pub templates: Vec<(usize, Template)>,
     /// Number of private copies made.
     pub shadows: u64,
 }
@@ -73,7 +73,6 @@ impl State {
         if let Some(layer) = self.view.layer_mut(key) {
             layer.on_prefix.remove(name);
         }
-        self.extra.remove(name);
     }
 }
 
@@ -179,9 +178,18 @@ impl Session {
         }
         let mut state = self.state();
         let Some(tracked) = state.tokens.take(token) else { return };
-        if let Way::Shadow { copy, .. } = &tracked.way {
-            let _ = ns::remove(copy);
-            return;
+        match &tracked.way {
+            Way::Shadow { copy, .. } => {
+                let _ = ns::remove(copy);
+                return;
+            }
+            Way::Temporary => {
+                if tracked.made {
+                    state.view.take_private(&tracked.name);
+                }
+                return;
+            }
+            Way::Cached | Way::OnPrefix => {}
         }
         state.machine.open_failed(&tracked.key, &tracked.name, monotonic_ms());
         if tracked.made {
@@ -193,6 +201,10 @@ impl Session {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
+        if tracked.way == Way::Temporary {
+            // It belongs to nothing yet; the program will not rename what it could not write.
+            return;
+        }
         let reason = std::io::Error::from_raw_os_error(errno);
         let text = format!("writing {} failed: {reason}", tracked.name);
         state.machine.failed(&tracked.key, &text, monotonic_ms());
@@ -206,6 +218,12 @@ impl Session {
             let (copy, origin) = (copy.clone(), origin.clone());
             if state.tokens.shadow_of(&tracked.name).is_none() {
                 self.settle_shadow(&mut state, &tracked, &copy, &origin);
+            }
+            return;
+        }
+        if tracked.way == Way::Temporary {
+            if self.is_ended() {
+                self.publish_private(&mut state, &tracked.name);
             }
             return;
         }

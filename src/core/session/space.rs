@@ -6,7 +6,7 @@ use std::os::fd::IntoRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::books::Way;
-use super::namespace as ns;
+use super::namespace::{self as ns, Place};
 use super::runtime::Session;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
@@ -30,11 +30,11 @@ impl Session {
         let mut state = self.state();
         let nothing = || Error::Other("there is no room in the cache".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
-        let layer = state.view.layer(&tracked.key).ok_or_else(nothing)?;
-        if tracked.way != Way::Cached {
-            return Err(nothing());
-        }
-        let (source, target) = (layer.dir.join(&tracked.name), self.site.on_prefix(&tracked.name));
+        let source = match (state.view.place(&tracked.name), &tracked.way) {
+            (Place::Private(here), Way::Temporary) | (Place::Cached(_, here), Way::Cached) => here,
+            _ => return Err(nothing()),
+        };
+        let target = self.site.on_prefix(&tracked.name);
         let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
         copy_file(&source, &target, options)?;
         let access = flags & libc::O_ACCMODE;
@@ -45,8 +45,10 @@ impl Session {
             .open(&target)
             .map_err(|e| Error::io("cannot open", &target, e))?;
         file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", &target, e))?;
-        state.machine.moved_to_prefix(&tracked.key, &tracked.name);
-        state.enter_file(&tracked.key, &tracked.name, true);
+        if state.view.take_private(&tracked.name).is_none() {
+            state.machine.moved_to_prefix(&tracked.key, &tracked.name);
+            state.enter_file(&tracked.key, &tracked.name, true);
+        }
         if let Some(one) = state.tokens.get_mut(token) {
             one.way = Way::OnPrefix;
         }

@@ -1,6 +1,6 @@
 //! The collective part of the start: settings, locks, what an earlier launch left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::books::Tokens;
 use super::knowledge;
 use super::lease::{self, Lease, Taken};
-use super::machine::{Machine, MachineConfig, SeriesConfig};
+use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use super::namespace::View;
 use super::prepare::Preparation;
 use super::protection::Sets;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
-use crate::patterns::{PatternConfig, SeriesSet};
+use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, unix_seconds};
 use crate::transfer::recover_journal;
 
@@ -80,7 +80,8 @@ impl Preparation {
         }
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
-        let session = build(site, series, links, machine, identity, leases);
+        let templates = templates(&known);
+        let session = build(site, series, links, machine, templates, identity, leases);
         session.offer(&report, begin.elapsed())?;
         Ok(Some(session))
     }
@@ -171,6 +172,7 @@ fn build(
     series: SeriesSet,
     links: Links,
     machine: Machine,
+    templates: Vec<(usize, Template)>,
     identity: String,
     leases: Vec<Lease>,
 ) -> Session {
@@ -179,7 +181,7 @@ fn build(
         view: View::default(),
         books: BTreeMap::new(),
         tokens: Tokens::default(),
-        extra: BTreeSet::new(),
+        templates,
         shadows: 0,
     };
     Session {
@@ -194,6 +196,14 @@ fn build(
         identity,
         _leases: leases,
     }
+}
+
+fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
+    let of = |(series, known): (usize, &Knowledge)| {
+        let texts = known.temporaries.clone().into_iter();
+        texts.filter_map(move |text| Some((series, Template::from_text(&text)?)))
+    };
+    known.iter().enumerate().flat_map(of).collect()
 }
 
 fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineConfig {

@@ -20,6 +20,7 @@ pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
         shown.extend(layer.elsewhere.keys().filter_map(|name| child_of(dir, name)));
     }
     shown.extend(view.ghosts().filter_map(|(name, _)| child_of(dir, name)));
+    shown.extend(view.private_names().filter_map(|name| child_of(dir, name)));
     let mut out = Vec::new();
     read(&prefix.join(dir), |name, is_dir| {
         shown.remove(&name);

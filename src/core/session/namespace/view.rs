@@ -62,6 +62,8 @@ pub enum Place {
     Prefix,
     /// On this node, in the dataset of this key.
     Cached(DatasetKey, PathBuf),
+    /// Under a temporary name, on this node.
+    Private(PathBuf),
     /// On another node.
     Elsewhere(DatasetKey, Remote),
     /// Deleted by the program; what lies on the PFS or in the cache waits for its real deletion.
@@ -76,6 +78,8 @@ pub struct View {
     /// Oldest first.
     layers: Vec<Layer>,
     deleted: BTreeSet<String>,
+    /// Files under temporary names, seen by this rank only, and where they are.
+    private: BTreeMap<String, PathBuf>,
     /// Directories that the program removed, kept by files that wait for their real deletion.
     gone: BTreeSet<String>,
     ghosts: BTreeMap<String, Attributes>,
@@ -113,6 +117,9 @@ impl View {
 
     /// Where `name` is.
     pub fn place(&self, name: &str) -> Place {
+        if let Some(path) = self.private.get(name) {
+            return Place::Private(path.clone());
+        }
         if self.deleted.contains(name) {
             return Place::Deleted;
         }
@@ -129,6 +136,26 @@ impl View {
             }
         }
         self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
+    }
+
+    /// `name` is a temporary one, its file is at `path`.
+    pub fn put_private(&mut self, name: &str, path: PathBuf) {
+        self.private.insert(name.to_string(), path);
+    }
+
+    /// The temporary name is gone. Returns where its file is.
+    pub fn take_private(&mut self, name: &str) -> Option<PathBuf> {
+        self.private.remove(name)
+    }
+
+    /// All temporary names.
+    pub fn private_names(&self) -> impl Iterator<Item = &str> {
+        self.private.keys().map(String::as_str)
+    }
+
+    /// Whether `name` is one.
+    pub fn is_private(&self, name: &str) -> bool {
+        self.private.contains_key(name)
     }
 
     /// The program deleted `name`: it is gone from the view.

@@ -1,0 +1,185 @@
+//! Files that a program writes under a temporary name and renames when they are complete: once such
+//! a name is known, its file lies in the cache, in no dataset, seen by this rank only.
+
+use std::path::Path;
+
+use super::answer::Answer;
+use super::books::{Tracked, Way};
+use super::machine::{self, DatasetKey, Placed, Placement, Routing};
+use super::namespace::{self as ns, Intent, Place};
+use super::opening::file_ref;
+use super::runtime::{Session, State};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::patterns::{Match, Template};
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::publish_file;
+
+impl Session {
+    /// Opens a name that matches no pattern.
+    pub(super) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+        let mut state = self.state();
+        let place = state.view.place(name);
+        match place {
+            Place::Private(here) if !intent.may_change => return Answer::at(here),
+            Place::Private(_) => {}
+            _ if !intent.may_change || intent.special || self.is_child() => return Answer::PASS,
+            _ => {}
+        }
+        let Some(last) = self.final_match(&state, name) else { return Answer::PASS };
+        let found = match self.look(&state, name, intent) {
+            Ok(found) => found,
+            Err(answer) => return answer,
+        };
+        let held = matches!(found.place, Place::Private(_));
+        if !held && (!self.has_room(&state, &last) || (found.exists && !intent.truncate)) {
+            return Answer::PASS;
+        }
+        match self.private_target(&mut state, name, held && found.exists) {
+            Ok(path) => {
+                let tracked = Tracked {
+                    key: DatasetKey::new(last.series, "", 0),
+                    name: name.to_string(),
+                    way: Way::Temporary,
+                    made: !found.exists,
+                };
+                Answer::Redirect { path, token: state.tokens.issue(tracked) }
+            }
+            Err(error) => {
+                log::warn_once("temporary", format_args!("rank {}: {error}", self.site.rank));
+                Answer::PASS
+            }
+        }
+    }
+
+    /// What `name` will be called, if a template says so and that name is cached.
+    fn final_match(&self, state: &State, name: &str) -> Option<Match> {
+        state.templates.iter().find_map(|(series, template)| {
+            let matched = self.match_name(&template.final_name(name)?)?;
+            let cached = state.machine.routing(*series) == Routing::Cache;
+            (matched.series == *series && cached).then_some(matched)
+        })
+    }
+
+    fn private_target(
+        &self,
+        state: &mut State,
+        name: &str,
+        there: bool,
+    ) -> Result<std::path::PathBuf> {
+        let cache = self.site.layout.cache_dir(self.store_name());
+        let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
+        let path = folder.join(name);
+        ns::make_parents(&folder, name)?;
+        if !there {
+            ns::remove(&path)?;
+            // What an earlier run left under this name is being truncated.
+            ns::remove(&self.site.on_prefix(name))?;
+        }
+        state.view.put_private(name, path.clone());
+        Ok(path)
+    }
+
+    /// A rename on the PFS shows how the program names its temporary files.
+    pub(super) fn learn_template(&self, state: &mut State, from: &str, to: &str, series: usize) {
+        if self.match_name(from).is_some() {
+            return;
+        }
+        let Some(template) = Template::learn(from, to) else { return };
+        let text = template.to_text();
+        let known = |(at, one): &(usize, Template)| *at == series && one.to_text() == text;
+        if !state.templates.iter().any(known) {
+            state.machine.learn_temporary(series, &text);
+            state.templates.push((series, template));
+        }
+    }
+
+    /// The file at `here` gets its final name `to`, or another.
+    pub(super) fn rename_private(
+        &self,
+        state: &mut State,
+        name: &str,
+        here: &Path,
+        to: &Path,
+    ) -> Result<Answer> {
+        let last = self.name_of(to).and_then(|to| Some((to, self.match_name(to)?)));
+        let placed = match &last {
+            Some((to, matched)) => self.place_private(state, name, to, matched, here),
+            None => None,
+        };
+        match (last, placed) {
+            (Some((last, _)), Some(placed)) if !placed.on_prefix => {
+                self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+                let Some(layer) = state.view.layer(&placed.key) else { return Ok(Answer::PASS) };
+                let target = layer.dir.join(last);
+                ns::make_parents(&layer.dir, last)?;
+                std::fs::rename(here, &target).map_err(|e| Error::io("cannot rename", here, e))?;
+                state.view.take_private(name);
+                state.tokens.rename(name, last, &placed.key);
+                state.enter_file(&placed.key, last, false);
+            }
+            (last, placed) => {
+                if state.tokens.count(name) > 0 {
+                    return Ok(Answer::Fail(libc::EXDEV));
+                }
+                publish_file(here, to, random_u64(), None)?;
+                ns::remove(here)?;
+                state.view.take_private(name);
+                if let (Some((last, _)), Some(placed)) = (last, placed) {
+                    self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+                    state.enter_file(&placed.key, last, true);
+                }
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// The dataset of the final name; open descriptors go along.
+    fn place_private(
+        &self,
+        state: &mut State,
+        name: &str,
+        to: &str,
+        matched: &Match,
+        here: &Path,
+    ) -> Option<Placed> {
+        let (file, now) = (file_ref(to, matched), monotonic_ms());
+        let open = state.tokens.count(name);
+        let mut placement = Placement::Pass;
+        if open == 0 {
+            let bytes = here.metadata().map_or(0, |found| found.len());
+            let keep = !self.is_routing();
+            placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
+        }
+        for _ in 0..open {
+            let next = state.machine.write_open(&file, machine::Intent::REWRITE, now);
+            placement = match (placement, next) {
+                (Placement::Dataset(first), Placement::Dataset(_)) => Placement::Dataset(first),
+                (_, next) => next,
+            };
+        }
+        match placement {
+            Placement::Dataset(placed) => Some(placed),
+            _ => None,
+        }
+    }
+
+    /// The program never renamed it: it ends on the PFS under its temporary name.
+    pub(super) fn publish_private(&self, state: &mut State, name: &str) {
+        let Some(here) = state.view.take_private(name) else { return };
+        let done = publish_file(&here, &self.site.on_prefix(name), random_u64(), None)
+            .and_then(|_| ns::remove(&here));
+        if let Err(error) = done {
+            log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));
+        }
+    }
+
+    /// All temporary files that are closed.
+    pub(super) fn publish_all_private(&self) {
+        let mut state = self.state();
+        let names: Vec<String> = state.view.private_names().map(str::to_string).collect();
+        for name in names.iter().filter(|name| state.tokens.count(name) == 0).collect::<Vec<_>>() {
+            self.publish_private(&mut state, name);
+        }
+    }
+}
