@@ -1,14 +1,15 @@
 //! The contract between the shim and the engine: one versioned table of C functions.
 //!
-//! This file is compiled into both: `preload` owns it, package `scr` includes it by path, so the two
-//! cannot differ within a build; [`ABI_VERSION`] and the sizes tell them apart across builds.
+//! This file is compiled into both: `preload` owns it, package `scr` includes it by path, so the
+//! two cannot differ within a build; [`ABI_VERSION`] and the sizes tell them apart across builds.
 //!
 //! Rules: strings are NUL-terminated and copied, never kept. Every path that the shim hands over is
-//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks in the prefix resolved), and lies
-//! below the prefix. The shim calls with its hook guard held, so the engine's own libc calls on that
-//! thread pass through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `init`
-//! and the finalize pair may communicate; everything else is local, quick, and never waits for
-//! another rank (one exception: [`Engine::open`] of a file that lives on another node, DESIGN 4).
+//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks in the prefix resolved), and
+//! lies below the prefix. The shim calls with its hook guard held, so the engine's own libc calls
+//! on that thread pass through; the engine's threads call [`Host::enter_thread`] first. Only
+//! `sync`, `init` and the finalize pair may communicate; everything else is local, quick, and never
+//! waits for another rank (one exception: [`Engine::open`] of a file that lives on another node,
+//! DESIGN 4).
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -91,7 +92,8 @@ pub struct Verdict {
     pub path: [u8; PATH_BYTES],
 }
 
-/// Receives one directory entry: `name`, its `DT_*` type; `hide` nonzero removes it from the listing.
+/// Receives one directory entry: `name`, its `DT_*` type; `hide` nonzero removes it from the
+/// listing.
 pub type EntryFn =
     extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int);
 
@@ -134,9 +136,9 @@ pub struct Engine {
     pub size: usize,
     /// [`ABI_VERSION`].
     pub version: u32,
-    /// Right after the real MPI_Init returned. `granted` is the thread level of this rank. Returns 1
-    /// if there is work for us (patterns are configured): hooks then ask. 0: pass-through for good.
-    /// Collective from the launch check on.
+    /// Right after the real MPI_Init returned. `granted` is the thread level of this rank. Returns
+    /// 1 if there is work for us (patterns are configured): hooks then ask. 0: pass-through for
+    /// good. Collective from the launch check on.
     pub init: extern "C" fn(host: *const Host, granted: c_int) -> c_int,
     /// The prefix directory, resolved; valid after `init` returned 1, for the process's life.
     pub prefix: extern "C" fn() -> *const c_char,
@@ -153,8 +155,8 @@ pub struct Engine {
     pub closed: extern "C" fn(token: u64),
     /// A write, truncate, fsync or close on the token's file failed.
     pub failed: extern "C" fn(token: u64, errno: c_int),
-    /// The token's file met ENOSPC: move what is written to the PFS. Returns a new descriptor on the
-    /// same content, opened with the same access mode and at `offset`; -1 if impossible.
+    /// The token's file met ENOSPC: move what is written to the PFS. Returns a new descriptor on
+    /// the same content, opened with the same access mode and at `offset`; -1 if impossible.
     pub evacuate: extern "C" fn(token: u64, fd: c_int) -> c_int,
     /// stat, lstat, access, readlink, statfs, realpath: where is `path`?
     pub lookup: extern "C" fn(path: *const c_char, follow: c_int, verdict: *mut Verdict),
@@ -173,6 +175,7 @@ pub struct Engine {
     ),
     /// rmdir.
     pub rmdir: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
-    /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls made.
+    /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls
+    /// made.
     pub list: extern "C" fn(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int,
 }

@@ -223,7 +223,8 @@ extern "C" fn at_exit() {
     }
 }
 
-// Not in the libc crate. Unlike atexit, its handlers do not belong to a library that is being ended.
+// Not in the libc crate. Unlike atexit, its handlers do not belong to a library that is being
+// ended.
 unsafe extern "C" {
     fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
@@ -242,8 +243,8 @@ static DESTRUCTOR: extern "C" fn() = {
     destructor
 };
 
-/// The program leaves files open and the process ends: their streams are flushed, and each is closed
-/// as far as the engine is concerned.
+/// The program leaves files open and the process ends: their streams are flushed, and each is
+/// closed as far as the engine is concerned.
 extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
     let Some(engine) = active() else { return };
     let _: Option<()> = guard::work(|| {

@@ -1,9 +1,10 @@
-//! "Inside the shim": the recursion guard, the MPI depth, and the scope in which hooks do real work.
+//! "Inside the shim": the recursion guard, the MPI depth, and the scope in which hooks do real
+//! work.
 //!
 //! Invariants: a lock of the shim is taken only while the guard is held, so a signal handler that
-//! interrupts us and reaches a hook passes through instead of waiting for its own thread. The engine
-//! is called only from [`work`] or with both marks set. Neither mark has a destructor, so both can be
-//! read at any time of a thread's life.
+//! interrupts us and reaches a hook passes through instead of waiting for its own thread. The
+//! engine is called only from [`work`] or with both marks set. Neither mark has a destructor, so
+//! both can be read at any time of a thread's life.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

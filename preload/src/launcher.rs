@@ -1,9 +1,9 @@
 //! In a launcher (mpirun, mpiexec, srun, ...): sees to it that the ranks get the shim and our
 //! variables, on other nodes too, and gives the launch a number by which its ranks know each other.
 //!
-//! Runs in the constructor, before the launcher's main, while there is one thread. Where the command
-//! line has to change, the launcher is executed again with the new one: once, since the process
-//! number stays and stands in the environment.
+//! Runs in the constructor, before the launcher's main, while there is one thread. Where the
+//! command line has to change, the launcher is executed again with the new one: once, since the
+//! process number stays and stands in the environment.
 
 mod carried;
 mod hydra;
@@ -198,8 +198,8 @@ fn execute_again(arguments: &[OsString]) {
         arguments.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect();
     let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: a null-terminated array of C strings. On failure the launcher goes on as it is, and the
-    // ranks' launch check finds who is missing.
+    // SAFETY: a null-terminated array of C strings. On failure the launcher goes on as it is, and
+    // the ranks' launch check finds who is missing.
     unsafe { libc::execv(c"/proc/self/exe".as_ptr(), pointers.as_ptr()) };
 }
 

@@ -1,4 +1,5 @@
-//! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the engine.
+//! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the
+//! engine.
 //!
 //! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in two
 //! kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a process that

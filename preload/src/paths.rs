@@ -1,10 +1,11 @@
-//! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with the
-//! symlinks of its directory resolved.
+//! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with
+//! the symlinks of its directory resolved.
 //!
 //! Most opens of a program concern files outside the prefix. For those [`surely_outside`] decides
 //! without lock, allocation or system call: it remembers, as 64-bit hashes in a fixed table, which
-//! directories lie outside, which are their own canonical spelling, and which files are no symlinks.
-//! A symlink or directory that the program makes or moves empties the memory ([`forget`]).
+//! directories lie outside, which are their own canonical spelling, and which files are no
+//! symlinks. A symlink or directory that the program makes or moves empties the memory
+//! ([`forget`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -87,11 +88,11 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     CString::new(name).ok()
 }
 
-/// Resolves the symlink `link` (canonical) one step; `None` when it is no symlink or leads out of the
-/// prefix. Guard held.
+/// Resolves the symlink `link` (canonical) one step; `None` when it is no symlink or leads out of
+/// the prefix. Guard held.
 ///
-/// That an existing file is no symlink is remembered, so that opening a log again and again does not
-/// ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
+/// That an existing file is no symlink is remembered, so that opening a log again and again does
+/// not ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let own = link.to_bytes();
     if recall(own, FILES) == NO_LINK {

@@ -90,7 +90,8 @@ fn object_base(address: usize) -> usize {
 /// What the loader knows about the object that holds `address`.
 pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr reads no memory at `address`, and writes the structure when it returns nonzero.
+    // SAFETY: dladdr reads no memory at `address`, and writes the structure when it returns
+    // nonzero.
     unsafe {
         if libc::dladdr(address as *const c_void, info.as_mut_ptr()) == 0 {
             return None;

@@ -1,7 +1,8 @@
-//! The preload library from outside: small programs under `LD_PRELOAD`, with an engine that the tests
-//! can see through (`programs/fake_engine.c`).
+//! The preload library from outside: small programs under `LD_PRELOAD`, with an engine that the
+//! tests can see through (`programs/fake_engine.c`).
 //!
-//! Most programs are linked with a fake MPI, so that they start in no time and need no MPI; `mpi` and
+//! Most programs are linked with a fake MPI, so that they start in no time and need no MPI; `mpi`
+//! and
 //! `launch` use the real ones.
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops

@@ -15,8 +15,8 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/preload/programs")
 }
 
-/// What all tests share: library, engine, fake MPI. Below the target directory, made anew by each run
-/// of the tests.
+/// What all tests share: library, engine, fake MPI. Below the target directory, made anew by each
+/// run of the tests.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let make = || {

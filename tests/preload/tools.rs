@@ -27,10 +27,12 @@ fn both(script: &str) {
 fn shell_and_files() {
     both("ls -ld / /etc/passwd /nowhere; cat /nowhere; echo done; exit 3");
     both(
-        "mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b/c d/e; ln -s e d/l; find . | sort; rm -r a; ls -R",
+        "mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b/c d/e; ln -s e d/l; find . | sort; \
+         rm -r a; ls -R",
     );
     both(
-        "echo hi | tr h H | (read x; echo $x); for i in 1 2 3; do (echo $i) & wait; done; tar cf - /etc/hostname 2>/dev/null | tar tf -",
+        "echo hi | tr h H | (read x; echo $x); for i in 1 2 3; do (echo $i) & wait; done; \
+         tar cf - /etc/hostname 2>/dev/null | tar tf -",
     );
 }
 
@@ -39,8 +41,10 @@ fn python() {
     both(
         "python3 -c 'import os, subprocess, json, multiprocessing\n\
          open(\"c_x\", \"w\").write(\"1\")\n\
-         print(os.listdir(\".\"), os.stat(\"c_x\").st_size, subprocess.check_output([\"echo\", \"hi\"]))\n\
-         p = multiprocessing.Process(target=print, args=(\"child\",), daemon=True); p.start(); p.join()'",
+         print(os.listdir(\".\"), os.stat(\"c_x\").st_size)\n\
+         print(subprocess.check_output([\"echo\", \"hi\"]))\n\
+         p = multiprocessing.Process(target=print, args=(\"child\",), daemon=True)\n\
+         p.start(); p.join()'",
     );
 }
 

@@ -1,8 +1,8 @@
 //! Calls that move data, hooked for their failures only.
 //!
-//! Success costs one comparison. A store that is full is no reason to fail: the engine moves the file
-//! to the PFS, its new descriptor replaces the old one wherever that is open, and the call is made
-//! again. Any other failure makes the dataset invalid.
+//! Success costs one comparison. A store that is full is no reason to fail: the engine moves the
+//! file to the PFS, its new descriptor replaces the old one wherever that is open, and the call is
+//! made again. Any other failure makes the dataset invalid.
 
 use std::ffi::{c_int, c_void};
 

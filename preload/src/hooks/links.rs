@@ -62,8 +62,8 @@ unsafe fn linkat(
     }
 }
 
-/// `None`: the real call. The new name decides whose business it is, and the target, if the new name
-/// lies elsewhere.
+/// `None`: the real call. The new name decides whose business it is, and the target, if the new
+/// name lies elsewhere.
 unsafe fn hard_link(
     target_dir: c_int,
     target: *const c_char,
@@ -237,8 +237,8 @@ unsafe fn statvfs(real: Statvfs, path: *const c_char, buffer: *mut libc::statvfs
     }
 }
 
-/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. A file that
-/// is elsewhere has that of its directory.
+/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. A file
+/// that is elsewhere has that of its directory.
 unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     engine::active()?;
     let job = |mut question: Question| match question.lookup(true) {

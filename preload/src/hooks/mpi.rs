@@ -1,9 +1,9 @@
 //! The MPI entry points that matter, each under its `MPI_` and its `PMPI_` name.
 //!
-//! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded before
-//! or after us see what they would see without us. Arguments travel as register-wide integers: no
-//! MPI header, no data of libmpi, no difference between the two MPIs. Everything that MPI calls
-//! while a hooked call is under way has depth above zero and does not count.
+//! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded
+//! before or after us see what they would see without us. Arguments travel as register-wide
+//! integers: no MPI header, no data of libmpi, no difference between the two MPIs. Everything that
+//! MPI calls while a hooked call is under way has depth above zero and does not count.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
@@ -51,7 +51,9 @@ macro_rules! mpi_one {
             unsafe {
                 let real = core::mem::transmute::<
                     usize,
-                    unsafe extern "C-unwind" fn($($crate::hooks::mpi::mpi_one!(@word $arg)),*) -> core::ffi::c_int,
+                    unsafe extern "C-unwind" fn(
+                        $($crate::hooks::mpi::mpi_one!(@word $arg)),*
+                    ) -> core::ffi::c_int,
                 >(address.get());
                 let call = || real($($arg),*);
                 $crate::hooks::mpi::around(&[$($arg),*], $before, call)
@@ -234,8 +236,8 @@ fn library_version() -> Option<String> {
     let address = own(&SYMBOL)?;
     let mut text = vec![0 as c_char; VERSION_BYTES];
     let mut length: c_int = 0;
-    // SAFETY: the function of this name takes a text buffer and a pointer to an int; the buffer is as
-    // large as any MPI's limit and longer by a NUL at its end.
+    // SAFETY: the function of this name takes a text buffer and a pointer to an int; the buffer is
+    // as large as any MPI's limit and longer by a NUL at its end.
     unsafe {
         let get: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
             std::mem::transmute(address.get());

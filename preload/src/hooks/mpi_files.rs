@@ -1,7 +1,7 @@
 //! MPI-IO: the collectives that it calls inside itself pass our hooks and must not count.
 //!
-//! Only the depth matters here, and the name of the file at its open. The arguments are register-wide
-//! integers as in [`super::mpi`]; their number is all that differs.
+//! Only the depth matters here, and the name of the file at its open. The arguments are
+//! register-wide integers as in [`super::mpi`]; their number is all that differs.
 
 use super::mpi::{Role, mpi};
 
@@ -13,7 +13,8 @@ mpi! {
     ("File_get_atomicity", MPI_File_get_atomicity, PMPI_File_get_atomicity, file a) => Role::Depth;
     ("File_get_info", MPI_File_get_info, PMPI_File_get_info, file a) => Role::Depth;
     ("File_get_position", MPI_File_get_position, PMPI_File_get_position, file a) => Role::Depth;
-    ("File_get_position_shared", MPI_File_get_position_shared, PMPI_File_get_position_shared, file a)
+    ("File_get_position_shared", MPI_File_get_position_shared, PMPI_File_get_position_shared,
+        file a)
         => Role::Depth;
     ("File_get_size", MPI_File_get_size, PMPI_File_get_size, file a) => Role::Depth;
     ("File_preallocate", MPI_File_preallocate, PMPI_File_preallocate, file a) => Role::Depth;
@@ -35,11 +36,13 @@ mpi! {
         => Role::Depth;
     ("File_read_all_begin", MPI_File_read_all_begin, PMPI_File_read_all_begin, file a b c)
         => Role::Depth;
-    ("File_read_ordered_begin", MPI_File_read_ordered_begin, PMPI_File_read_ordered_begin, file a b c)
+    ("File_read_ordered_begin", MPI_File_read_ordered_begin, PMPI_File_read_ordered_begin,
+        file a b c)
         => Role::Depth;
     ("File_write_all_begin", MPI_File_write_all_begin, PMPI_File_write_all_begin, file a b c)
         => Role::Depth;
-    ("File_write_ordered_begin", MPI_File_write_ordered_begin, PMPI_File_write_ordered_begin, file a b c)
+    ("File_write_ordered_begin", MPI_File_write_ordered_begin, PMPI_File_write_ordered_begin,
+        file a b c)
         => Role::Depth;
     ("File_get_view", MPI_File_get_view, PMPI_File_get_view, file a b c d) => Role::Depth;
     ("File_iread", MPI_File_iread, PMPI_File_iread, file a b c d) => Role::Depth;
@@ -52,14 +55,16 @@ mpi! {
         => Role::Depth;
     ("File_read", MPI_File_read, PMPI_File_read, file a b c d) => Role::Depth;
     ("File_read_all", MPI_File_read_all, PMPI_File_read_all, file a b c d) => Role::Depth;
-    ("File_read_at_all_begin", MPI_File_read_at_all_begin, PMPI_File_read_at_all_begin, file a b c d)
+    ("File_read_at_all_begin", MPI_File_read_at_all_begin, PMPI_File_read_at_all_begin,
+        file a b c d)
         => Role::Depth;
     ("File_read_ordered", MPI_File_read_ordered, PMPI_File_read_ordered, file a b c d)
         => Role::Depth;
     ("File_read_shared", MPI_File_read_shared, PMPI_File_read_shared, file a b c d) => Role::Depth;
     ("File_write", MPI_File_write, PMPI_File_write, file a b c d) => Role::Depth;
     ("File_write_all", MPI_File_write_all, PMPI_File_write_all, file a b c d) => Role::Depth;
-    ("File_write_at_all_begin", MPI_File_write_at_all_begin, PMPI_File_write_at_all_begin, file a b c d)
+    ("File_write_at_all_begin", MPI_File_write_at_all_begin, PMPI_File_write_at_all_begin,
+        file a b c d)
         => Role::Depth;
     ("File_write_ordered", MPI_File_write_ordered, PMPI_File_write_ordered, file a b c d)
         => Role::Depth;

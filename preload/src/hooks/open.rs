@@ -163,8 +163,8 @@ pub(super) fn report(table: &crate::abi::Engine, released: impl IntoIterator<Ite
     }
 }
 
-/// A descriptor that is not tracked. If its number still is, the old one was closed by a way that no
-/// hook sees (a raw system call, or inside of libc).
+/// A descriptor that is not tracked. If its number still is, the old one was closed by a way that
+/// no hook sees (a raw system call, or inside of libc).
 pub(super) fn fresh(fd: c_int) -> c_int {
     if fd >= 0
         && open_files::may_hold(fd)

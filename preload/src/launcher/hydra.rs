@@ -1,11 +1,11 @@
-//! MPICH's mpiexec (hydra) gives its whole environment to all ranks, unless the user limits it. Then
-//! LD_PRELOAD and our variables are added to what may pass.
+//! MPICH's mpiexec (hydra) gives its whole environment to all ranks, unless the user limits it.
+//! Then LD_PRELOAD and our variables are added to what may pass.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The command line with `names` (of variables that are set) among those that pass; `None` if nothing
-/// is to be changed.
+/// The command line with `names` (of variables that are set) among those that pass; `None` if
+/// nothing is to be changed.
 pub(super) fn rewrite(
     arguments: &[OsString],
     names: &[OsString],

@@ -1,4 +1,5 @@
-//! Open MPI's mpirun gives its environment to the ranks of its own node only. On other nodes it starts
+//! Open MPI's mpirun gives its environment to the ranks of its own node only. On other nodes it
+//! starts
 //! `orted` through a remote shell; naming `env LD_PRELOAD=... SCR_LAUNCH_ENV=... orted` as the
 //! daemon to start carries the preload there, together with the user's `-x` and env lists.
 
@@ -89,8 +90,8 @@ fn user_agent(agent: &OsStr) -> &OsStr {
     }
 }
 
-/// Open MPI splits the command at spaces, drops empty words, and joins it for the remote shell: with a
-/// backslash before each special character every piece is a word, and comes out as it was.
+/// Open MPI splits the command at spaces, drops empty words, and joins it for the remote shell:
+/// with a backslash before each special character every piece is a word, and comes out as it was.
 fn shell_escaped(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     for &byte in text {

@@ -1,4 +1,4 @@
-/* For programs that check themselves: CHECK ends the program with a line that says what was wrong. */
+/* For programs that check themselves: CHECK ends the program and says what was wrong. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* What holds a token, and when it is given up: the log tells, with our marks between the engine's. */
+/* What holds a token, and when it is given up: the log tells, with our marks in between. */
 #include "check.h"
 
 static int cached(const char *name) { return open(name, O_RDWR | O_CREAT, 0644); }

@@ -1,6 +1,6 @@
 /* An engine that the tests can see through: every path below $FAKE_PREFIX whose last component
- * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..." is a
- * name whose file is on another node (stat only). "f..." fails with EDOM. Everything else passes.
+ * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..."
+ * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes.
  * Each call appends a line to $FAKE_LOG. Mirrors preload/src/abi.rs. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,7 +96,12 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
     if (answer(path, v) && v->kind == REDIRECT)
         v->token = __atomic_add_fetch(&tokens, 1, __ATOMIC_SEQ_CST);
 }
-static void opened(uint64_t token, int fd, int err) { (void)fd; (void)token; say("opened", 0, err); }
+static void opened(uint64_t token, int fd, int err)
+{
+    (void)fd;
+    (void)token;
+    say("opened", 0, err);
+}
 static void closed(uint64_t token) { say("closed", 0, host->open_count(token)); }
 static void failed(uint64_t token, int err) { (void)token; say("failed", 0, err); }
 
@@ -133,7 +138,11 @@ static void lookup(const char *path, int follow, struct verdict *v)
     answer(path, v);
 }
 static void change(const char *path, struct verdict *v) { say("change", path, 0); answer(path, v); }
-static void unlink_(const char *path, struct verdict *v) { say("unlink", path, 0); answer(path, v); }
+static void unlink_(const char *path, struct verdict *v)
+{
+    say("unlink", path, 0);
+    answer(path, v);
+}
 
 static void rename_(const char *from, const char *to, struct verdict *v)
 {

@@ -1,5 +1,5 @@
-/* A profiling tool: counts the program's calls and forwards under the PMPI name. Says at the end what
- * it saw. */
+/* A profiling tool: counts the program's calls and forwards under the PMPI name. Says at the end
+ * what it saw. */
 #include <mpi.h>
 #include <stdio.h>
 
