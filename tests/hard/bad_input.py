@@ -65,7 +65,7 @@ def wrong_type(here):
     (here.prefix / ".scrconf").write_text("SCR_CACHE_SIZE=two\n")
 
 
-@bad(["re:ckpt/(", "SCR_CHECKPOINT_PATTERN"], SCR_CHECKPOINT_PATTERN="re:ckpt/(")
+@bad(["ckpt/(", "SCR_CHECKPOINT_PATTERN"], SCR_CHECKPOINT_PATTERN="re:ckpt/(")
 def broken_pattern(here):
     del here
 
@@ -105,7 +105,8 @@ def corrupt_metadata(mpi, program):
         want = plain.run(2, "steady", 20, 5, shim=False)
         first = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
         assert first.status == 0, f"{first}"
-        for record in list(here.prefix.rglob("*.scr")) + list(here.base.rglob("*.scrinfo")):
+        records = [*here.prefix.rglob("*.scr"), *here.base.rglob("*.scrinfo")]
+        for record in filter(pathlib.Path.is_file, records):
             record.write_bytes(b"\xff" * 40)
         shutil.rmtree(here.prefix / "ckpt")
         got = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
