@@ -16,7 +16,7 @@ pub(crate) fn complain(text: &str) {
 
 /// Prints `text`, whoever we are.
 pub(crate) fn say(text: &str) {
-    let line = format!("scr: {text}\n");
+    let line = format!("SCR: {text}\n");
     // One write, so that lines of several processes do not mix. Nobody to tell if it fails.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
