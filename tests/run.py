@@ -20,6 +20,7 @@ PARTS = [
     ("core", [CARGO, "test", "--release", "-p", "scr-core"], {}),
     ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], {}),
     ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], {}),
+    ("layout", [sys.executable, "tests/layout/layout.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
 ]
