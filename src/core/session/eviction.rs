@@ -36,7 +36,7 @@ impl Session {
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or an
     /// other dataset.
-    fn leave_ghosts(&self, state: &mut State, key: &DatasetKey) {
+    pub(super) fn leave_ghosts(&self, state: &mut State, key: &DatasetKey) {
         let Some(layer) = state.view.layer(key) else { return };
         let flushed = state.books.get(key).is_some_and(|book| book.flushed);
         let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return };

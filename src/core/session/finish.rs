@@ -2,14 +2,23 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::machine::DatasetState;
+use super::namespace::parent;
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::system::monotonic_ms;
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::publish_file;
+
+/// Folders below the state folder in which ranks that exit meet.
+const EXIT_FOLDER: &str = "exit.";
+
+/// How long an exiting rank waits for the others.
+const EXIT_WAIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
@@ -48,6 +57,18 @@ impl Session {
         self.remove_empty_dirs();
     }
 
+    /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is
+    /// in them any more.
+    fn remove_abandoned_dirs(&self) {
+        let state = self.state();
+        for (name, _) in state.view.ghosts() {
+            let mut dir = parent(name);
+            while !dir.is_empty() && std::fs::remove_dir(self.site.on_prefix(dir)).is_ok() {
+                dir = parent(dir);
+            }
+        }
+    }
+
     /// All that matters is on the PFS: the next launch starts afresh. Where a file is still open,
     /// or something could not be written, the cache stays.
     fn clear_cache(&self, links: &Links) -> Result<()> {
@@ -60,14 +81,23 @@ impl Session {
         if word[0] != 0 {
             return Ok(());
         }
+        let mut state = self.state();
+        let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
+        keys.iter().for_each(|key| self.leave_ghosts(&mut state, key));
+        drop(state);
+        // The leader of a node removes what the others look at.
+        links.node.barrier()?;
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) => {}
         }
         let mut state = self.state();
-        let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
         keys.iter().for_each(|key| drop(state.view.remove(key)));
+        drop(state);
+        if self.site.rank == 0 {
+            self.remove_abandoned_dirs();
+        }
         Ok(())
     }
 
@@ -93,6 +123,32 @@ impl Session {
         self.state().machine.end();
         self.publish_overdue();
         self.publish_all_private();
+        self.wait_for_exits();
+    }
+
+    /// A launcher kills the others as soon as one process has ended without MPI_Finalize. So each
+    /// waits a little for the others to have written their files, too.
+    fn wait_for_exits(&self) {
+        let dir = self.site.state_dir().join(format!("{EXIT_FOLDER}{:016x}", self.launch));
+        let mark = dir.join(self.site.rank.to_string());
+        if std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&mark, "")).is_err() {
+            return;
+        }
+        let (begin, marks) =
+            (Instant::now(), || std::fs::read_dir(&dir).map_or(0, Iterator::count));
+        while begin.elapsed() < EXIT_WAIT && marks() < self.site.size {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Removes what [`Session::wait_for_exits`] of earlier launches has left. For rank 0.
+    pub(super) fn sweep_exits(&self) {
+        let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(EXIT_FOLDER) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// All is sealed and flushed: the launch ends here, on every rank.
@@ -109,9 +165,15 @@ impl Session {
     pub(super) fn publish_overdue(&self) {
         let overdue = self.state().machine.overdue(monotonic_ms());
         for one in overdue {
-            let mut state = self.state();
-            self.publish_now(&mut state, &one.key, &one.file);
-            state.machine.published(&one.key, &one.file);
+            let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+            let Some(source) = layer.filter(|source| source.exists()) else { continue };
+            // Without the lock: the copy takes its time. The cached file stays what the program
+            // sees; if it is opened again meanwhile, the machine has it copied once more.
+            let target = self.site.on_prefix(&one.file);
+            match publish_file(&source, &target, random_u64(), None) {
+                Ok(_) => self.state().machine.published(&one.key, &one.file),
+                Err(error) => self.tell_unpublished(&one.file, &source, &error),
+            }
         }
     }
 }

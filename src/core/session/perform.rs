@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::machine::{DatasetKey, Outcome, SealPlan, Step};
 use super::namespace::{self as ns, OnPrefix, Remote};
@@ -319,13 +320,20 @@ impl Session {
         }
         match publish_file(&source, &self.site.on_prefix(name), random_u64(), None) {
             Ok(_) => state.enter_file(key, name, true),
-            Err(error) => log::warn(format_args!(
+            Err(error) => self.tell_unpublished(name, &source, &error),
+        }
+    }
+
+    pub(super) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
+        log::warn_once(
+            name,
+            format_args!(
                 "rank {}: {name} could not be written to {}: {error}; it is still in {}",
                 self.site.rank,
                 self.site.prefix.display(),
                 source.display()
-            )),
-        }
+            ),
+        );
     }
 
     /// A dataset in words.

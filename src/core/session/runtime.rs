@@ -86,6 +86,8 @@ pub struct Session {
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
+    /// Random, the same on all ranks of this launch.
+    pub(super) launch: u64,
     /// What a launch must share with the one whose cache it takes over.
     pub(super) identity: String,
     /// The flush that a restart has begun, with the dataset's id.
@@ -164,6 +166,10 @@ impl Session {
     /// Whether the store can take a file that is as large as it was last time.
     pub(super) fn has_room(&self, state: &State, matched: &Match) -> bool {
         if !self.is_routing() {
+            return false;
+        }
+        let output = self.series.series().get(matched.series).is_some_and(|one| !one.checkpoint);
+        if self.site.descriptors.select(1, output).bypass {
             return false;
         }
         let expected = state.machine.expected_bytes(matched.series, &matched.masked);

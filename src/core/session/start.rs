@@ -22,7 +22,7 @@ use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
-use crate::system::{monotonic_ms, unix_seconds};
+use crate::system::{monotonic_ms, random_u64, unix_seconds};
 use crate::transfer::recover_journal;
 
 impl Preparation {
@@ -81,7 +81,13 @@ impl Preparation {
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
         let templates = templates(&known);
-        let session = build(site, series, links, machine, templates, identity, leases);
+        let mut launch = random_u64().to_be_bytes().to_vec();
+        links.world.broadcast(&mut launch, 0)?;
+        let mut session = build(site, series, links, machine, templates, identity, leases);
+        session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
+        if session.site.rank == 0 {
+            session.sweep_exits();
+        }
         session.offer(&report, begin.elapsed())?;
         Ok(Some(session))
     }
@@ -193,6 +199,7 @@ fn build(
         child: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         background: Mutex::new(None),
+        launch: 0,
         identity,
         _leases: leases,
     }
