@@ -53,7 +53,8 @@ class Heat:
 
     def run(self, write_checkpoint):
         if self.rank == 0:
-            print(f"going on from step {self.step}" if self.step else "starting at step 0", flush=True)
+            going_on = f"going on from step {self.step}"
+            print(going_on if self.step else "starting at step 0", flush=True)
         while self.step < self.options.steps:
             self.advance()
             if self.step % self.options.every == 0:

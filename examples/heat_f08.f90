@@ -98,7 +98,8 @@ contains
     integer(int64) :: bits, all
     bits = fingerprint(cells)
     call MPI_Reduce(bits, all, 1, MPI_INTEGER8, MPI_BXOR, 0, MPI_COMM_WORLD)
-    if (rank == 0) write (*, '(a,i0,a,f0.6,a,z16.16)') 'step ', step, ' total ', total, ' checksum ', all
+    if (rank == 0) write (*, '(a,i0,a,f0.6,a,z16.16)') &
+      'step ', step, ' total ', total, ' checksum ', all
     flush (6)
   end subroutine
 end program

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Heat on a ring; checkpoints by numpy.save under a temporary name, then renamed: npy/<step>.<rank>.npy.
+"""Heat on a ring; checkpoints npy/<step>.<rank>.npy by numpy.save under a temporary name, renamed.
 The restart globs for the newest step that every rank has."""
 
 import glob

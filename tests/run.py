@@ -23,6 +23,8 @@ PARTS = [
     ("layout", [sys.executable, "tests/layout/layout.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
+    ("cluster openmpi", [sys.executable, "tests/cluster/run.py", "openmpi"], {}),
+    ("cluster mpich", [sys.executable, "tests/cluster/run.py", "mpich"], {}),
 ]
 
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")

@@ -170,7 +170,8 @@ pub(super) fn address(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// Number of messages that `length` bytes take: an empty one is sent, too, so that both sides agree.
+/// Number of messages that `length` bytes take: an empty one is sent, too, so that both sides
+/// agree.
 fn chunk_count(length: usize) -> usize {
     length.div_ceil(CHUNK_BYTES).max(1)
 }

@@ -1,5 +1,6 @@
-//! How fast PARTNER and XOR protect data on RAM disk, against plain memory copies by as many threads
-//! in the same run. Only the ratio means anything: machines, and runs on one machine, differ.
+//! How fast PARTNER and XOR protect data on RAM disk, against plain memory copies by as many
+//! threads in the same run. Only the ratio means anything: machines, and runs on one machine,
+//! differ.
 //!
 //! `cargo bench -p scr-core --bench redundancy`
 

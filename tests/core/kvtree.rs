@@ -1,4 +1,5 @@
-//! Trees: packed form, file form, text forms, against fixtures worked out by hand and against damage.
+//! Trees: packed form, file form, text forms, against fixtures worked out by hand and against
+//! damage.
 
 use proptest::prelude::*;
 use scr_core::error::Error;

@@ -123,10 +123,15 @@ def program_without_mpi(mpi, program):
     del mpi
     with place("openmpi", program) as here:
         environment = here.environment(True, {})
-        for command in (["ls", "/"], ["bash", "-c", "echo $((6*7))"], ["/usr/bin/python3", "-c", "print(6*7)"]):
+        commands = (
+            ["ls", "/"], ["bash", "-c", "echo $((6*7))"], ["/usr/bin/python3", "-c", "print(6*7)"],
+        )
+        for command in commands:
             plain_environment = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
-            runs = [subprocess.run(command, env=env, capture_output=True, check=False, cwd=here.prefix)
-                    for env in (plain_environment, environment)]
+            runs = [
+                subprocess.run(command, env=env, capture_output=True, check=False, cwd=here.prefix)
+                for env in (plain_environment, environment)
+            ]
             assert runs[0].stdout == runs[1].stdout and runs[0].returncode == runs[1].returncode
             assert runs[1].stderr == b"", runs[1].stderr
         assert os.listdir(here.base) == [] and os.listdir(here.prefix) == []

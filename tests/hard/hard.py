@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The hard cases: small programs that a preload can hang or change. Each is run with and without the
-shim, on both MPIs; neither may differ. Last line: N passed, N failed.
+"""The hard cases: small programs that a preload can hang or change. Each is run with and without
+the shim, on both MPIs; neither may differ. Last line: N passed, N failed.
 
 usage: hard.py [openmpi|mpich] [case ...]
 """
@@ -263,8 +263,9 @@ def main(arguments):
                 except Exception:
                     failed.append(f"{mpi} {function.__name__}")
                     verdict = "FAILED\n" + traceback.format_exc()
-                print(f"{mpi:8} {function.__name__:45} {time.monotonic() - begun:6.1f} s  {verdict}",
-                      flush=True)
+                seconds = time.monotonic() - begun
+                name = function.__name__
+                print(f"{mpi:8} {name:45} {seconds:6.1f} s  {verdict}", flush=True)
     for name in failed:
         print(f"failed: {name}")
     print(f"{passed} passed, {len(failed)} failed")

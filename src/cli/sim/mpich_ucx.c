@@ -1,8 +1,8 @@
-/* Makes MPICH over UCX usable with more ranks than cores; loaded into the processes of virtual nodes
- * through their /etc/ld.so.preload, so that LD_PRELOAD stays the user's.
+/* Makes MPICH over UCX usable with more ranks than cores; loaded into the processes of virtual
+ * nodes through their /etc/ld.so.preload, so that LD_PRELOAD stays the user's.
  *
- * UCX polls without ever yielding: eight ranks on two cores spend a time slice on each other's every
- * message (measured: 40 steps of a stencil in over 60 s, with the yield below in 1 s).
+ * UCX polls without ever yielding: eight ranks on two cores spend a time slice on each other's
+ * every message (measured: 40 steps of a stencil in over 60 s, with the yield below in 1 s).
  *
  * MPI_Finalize of MPICH 4.0 (UCX 1.13, TCP) disconnects every endpoint, which needs an answer from
  * the peer; a peer that is through waits in the process manager's barrier and answers no more.

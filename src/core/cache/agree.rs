@@ -3,9 +3,9 @@
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 
-/// Makes a step's outcome common: `Ok` on all ranks if all have `Ok`; otherwise a rank with an error
-/// keeps it and the others get the first rank's sentence. Collective, except that a rank whose
-/// communication failed returns at once (the others then fail in this call).
+/// Makes a step's outcome common: `Ok` on all ranks if all have `Ok`; otherwise a rank with an
+/// error keeps it and the others get the first rank's sentence. Collective, except that a rank
+/// whose communication failed returns at once (the others then fail in this call).
 pub(crate) fn agree<T>(comm: &dyn Comm, outcome: Result<T>) -> Result<T> {
     if let Err(Error::Comm(_)) = outcome {
         return outcome;

@@ -142,8 +142,8 @@ fn settle(ctx: &Ctx, owner: usize, mut record: DatasetRecord) -> Result<DatasetR
     Ok(record)
 }
 
-/// Chooses sets on the present placement and encodes for them. On an error the dataset is what it was
-/// before. Collective.
+/// Chooses sets on the present placement and encodes for them. On an error the dataset is what it
+/// was before. Collective.
 pub(super) fn encode_again(
     ctx: &Ctx,
     old: &DatasetRecord,

@@ -1,4 +1,5 @@
-//! At a restart: every record on the node to a rank that answers for it (001 `scr_scatter_filemaps`).
+//! At a restart: every record on the node to a rank that answers for it (001
+//! `scr_scatter_filemaps`).
 //!
 //! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,
 //! writes everything it found into one merged file, and only then does each rank replace its own
@@ -18,7 +19,8 @@ use crate::records::{MASTER_FILEMAP, MasterFilemap, Record, filemap_name};
 /// The merged file; it exists only while filemaps are being replaced.
 const MERGED: &str = "filemap_merged.scrinfo";
 
-/// Whether `name` is a filemap in a control directory, the list of them and the merged one included.
+/// Whether `name` is a filemap in a control directory, the list of them and the merged one
+/// included.
 pub(super) fn is_filemap_name(name: &str) -> bool {
     name.starts_with("filemap") && name.ends_with(".scrinfo")
 }

@@ -164,8 +164,8 @@ fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta
     files.iter().map(measure_one).collect()
 }
 
-/// Takes the checksums that the scheme has computed on its way, and computes the others. Files on the
-/// prefix get none: reading them back would cost what caching is to save.
+/// Takes the checksums that the scheme has computed on its way, and computes the others. Files on
+/// the prefix get none: reading them back would cost what caching is to save.
 fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
     for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {

@@ -52,8 +52,8 @@ fn remove_unnamed(ctx: &Ctx, named: &KvTree) -> Result<()> {
     Ok(())
 }
 
-/// Removes from the sealed dataset `id` on this node what no rank of the node has in its own record:
-/// files that moved away with their owners. Collective over the node.
+/// Removes from the sealed dataset `id` on this node what no rank of the node has in its own
+/// record: files that moved away with their owners. Collective over the node.
 pub(super) fn tidy_dataset(ctx: &Ctx, id: u64) -> Result<()> {
     let mut named = KvTree::new();
     if let Some(record) = ctx.filemap.get_id(id) {

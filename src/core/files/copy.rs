@@ -43,8 +43,8 @@ pub struct Copied {
 /// there is refused. On an error what was written of `to` stays, to be removed by the caller.
 ///
 /// # Errors
-/// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from` becomes
-/// shorter meanwhile.
+/// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from`
+/// becomes shorter meanwhile.
 pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result<Copied> {
     let read_failed = |error| Error::io("cannot read", from, error);
     let source = File::open(from).map_err(|error| Error::io("cannot open", from, error))?;

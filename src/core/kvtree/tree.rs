@@ -8,7 +8,8 @@ use std::str::FromStr;
 ///
 /// Invariants:
 /// * keys are unique under one parent and contain no NUL (the packed form ends keys with one);
-/// * equal trees iterate equally and have equal packed bytes, whatever the order they were built in.
+/// * equal trees iterate equally and have equal packed bytes, whatever the order they were built
+///   in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KvTree {
     elements: BTreeMap<String, KvTree>,

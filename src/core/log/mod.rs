@@ -1,7 +1,7 @@
 //! Messages to people: one line each on standard error, beginning with `SCR: `.
 //!
-//! The level comes from the caller (`SCR_DEBUG`); nothing here reads the environment. One cause gives
-//! one message, so what may repeat goes through [`warn_once`].
+//! The level comes from the caller (`SCR_DEBUG`); nothing here reads the environment. One cause
+//! gives one message, so what may repeat goes through [`warn_once`].
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -67,7 +67,8 @@ pub fn warn_once(key: &str, text: impl Display) -> bool {
     first
 }
 
-/// Runs `body` and returns, beside its result, the lines that this thread said meanwhile. For tests.
+/// Runs `body` and returns, beside its result, the lines that this thread said meanwhile. For
+/// tests.
 pub fn captured<T>(body: impl FnOnce() -> T) -> (T, Vec<String>) {
     let outer = CAPTURED.replace(Some(Vec::new()));
     let result = body();

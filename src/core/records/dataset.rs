@@ -1,4 +1,5 @@
-//! What is true of a dataset as a whole, over all ranks: the form in which index and summary tell it.
+//! What is true of a dataset as a whole, over all ranks: the form in which index and summary tell
+//! it.
 
 use crate::kvtree::KvTree;
 use crate::records::DatasetKey;

@@ -54,8 +54,8 @@ impl FileMeta {
     }
 
     /// The inverse of [`FileMeta::to_fields`]. SIZE must be there; of what older writers left out,
-    /// mode (0600) and times (0) have defaults. A name that could lie outside the dataset's directory
-    /// is refused: names are joined to paths.
+    /// mode (0600) and times (0) have defaults. A name that could lie outside the dataset's
+    /// directory is refused: names are joined to paths.
     #[must_use]
     pub fn from_fields(name: &str, tree: &KvTree) -> Option<Self> {
         if !files::is_safe_relative(name) {

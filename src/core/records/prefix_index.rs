@@ -8,7 +8,8 @@
 //!                           / FLUSHED / <time>
 //!                           / FETCHED / <time> ...       (every attempt)
 //!                           / FAILED  / <time> ...       (every failure)
-//!                           / REPLACED / <id>            (of the one that took over its files' names)
+//!                           / REPLACED / <id>            (of the one that took over its files'
+//! names)
 //!                           / DATASET / <fields of Dataset>
 //! ```
 //!

@@ -24,7 +24,8 @@ pub trait Record: Sized {
     /// Reads the file; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is damaged or of a newer version, [`Error::Io`] if it cannot be read.
+    /// [`Error::Corrupt`] if it is damaged or of a newer version, [`Error::Io`] if it cannot be
+    /// read.
     fn read(path: &Path) -> Result<Option<Self>> {
         let Some(tree) = KvTree::read_file(path)? else { return Ok(None) };
         match Self::from_tree(&tree) {
@@ -42,8 +43,9 @@ pub trait Record: Sized {
     }
 }
 
-/// Changes a file that has several writers: reads it (the default if there is none), calls `change`,
-/// and writes the result, all under the lock file beside it. Nothing is written if `change` fails.
+/// Changes a file that has several writers: reads it (the default if there is none), calls
+/// `change`, and writes the result, all under the lock file beside it. Nothing is written if
+/// `change` fails.
 ///
 /// # Errors
 /// If the lock, the file or `change` fails.

@@ -20,9 +20,9 @@
 //!                    SHARD / <i> / FIRST / <rank>, LAST / <rank>, FILES / <count>
 //! ```
 //!
-//! Shards hold consecutive ranks and up to 4096 files, more only for a single rank; so a reader needs
-//! two small files for its rank, and all together have a size in proportion to the number of files.
-//! They are written before `summary.scr`: where that is, they are.
+//! Shards hold consecutive ranks and up to 4096 files, more only for a single rank; so a reader
+//! needs two small files for its rank, and all together have a size in proportion to the number of
+//! files. They are written before `summary.scr`: where that is, they are.
 //! Version 5 (000) says CKPT instead of DSET and has no DATASET. Names are relative to the prefix.
 
 use std::collections::BTreeMap;

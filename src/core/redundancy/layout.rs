@@ -1,7 +1,7 @@
 //! All files of a member as one: concatenated in index order, zeros after the end (000 7.3.1).
 //!
-//! Bytes that pass are hashed, so a pass over all of them also gives each file's CRC32. A member may
-//! have more files than a process may open: at most [`OPEN_FILES_MAX`] are open at a time.
+//! Bytes that pass are hashed, so a pass over all of them also gives each file's CRC32. A member
+//! may have more files than a process may open: at most [`OPEN_FILES_MAX`] are open at a time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -75,7 +75,8 @@ impl LogicalFile {
             if let Some(parent) = part.path.parent() {
                 create_dirs(parent, DIRECTORY_MODE)?;
             }
-            // A leftover of a run that was cut off may already have a mode without write permission.
+            // A leftover of a run that was cut off may already have a mode without write
+            // permission.
             remove_file_if_there(&part.path)?;
             let created = OpenOptions::new()
                 .write(true)

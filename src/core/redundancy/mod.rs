@@ -1,8 +1,8 @@
 //! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR (000 section 7, 001, 002).
 //!
 //! A scheme protects the files of a dataset within a redundancy set: ranks that do not share a
-//! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`, and
-//! gives back the lost ones. All file names are relative to the dataset directory.
+//! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`,
+//! and gives back the lost ones. All file names are relative to the dataset directory.
 //!
 //! | file | job |
 //! |---|---|

@@ -44,8 +44,8 @@ pub struct Protection {
     /// Redundancy files of this rank, relative to the dataset directory. Empty if nothing protects
     /// the rank: SINGLE, or a set of one.
     pub files: Vec<FileMeta>,
-    /// CRC32 of each of the rank's own files, in the order of [`MemberData::files`], as far as it is
-    /// known: computed on the way when the scheme reads them, else as given.
+    /// CRC32 of each of the rank's own files, in the order of [`MemberData::files`], as far as it
+    /// is known: computed on the way when the scheme reads them, else as given.
     pub file_crcs: Vec<Option<u32>>,
 }
 

@@ -1,4 +1,5 @@
-//! The flush in the background that a restart begins: its completion, and its end before the data go.
+//! The flush in the background that a restart begins: its completion, and its end before the data
+//! go.
 
 use std::sync::{MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! What this rank itself knows about each dataset: its own files, and the descriptors at work on them.
+//! What this rank itself knows about each dataset: its own files, and the descriptors at work on
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

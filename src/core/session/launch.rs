@@ -1,10 +1,10 @@
 //! The launch check: are we in all ranks of this launch? (DESIGN section 4, "Launch".)
 //!
 //! A rank without the shim, or without a working engine, would hang our first collective. So before
-//! it, and without MPI, every rank reports to its node (a file in the node's control directory), one
-//! rank of the node reports the count to the prefix, and when the counts add up to the world size,
-//! rank 0 publishes the verdict "go". The verdict is one file, made by link(2): the first one wins,
-//! so a rank that gives up ("stop") and a rank that goes on can never both have their way.
+//! it, and without MPI, every rank reports to its node (a file in the node's control directory),
+//! one rank of the node reports the count to the prefix, and when the counts add up to the world
+//! size, rank 0 publishes the verdict "go". The verdict is one file, made by link(2): the first one
+//! wins, so a rank that gives up ("stop") and a rank that goes on can never both have their way.
 //!
 //! ```text
 //! <control>/launch.<nonce>/rank.<r>, reporter             on each node

@@ -82,8 +82,9 @@ impl Session {
         log::warn_once(
             "ghost",
             format_args!(
-                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has left \
-                 the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE more)",
+                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
+                 left the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE \
+                 more)",
                 self.site.rank
             ),
         );

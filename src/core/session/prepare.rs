@@ -124,8 +124,8 @@ fn has_patterns(settings: &Settings) -> bool {
         || !settings.family(keys::OUTPUT_PATTERN).is_empty()
 }
 
-/// User and job id, which name our directories. The job is the resource manager's, else the same for
-/// every start with this prefix.
+/// User and job id, which name our directories. The job is the resource manager's, else the same
+/// for every start with this prefix.
 fn job(settings: &Settings, prefix: &Path) -> Result<(String, String)> {
     let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
     let job = settings

@@ -33,9 +33,9 @@ pub fn unlock(file: &File) {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
 }
 
-/// Returns the first piece of data at or after `from` in a file of `size` bytes, up to the next hole;
-/// `None` if only a hole is left. Moves the file's offset. Where the file system cannot tell, all
-/// is data.
+/// Returns the first piece of data at or after `from` in a file of `size` bytes, up to the next
+/// hole; `None` if only a hole is left. Moves the file's offset. Where the file system cannot tell,
+/// all is data.
 ///
 /// # Errors
 /// If the offset cannot be moved.

@@ -79,8 +79,8 @@ pub fn random_u64() -> u64 {
 #[must_use]
 pub fn monotonic_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec. CLOCK_MONOTONIC exists on every Linux, so this cannot fail;
-    // if it did, `now` stays 0.
+    // SAFETY: `now` is a valid timespec. CLOCK_MONOTONIC exists on every Linux, so this cannot
+    // fail; if it did, `now` stays 0.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
@@ -91,7 +91,8 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Blocks all signals in the calling thread: our helper threads must not run the program's handlers.
+/// Blocks all signals in the calling thread: our helper threads must not run the program's
+/// handlers.
 pub fn block_signals() {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: sigfillset fills the set before pthread_sigmask reads it; the old mask is not asked

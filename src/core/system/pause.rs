@@ -1,8 +1,8 @@
 //! A place to stop at, for tests that end a process or a node at an exact moment.
 //!
-//! `SCR_TEST_PAUSE=<point>:<file>` or `<point>@<n>:<file>`: when the process comes to the point (for
-//! the n-th time; the first if not said), it makes `<file>` and goes on once `<file>.go` exists.
-//! Without the variable a point costs one look at a static.
+//! `SCR_TEST_PAUSE=<point>:<file>` or `<point>@<n>:<file>`: when the process comes to the point
+//! (for the n-th time; the first if not said), it makes `<file>` and goes on once `<file>.go`
+//! exists. Without the variable a point costs one look at a static.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

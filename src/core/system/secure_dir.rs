@@ -1,5 +1,5 @@
-//! Directories below a base that everybody can write (`/dev/shm`, `/tmp`): created step by step, and
-//! nobody else can put something else in their place.
+//! Directories below a base that everybody can write (`/dev/shm`, `/tmp`): created step by step,
+//! and nobody else can put something else in their place.
 //!
 //! Invariants of a [`SecureDir`]: every directory between the base and it was opened from the one
 //! above without following a link, belongs to this user and has mode 0700; the base lets nobody
@@ -44,8 +44,8 @@ impl AsFd for SecureDir {
 /// 0700. The base itself must be there; it may be reached through links, since a person named it.
 ///
 /// # Errors
-/// If a part is a link or a file, belongs to somebody else, or lets others in; the message says what
-/// a person can do.
+/// If a part is a link or a file, belongs to somebody else, or lets others in; the message says
+/// what a person can do.
 pub fn secure_dir(base: &Path, below: &[&str]) -> Result<SecureDir> {
     let mut dir = std::fs::OpenOptions::new()
         .read(true)

@@ -34,7 +34,8 @@ pub fn space(path: &Path) -> Result<Space> {
     let name = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
     let mut answer = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: `name` ends with a NUL, and `answer` is large enough for the struct that statfs fills.
+    // SAFETY: `name` ends with a NUL, and `answer` is large enough for the struct that statfs
+    // fills.
     check(unsafe { libc::statfs(name.as_ptr(), answer.as_mut_ptr()) }).map_err(failed)?;
     // SAFETY: statfs succeeded; besides, all-zero bytes are a valid value of this plain struct.
     let answer = unsafe { answer.assume_init() };

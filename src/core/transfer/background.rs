@@ -2,8 +2,8 @@
 //! nodes wait for after a restart, and checkpoints of programs that never synchronise.
 //!
 //! Each file is published by itself. When all are, the rank's mark tells so:
-//! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever notices
-//! first (rank 0, or the next start) writes summary and index entry.
+//! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever
+//! notices first (rank 0, or the next start) writes summary and index entry.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +36,9 @@ pub struct BackgroundJob {
     pub prefix: PathBuf,
 }
 
-/// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one whose
-/// files have the same names (a series without ids) is not restorable any more, since the new files
-/// take their names one by one. Local.
+/// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one
+/// whose files have the same names (a series without ids) is not restorable any more, since the new
+/// files take their names one by one. Local.
 ///
 /// # Errors
 /// If the index cannot be read or written; then no flush should begin.

@@ -54,9 +54,9 @@ pub(super) fn record_flushed(
     })
 }
 
-/// Notes that files of `dataset` are about to take their names one by one: an older dataset with the
-/// same names is not restorable from here on. Returns the ids of those; mostly there are none, and
-/// then nothing is written.
+/// Notes that files of `dataset` are about to take their names one by one: an older dataset with
+/// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
+/// and then nothing is written.
 pub(super) fn announce(prefix: &Path, dataset: &Dataset) -> Result<Vec<u64>> {
     let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     if replace_older(&mut index, dataset).is_empty() {
@@ -225,8 +225,8 @@ fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
     })
 }
 
-/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one. Local:
-/// rank 0 does it.
+/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
+/// Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be read or written.

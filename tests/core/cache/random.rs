@@ -1,6 +1,6 @@
 //! Random histories of a job: launches on changing nodes, seals, evictions, lost nodes, ranks that
-//! die anywhere. Whatever happens, the next start offers the newest confirmed dataset, as long as no
-//! launch lost more than the scheme bears, and never anything with wrong content.
+//! die anywhere. Whatever happens, the next start offers the newest confirmed dataset, as long as
+//! no launch lost more than the scheme bears, and never anything with wrong content.
 
 use proptest::prelude::*;
 use scr_core::cache::{self, Ctx};
@@ -83,8 +83,8 @@ fn history(acts: &[Act], scheme: &str, node_count: usize) {
             let newest = reports[0].last().copied();
             held = newest.filter(|id| reports.iter().all(|safe| safe.contains(id))).or(held);
         }
-        // At the end of a launch any node may be lost; one that was cut off by a death may have lost
-        // the dead rank's node, unless it was just repairing an earlier loss.
+        // At the end of a launch any node may be lost; one that was cut off by a death may have
+        // lost the dead rank's node, unless it was just repairing an earlier loss.
         let lost = match act.kill {
             _ if whole => act.lose.map(|index| nodes[index % nodes.len()]),
             Some((rank, _)) if !pending => act.lose.and_then(|_| placed.chars().nth(rank)),
@@ -100,7 +100,11 @@ fn history(acts: &[Act], scheme: &str, node_count: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn nothing_confirmed_is_lost(

@@ -7,7 +7,10 @@ int main(int argc, char **argv) {
   sim_t sim;
   MPI_Init(&argc, &argv);
   sim_init(&sim);
-  for (long i = 0; i < fast; i++) { long x = i, y; MPI_Allreduce(&x, &y, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD); }
+  for (long i = 0; i < fast; i++) {
+    long x = i, y;
+    MPI_Allreduce(&x, &y, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+  }
   for (int s = 0; s < 200; s++) {
     sim_step(&sim, MPI_COMM_WORLD);
     usleep(5000);

@@ -1,5 +1,5 @@
-/* No world collective at all: a ring of point-to-point messages. Checkpoints still have to reach the
- * parallel file system. Waits for the file argv[1] (made by the test) before it ends. */
+/* No world collective at all: a ring of point-to-point messages. Checkpoints still have to reach
+ * the parallel file system. Waits for the file argv[1] (made by the test) before it ends. */
 #include "sim.h"
 
 int main(int argc, char **argv) {

@@ -8,7 +8,8 @@ static long inits, allreduces, barriers, finalizes;
 
 int MPI_Init(int *argc, char ***argv) { inits++; return PMPI_Init(argc, argv); }
 int MPI_Barrier(MPI_Comm comm) { barriers++; return PMPI_Barrier(comm); }
-int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
   allreduces++;
   return PMPI_Allreduce(in, out, count, type, op, comm);
 }
@@ -19,7 +20,8 @@ int MPI_Finalize(void) {
   if (rank == 0 && getenv("TOOL_OUT")) {
     FILE *file = fopen(getenv("TOOL_OUT"), "w");
     if (file) {
-      fprintf(file, "init %ld allreduce %ld barrier %ld finalize %ld\n", inits, allreduces, barriers, finalizes);
+      fprintf(file, "init %ld allreduce %ld barrier %ld finalize %ld\n", inits, allreduces,
+              barriers, finalizes);
       fclose(file);
     }
   }

@@ -18,7 +18,10 @@ int main(int argc, char **argv) {
     MPI_Intercomm_merge(children, 0, &all);
     MPI_Comm_rank(all, &merged_rank);
     MPI_Comm_split(all, merged_rank % 2, merged_rank, &half);
-    for (int i = 0; i < 500; i++) { int x = 1, y; MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, half); }
+    for (int i = 0; i < 500; i++) {
+      int x = 1, y;
+      MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, half);
+    }
     for (int s = 0; s < 3; s++) { sim_step(&sim, MPI_COMM_WORLD); sim_checkpoint(&sim); }
     for (int i = 0; i < 10 + 7 * (merged_rank % 2); i++) MPI_Barrier(half);
     sim_finish(&sim, MPI_COMM_WORLD);
@@ -26,7 +29,10 @@ int main(int argc, char **argv) {
     MPI_Intercomm_merge(parent, 1, &all);
     MPI_Comm_rank(all, &merged_rank);
     MPI_Comm_split(all, merged_rank % 2, merged_rank, &half);
-    for (int i = 0; i < 500; i++) { int x = 1, y; MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, half); }
+    for (int i = 0; i < 500; i++) {
+      int x = 1, y;
+      MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, half);
+    }
     for (int i = 0; i < 10 + 7 * (merged_rank % 2); i++) MPI_Barrier(half);
   }
   MPI_Finalize();

@@ -25,8 +25,8 @@ impl Way {
     }
 }
 
-/// Passes lists on: `out`, if this member sends, and the one that arrives here, if any does; it must
-/// be that of member `of`.
+/// Passes lists on: `out`, if this member sends, and the one that arrives here, if any does; it
+/// must be that of member `of`.
 pub(super) fn swap_lists(
     ring: &Ring,
     way: Way,
@@ -47,8 +47,8 @@ pub(super) fn swap_lists(
 }
 
 /// Passes all bytes of `out` on and writes those that arrive to `into`, which has the size of what
-/// its sender sends. Every member takes part in every step, with nothing to send if need be, so that
-/// no order of sends and receives can lock the ring. Local failures are in the result.
+/// its sender sends. Every member takes part in every step, with nothing to send if need be, so
+/// that no order of sends and receives can lock the ring. Local failures are in the result.
 pub(super) fn stream(
     ring: &Ring,
     way: Way,

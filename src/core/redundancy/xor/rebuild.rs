@@ -1,8 +1,8 @@
 //! Rebuild: a reduction to the member that lost its files (000 7.3.3, figure 7; 001).
 //!
-//! The lost member is the root. Its right neighbour begins each piece, every member adds what it has
-//! in that slot and passes it to the right, so the root gets from its left neighbour what it had:
-//! in its own slot the chunk of its XOR file, in the others its files. What the files were, it
+//! The lost member is the root. Its right neighbour begins each piece, every member adds what it
+//! has in that slot and passes it to the right, so the root gets from its left neighbour what it
+//! had: in its own slot the chunk of its XOR file, in the others its files. What the files were, it
 //! learns from the copy in its right neighbour's header.
 
 use super::super::layout::LogicalFile;

@@ -40,7 +40,8 @@ pub(super) struct Conference {
     pub flush_tried: BTreeSet<DatasetKey>,
     /// Series whose deletions were published.
     pub published: BTreeSet<usize>,
-    /// Series in which a dataset was confirmed (or may have been before) so that deletions may pass.
+    /// Series in which a dataset was confirmed (or may have been before) so that deletions may
+    /// pass.
     pub halted: bool,
 }
 
@@ -133,8 +134,8 @@ impl Machine {
         (report.deleted_from || report.live || report.held).then_some(report)
     }
 
-    /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ in
-    /// what must be equal; agreements have ended on all of them.
+    /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ
+    /// in what must be equal; agreements have ended on all of them.
     pub fn confer(&mut self, reports: &[Report]) -> bool {
         let digest = self.shared.digest();
         if reports.len() != self.config.world_size()

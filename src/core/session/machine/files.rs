@@ -63,9 +63,9 @@ impl Machine {
         Placement::Pass
     }
 
-    /// The last descriptor of a private copy ([`Placement::CopyUp`]) was closed. `Pass`: discard the
-    /// copy if it is unchanged, else write it to the PFS. Otherwise it becomes the file's content in
-    /// that dataset, opened and to be closed as by [`Machine::write_open`].
+    /// The last descriptor of a private copy ([`Placement::CopyUp`]) was closed. `Pass`: discard
+    /// the copy if it is unchanged, else write it to the PFS. Otherwise it becomes the file's
+    /// content in that dataset, opened and to be closed as by [`Machine::write_open`].
     pub fn copy_up_closed(&mut self, file: &FileRef, changed: bool, now_ms: u64) -> Placement {
         self.tick(now_ms);
         if !changed {

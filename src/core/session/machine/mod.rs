@@ -5,11 +5,11 @@
 //! * **File events** ([`Machine::write_open`] ... [`Machine::renamed`]) at any time, from any
 //!   thread, under one lock. What an answer asks for (a first record, a revocation) is done
 //!   durably, *with the lock held*, before the program's call goes on.
-//! * **Sync points**: [`Machine::sync_point`]; if it gives words, all-reduce them (maximum) and call
-//!   [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's [`Machine::report`], call
+//! * **Sync points**: [`Machine::sync_point`]; if it gives words, all-reduce them (maximum) and
+//!   call [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's [`Machine::report`], call
 //!   [`Machine::confer`], then [`Machine::perform`](perform) the steps.
-//! * **Steps**: while [`Machine::next_step`] gives one, carry it out and call [`Machine::done`]. The
-//!   lock is not held while a step communicates.
+//! * **Steps**: while [`Machine::next_step`] gives one, carry it out and call [`Machine::done`].
+//!   The lock is not held while a step communicates.
 //!   * [`Step::Seal`]: take [`Machine::seal_files`]; checksums, redundancy, catalog. Then, in one
 //!     locked section: if [`Machine::seal_record`] says yes, write the record (state Prepared, with
 //!     epoch, and confirmed if planned) durably; and take [`Machine::vote`]. All-reduce the votes
@@ -19,8 +19,9 @@
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
 //!   * [`Step::Flush`]: [`Machine::flush_files`] says what this rank writes; agree on the outcome.
 //!   * The others are local; `done` with `Outcome::Done`.
-//! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the steps
-//!   once, unconditionally; [`Machine::end`]. Afterwards every file is [`Placement::Pass`], and
+//! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
+//!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is [`Placement::Pass`],
+//! and
 //!   [`Machine::overdue`] lists what is left.
 //! * **Restart**: [`choose_restart`] on all ranks' records, rebuild, [`Machine::resume`].
 //!
@@ -253,7 +254,8 @@ impl Machine {
         }
     }
 
-    /// The largest size that a file of this masked name had so far on this rank, bytes; 0 if unknown.
+    /// The largest size that a file of this masked name had so far on this rank, bytes; 0 if
+    /// unknown.
     #[must_use]
     pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
         self.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)

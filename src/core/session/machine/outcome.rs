@@ -107,9 +107,9 @@ impl Machine {
         quiet
     }
 
-    /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went. From
-    /// a `Done` on, the program's writes to a dataset that is about to be confirmed go to its next
-    /// generation. All-reduce it before [`Machine::done`].
+    /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went.
+    /// From a `Done` on, the program's writes to a dataset that is about to be confirmed go to its
+    /// next generation. All-reduce it before [`Machine::done`].
     pub fn vote(&mut self, step: &Step, own: Outcome) -> Outcome {
         if own != Outcome::Done {
             return own;

@@ -1,5 +1,5 @@
-//! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does not
-//! mean that it will (DESIGN section 4, "Intent").
+//! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does
+//! not mean that it will (DESIGN section 4, "Intent").
 
 /// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct Intent {
     pub exclusive: bool,
     /// O_TRUNC with write access: the old content is not wanted.
     pub truncate: bool,
-    /// Something that the cache's file system may not honour, or no file at all: O_DIRECT, O_TMPFILE,
-    /// O_PATH, O_DIRECTORY.
+    /// Something that the cache's file system may not honour, or no file at all: O_DIRECT,
+    /// O_TMPFILE, O_PATH, O_DIRECTORY.
     pub special: bool,
 }
 

@@ -1,0 +1,134 @@
+"""Virtual nodes for tests: a cluster of `scr sim`, programs on it, processes and nodes that die."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
+SCR = DIST / "bin" / "scr"
+SHIM = DIST / "lib" / "libscr_preload.so"
+LIMIT_SECONDS = 90  # a hang; no run takes a tenth of it
+WORK = ROOT / "target" / "cluster"  # seen by all nodes, unlike /tmp
+
+_numbers = iter(range(1 << 30))
+_numbers_lock = threading.Lock()
+
+
+class Outcome:
+    """Exit status and output of one run."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    def line(self, word):
+        """The first line of the output that starts with `word`, or None."""
+        return next((line for line in self.out.splitlines() if line.startswith(word)), None)
+
+    def __repr__(self):
+        return f"status {self.status}\n--- out\n{self.out}\n--- err\n{self.err}"
+
+
+class Run:
+    """One mpirun, whose output goes to files: nobody has to read while it runs."""
+
+    def __init__(self, command, cwd, env):
+        self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
+        )
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def outcome(self):
+        for file in (self.out, self.err):
+            file.seek(0)
+        return Outcome(self.process.poll(), self.out.read(), self.err.read())
+
+    def finish(self, limit_seconds=LIMIT_SECONDS):
+        """Waits for the end; a run that hangs is ended and fails the test with its output."""
+        try:
+            self.process.wait(limit_seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"hangs: {self.outcome()}") from None
+        return self.outcome()
+
+    def wait_for_file(self, path):
+        """Waits until a program has made `path`; it must not end before."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not path.exists():
+            if self.ended():
+                raise AssertionError(f"ended before it came to {path.name}: {self.outcome()}")
+            if time.monotonic() > deadline:
+                self.process.kill()
+                raise AssertionError(f"does not come to {path.name}: {self.outcome()}")
+            time.sleep(0.005)
+
+
+class Cluster:
+    """A cluster of its own for one test; it ends with the test, or with this process."""
+
+    def __init__(self, nodes=4, spare=0, shm=None):
+        with _numbers_lock:
+            self.name = f"t{os.getpid()}-{next(_numbers)}"
+        self.nodes = nodes + spare
+        options = [f"--spare={spare}", f"--owner={os.getpid()}"]
+        options += [f"--shm={shm}"] if shm else []
+        if str(ROOT).startswith(("/tmp/", "/dev/shm/")):
+            options.append(f"--share={ROOT}")
+        self.sim("start", str(nodes), *options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sim("stop")
+
+    def command(self, *words):
+        return [str(SCR), "sim", "--name", self.name, *map(str, words)]
+
+    def sim(self, *words, check=True):
+        """Runs `scr sim ...`; returns its Outcome."""
+        # Output goes to a file: a pipe would stay open in what the command leaves running.
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            status = subprocess.run(
+                self.command(*words), stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False,
+            ).returncode
+            out.seek(0), err.seek(0)
+            outcome = Outcome(status, out.read(), err.read())
+        if check and status != 0:
+            raise AssertionError(f"scr sim {' '.join(words)}: {outcome}")
+        return outcome
+
+    def start(self, mpi, ranks, words, cwd, env, nodes=()):
+        """Starts a program on the nodes that are up, or on the named ones; returns its Run."""
+        option = [f"--nodes={','.join(nodes)}"] if nodes else []
+        command = self.command("run", "--mpi", mpi, "-n", ranks, *option, "--", *words)
+        return Run(command, cwd, env)
+
+    def on(self, node, *words, check=True):
+        """Runs a command on a node; returns its Outcome."""
+        return self.sim("exec", "--on", node, "--", *words, check=check)
+
+    def kill(self, *nodes):
+        self.sim("kill", *nodes)
+
+    def kill_process(self, node, name):
+        """Ends one process of that name on a node."""
+        self.on(node, "pkill", "-9", "-o", "-x", name)
+
+    def up(self):
+        """Names of the nodes that are up."""
+        lines = [line.split() for line in self.sim("status").out.splitlines()]
+        return [words[0] for words in lines if words[2].startswith("up")]
+
+    def epilogue(self):
+        """What a batch system does between two runs: no process of the first one is left."""
+        for node in self.up():
+            self.on(node, "sh", "-c", "kill -9 -1", check=False)

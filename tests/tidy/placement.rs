@@ -1,0 +1,202 @@
+//! What may be used where: layers of the core, unsafe code, the crates of the toolchain.
+
+use crate::source::Source;
+
+/// The layers of `src/core`, lowest first.
+const LAYERS: [&[&str]; 7] = [
+    &["error", "log"],
+    &["files", "system"],
+    &["kvtree", "params", "comm", "patterns"],
+    &["records", "descriptors"],
+    &["redundancy"],
+    &["cache", "transfer"],
+    &["session"],
+];
+
+/// Where unsafe code may stand.
+const UNSAFE: [&str; 6] =
+    ["src/core/system/", "src/mpi/", "src/api/", "preload/", "src/cli/sim/namespace.rs", "tests/"];
+
+/// Where each crate is at home. Constants of libc are welcome everywhere.
+const HOMES: [(&str, &[&str]); 7] = [
+    ("libc", &["preload/", "src/core/system/", "src/mpi/", "src/api/", "src/cli/sim/namespace.rs"]),
+    ("redhook", &["preload/src/family.rs"]),
+    ("mpi", &["src/mpi/"]),
+    ("crc32fast", &["src/core/files/checksum.rs"]),
+    ("parking_lot", &["preload/", "src/api/"]),
+    ("once_cell", &["preload/src/real.rs", "preload/src/engine.rs", "src/api/"]),
+    ("ctor", &["preload/src/lib.rs"]),
+];
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
+}
+
+/// Uses of a higher layer in `src/core`.
+pub fn layers(source: &Source) -> Vec<String> {
+    let Some(inner) = source.path.strip_prefix("src/core/").filter(|_| source.is_rust()) else {
+        return Vec::new();
+    };
+    let own = inner.split(['/', '.']).next().unwrap_or_default();
+    if own == "lib" {
+        return Vec::new();
+    }
+    let Some(own_layer) = layer(own) else {
+        return vec![source.complaint(0, &format!("module {own} has no layer"))];
+    };
+    let code = source.code();
+    let mut complaints = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let line = code[..at].matches('\n').count();
+        for used in named_modules(&code[at + "crate::".len()..]) {
+            if layer(&used).is_some_and(|used_layer| used_layer > own_layer) {
+                complaints
+                    .push(source.complaint(line, &format!("{own} uses {used}, a higher layer")));
+            }
+        }
+    }
+    complaints
+}
+
+/// First path segments after `crate::`: one, or those of a braced list.
+fn named_modules(rest: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let Some(list) = rest.strip_prefix('{') else {
+        return vec![word(rest)];
+    };
+    let (mut depth, mut start, mut modules) = (0, 0, Vec::new());
+    for (at, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                modules.push(word(&list[start..at]));
+                start = at + 1;
+                if character == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    modules
+}
+
+/// Unsafe code outside its places, or without a `SAFETY:` note at hand.
+pub fn unsafe_code(source: &Source) -> Vec<String> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let code = source.code();
+    let lines: Vec<&str> = source.text.lines().collect();
+    let mut complaints = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        if !words(line).any(|word| word == "unsafe") {
+            continue;
+        }
+        if !UNSAFE.iter().any(|place| source.path.starts_with(place)) {
+            complaints.push(source.complaint(number, "unsafe code has no place here"));
+        } else if ["unsafe {", "unsafe impl"].iter().any(|head| line.contains(head))
+            && !has_note(&lines, number)
+        {
+            complaints.push(source.complaint(number, "unsafe without a SAFETY note above"));
+        }
+    }
+    complaints
+}
+
+/// A note within the comment above the statement that holds line `number`.
+fn has_note(lines: &[&str], number: usize) -> bool {
+    const STATEMENT_LINES: usize = 8;
+    let above = &lines[number.saturating_sub(STATEMENT_LINES)..=number];
+    above.iter().any(|line| line.contains("SAFETY:") || line.contains("# Safety"))
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// Crates outside their homes.
+pub fn crates(source: &Source) -> Vec<String> {
+    if !source.is_rust() || source.path.starts_with("tests/") || source.path.starts_with("fuzz/") {
+        return Vec::new();
+    }
+    let code = source.code();
+    let mut complaints = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        for (name, homes) in HOMES {
+            let own_module = name == "mpi" && code.contains("use crate::mpi");
+            let at_home = homes.iter().any(|home| source.path.starts_with(home));
+            if !own_module && !at_home && uses(line, name) {
+                complaints.push(source.complaint(number, &format!("{name} is not at home here")));
+            }
+        }
+    }
+    complaints
+}
+
+/// True if `line` names the crate; of libc, more than its constants and types.
+fn uses(line: &str, name: &str) -> bool {
+    let path = format!("{name}::");
+    line.match_indices(&path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let foreign = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
+        let rest = &line[at + path.len()..];
+        let constant = rest.starts_with(|c: char| c.is_ascii_uppercase());
+        let is_type = ["c_", "mode_t", "stat "].iter().any(|kind| rest.starts_with(kind));
+        !foreign && !(name == "libc" && (constant || is_type))
+    })
+}
+
+/// Crates that are not used at all.
+pub fn unused_crates(sources: &[Source]) -> Vec<String> {
+    let used = |name: &str| {
+        sources.iter().any(|source| {
+            let product = source.is_rust() && !source.path.starts_with("tests/");
+            let attribute = format!("#[{name}");
+            product
+                && source.code().lines().any(|line| {
+                    let path = format!("{name}::");
+                    line.contains(&path) || line.contains(&attribute)
+                })
+        })
+    };
+    let unused = HOMES.iter().filter(|(name, _)| !used(name));
+    unused.map(|(name, _)| format!("{name} is used nowhere")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_use_of_a_higher_layer_is_found() {
+        let bad = "use crate::session::Phase;\nuse crate::{error, cache::{A, B}, kvtree};\n";
+        assert_eq!(layers(&Source::of("src/core/kvtree/tree.rs", bad)).len(), 2);
+        let good = "// crate::session\nuse crate::{error::Error, files};\nuse crate::params;\n";
+        assert!(layers(&Source::of("src/core/kvtree/tree.rs", good)).is_empty());
+        assert_eq!(layers(&Source::of("src/core/other.rs", "")).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_code_needs_a_place_and_a_note() {
+        let block = "fn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(unsafe_code(&Source::of("src/core/files/a.rs", block)).len(), 1);
+        assert_eq!(unsafe_code(&Source::of("src/core/system/a.rs", block)).len(), 1);
+        let noted = "fn f() {\n    // SAFETY: g has no conditions.\n    unsafe { g() }\n}\n";
+        assert!(unsafe_code(&Source::of("src/core/system/a.rs", noted)).is_empty());
+        assert!(unsafe_code(&Source::of("src/a.rs", "#![deny(unsafe_code)]")).is_empty());
+    }
+
+    #[test]
+    fn a_crate_away_from_home_is_found() {
+        let place = "src/core/files/copy.rs";
+        assert_eq!(crates(&Source::of(place, "let a = libc::fsync(1);")).len(), 1);
+        assert!(crates(&Source::of(place, "let a = libc::O_RDONLY;")).is_empty());
+        assert_eq!(crates(&Source::of("src/lib.rs", "use mpi::topology;")).len(), 1);
+        assert!(crates(&Source::of("src/lib.rs", "use crate::mpi::World;")).is_empty());
+        assert_eq!(unused_crates(&[]).len(), HOMES.len());
+    }
+}
