@@ -23,7 +23,8 @@ import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "hard"))
+sys.path[:0] = [str(ROOT / "tests" / "hard"), str(ROOT / "tests" / "support")]
+import nodes  # noqa: E402
 import support  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "layout.md"
@@ -104,40 +105,27 @@ class Place:
     def __init__(self, mpi, scheme):
         self.mpi, self.scheme = mpi, scheme
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="scr-layout-", dir="/dev/shm"))
-        self.prefix, self.nodes = self.top / "prefix", self.top / "nodes"
-        self.here, self.pause = self.nodes / "here", self.top / "pause"
-        for folder in [self.prefix, self.here, *map(self.node, range(NODES))]:
-            folder.mkdir(parents=True)
+        self.prefix, self.pause = self.top / "prefix", self.top / "pause"
+        self.prefix.mkdir()
+        self.nodes = nodes.Nodes(self.top / "nodes", NODES, RANKS // NODES)
         for node in range(NODES):
             self.make_bases(node)
-        self.wrapper = self.top / "asnode"
-        self.wrapper.write_text(
-            "#!/bin/sh\n"
-            f"node=$((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} / {RANKS // NODES}))\n"
-            "exec unshare --uts --mount --propagation private sh -c '\n"
-            f"hostname node$0 && mount --bind {self.nodes}/node$0 {self.here} && exec \"$@\"' "
-            "$node \"$@\"\n"
-        )
-        self.wrapper.chmod(0o755)
-
-    def node(self, number):
-        return self.nodes / f"node{number}"
 
     def make_bases(self, node):
         for name in ("control", "cache"):
-            (self.node(node) / name).mkdir(mode=0o700)
+            (self.nodes.node(node) / name).mkdir(mode=0o700)
 
     def lose(self, node):
-        shutil.rmtree(self.node(node))
-        self.node(node).mkdir()
+        shutil.rmtree(self.nodes.node(node))
+        self.nodes.node(node).mkdir()
         self.make_bases(node)
 
     def roots(self):
         """(kind of root, name for people, directory)"""
         yield "prefix", "prefix", self.prefix
         for node in range(NODES):
-            yield "control-base", f"node{node}", self.node(node) / "control"
-            yield "cache-base", f"node{node}", self.node(node) / "cache"
+            yield "control-base", f"node{node}", self.nodes.node(node) / "control"
+            yield "cache-base", f"node{node}", self.nodes.node(node) / "cache"
 
     def look(self):
         return {(kind, name): tree(top) for kind, name, top in self.roots()}
@@ -145,18 +133,16 @@ class Place:
     def start(self, *extra, shim=True):
         env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
         env.update(support.LAUNCH_ENVIRONMENT)
-        wrapper = []
+        mpirun = [f"mpirun.{self.mpi}", "-n", str(RANKS)]
+        program = [str(EXAMPLES / self.mpi / "heat_posix"), *ARGUMENTS, *extra]
         if shim:
-            wrapper = [str(self.wrapper)]
             env.update({
                 "LD_PRELOAD": str(support.SHIM), "SCR_LEARN": "0", "SCR_FLUSH": "10",
-                "SCR_CNTL_BASE": str(self.here / "control"),
-                "SCR_CACHE_BASE": str(self.here / "cache"), "SCR_COPY_TYPE": self.scheme,
+                "SCR_CNTL_BASE": str(self.nodes.here / "control"),
+                "SCR_CACHE_BASE": str(self.nodes.here / "cache"), "SCR_COPY_TYPE": self.scheme,
                 "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/step_{id}/header",
             })
-        root = [] if os.geteuid() == 0 or not shim else ["unshare", "--user", "--map-root-user"]
-        command = [*root, f"mpirun.{self.mpi}", "-n", str(RANKS), *wrapper,
-                   str(EXAMPLES / self.mpi / "heat_posix"), *ARGUMENTS, *extra]
+        command = self.nodes.command(mpirun, program) if shim else [*mpirun, *program]
         return subprocess.Popen(
             command, cwd=self.prefix, env=env, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -234,10 +220,6 @@ def left_over(rows, seen):
     ]
 
 
-def text_of(run):
-    return support.finish(run)
-
-
 def in_the_middle(rows, where):
     """Stops in the middle of the third checkpoint; what is promised must come."""
     watch = Watch(where)
@@ -245,14 +227,14 @@ def in_the_middle(rows, where):
     run = where.start(*PAUSE, str(where.pause))
     deadline, missing = time.monotonic() + LIMIT_SECONDS, None
     while missing is None or (missing and time.monotonic() < deadline):
-        assert run.poll() is None, f"ended before the pause: {text_of(run)}"
+        assert run.poll() is None, f"ended before the pause: {support.finish(run)}"
         time.sleep(LOOK_SECONDS)
         if where.pause.exists():
             missing = absent(rows, where.look(), "in a run", where.scheme)
         elif time.monotonic() > deadline:
             missing = ["the pause"]
     where.kill_ranks()
-    outcome = text_of(run)
+    outcome = support.finish(run)
     strange = unlisted(rows, watch.stop())
     where.pause.unlink(missing_ok=True)
     assert not missing, f"not there in the middle of a run: {missing}\n{outcome}"
@@ -265,7 +247,7 @@ def restart_and_end(rows, where, want):
         where.lose(NODES - 1)
     watch = Watch(where)
     watch.start()
-    outcome = text_of(where.start())
+    outcome = support.finish(where.start())
     strange = unlisted(rows, watch.stop())
     assert outcome.line("step") == want.line("step"), f"another result: {want}\n{outcome}"
     # From step 10, if the seal of step 20 was not confirmed yet when the node was lost.
@@ -295,7 +277,7 @@ def main(arguments):
     rows, results = read_rows(), []
     for mpi in arguments or ["openmpi", "mpich"]:
         with place(mpi, "SINGLE") as plain:
-            want = text_of(plain.start(shim=False))
+            want = support.finish(plain.start(shim=False))
             paths = tree(plain.prefix)
         files = {path[1:] for path in paths if not path.endswith("/")}
         folders = {path[1:-1] for path in paths if path.endswith("/")}

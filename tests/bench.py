@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""`make bench`: what the shim costs, as ratios and differences of things measured side by side in one
+run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one machine,
+differ by half. Nothing passes or fails here.
+
+usage: bench.py [openmpi] [mpich]
+"""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "hard"), str(ROOT / "tests" / "support")]
+import nodes  # noqa: E402
+import support  # noqa: E402
+
+SOURCES = ROOT / "tests" / "bench"
+RANKS = 2
+MIB = 64  # a rank; with two datasets in the cache and the plain files well below 4 GiB
+ROUNDS = 13
+WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits for quiet
+STARTS = 400
+GIGA = 1e9
+
+
+def row(what, plain, shim, ratio, aim=""):
+    print(f"{what:50} {plain:>10} {shim:>10} {ratio:>9}   {aim}".rstrip(), flush=True)
+
+
+def build(mpi, scratch):
+    programs = {}
+    for name in ("open_close", "checkpoint"):
+        programs[name] = str(scratch / f"{name}.{mpi}")
+        subprocess.run(
+            [f"mpicc.{mpi}", "-O2", "-Wall", "-Wextra", "-o", programs[name],
+             SOURCES / f"{name}.c", "-ldl"],
+            check=True)
+    return programs
+
+
+def environment(shim, **settings):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
+    env.update(support.LAUNCH_ENVIRONMENT)
+    if shim:
+        env["LD_PRELOAD"] = str(support.SHIM)
+        env.update(settings)
+    return env
+
+
+def output(command, env, where):
+    done = subprocess.run(command, env=env, cwd=where, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0 or "SCR:" in done.stderr:
+        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
+    return [list(map(float, line.split())) for line in done.stdout.splitlines()]
+
+
+def process_start():
+    """A program that knows no MPI, started with and without the shim by turns."""
+    program = shutil.which("true")
+    without, with_shim = environment(False), environment(True)
+    times = {False: [], True: []}
+    for turn in range(2 * STARTS):
+        shim = bool(turn % 2)
+        begun = time.perf_counter()
+        pid = os.posix_spawn(program, [program], with_shim if shim else without)
+        os.waitpid(pid, 0)
+        times[shim].append(1e3 * (time.perf_counter() - begun))
+    plain, shim = statistics.median(times[False]), statistics.median(times[True])
+    row("start of /bin/true", f"{plain:.2f} ms", f"{shim:.2f} ms", f"+{shim - plain:.2f} ms",
+        "within 1 ms")
+
+
+def open_and_close(mpi, programs, top):
+    """A file that no pattern matches: in a process without MPI, then in a rank."""
+    prefix, base, outside = top / "prefix", top / "base", top / "outside"
+    for folder in (prefix, base, outside):
+        folder.mkdir()
+    files = [outside / "data", prefix / "data"]
+    for path in files:
+        path.write_text("x")
+    settings = {"SCR_PREFIX": str(prefix), "SCR_CNTL_BASE": str(base), "SCR_CACHE_BASE": str(base),
+                "SCR_COPY_TYPE": "SINGLE", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat"}
+    env = environment(True, **settings)
+    program = [programs["open_close"]]
+    inert = output([*program, "plain", files[0]], env, prefix)
+    rank = output([f"mpirun.{mpi}", "-n", "1", *program, "mpi", *files], env, prefix)
+    names = ["no MPI", "rank, outside the prefix", "rank, below the prefix"]
+    for name, (shim, plain) in zip(names, inert + rank):
+        row(f"open+close, not matching: {name}", f"{plain:.0f} ns", f"{shim:.0f} ns",
+            f"+{shim - plain:.0f} ns", "within 150 ns")
+
+
+def checkpoints(mpi, programs, top, scheme):
+    """Ranks on nodes of their own, so that the scheme has something to protect against."""
+    made, prefix = nodes.Nodes(top / "nodes", RANKS, 1), top / "prefix"
+    prefix.mkdir()
+    for node in range(RANKS):
+        for name in ("base", "plain"):
+            (made.node(node) / name).mkdir(mode=0o700)
+    base = str(made.here / "base")
+    env = environment(
+        True, SCR_CNTL_BASE=base, SCR_CACHE_BASE=base, SCR_COPY_TYPE=scheme, SCR_FLUSH="0",
+        SCR_LEARN="0", SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/rank_{rank}.dat")
+    mpirun = [f"mpirun.{mpi}", "-n", str(RANKS)]
+    program = [programs["checkpoint"], str(ROUNDS), str(MIB), str(made.here / "plain")]
+    rounds = output(made.command(mpirun, program), env, prefix)[WARM_UP:]
+    cached, plain, seal, copy = map(statistics.median, zip(*rounds))
+    share = statistics.median(one[1] / one[0] for one in rounds)
+    slower = statistics.median(one[2] / one[3] for one in rounds)
+    total = RANKS * MIB * 2**20 / GIGA
+
+    def speed(seconds):
+        return f"{total / seconds:.2f} GB/s"
+    row(f"checkpoint write, RAM disk ({scheme})", speed(plain), speed(cached),
+        f"{100 * share:.0f} %", "95 % or more")
+    row(f"seal, {scheme}, against a copy in memory", speed(copy), speed(seal),
+        f"1/{slower:.1f}")
+
+
+def main(mpis):
+    print(f"{RANKS} ranks, {MIB} MiB each; medians of {ROUNDS - WARM_UP} rounds; "
+          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    row("", "plain", "shim", "", "aim")
+    process_start()
+    for mpi in mpis or ["openmpi", "mpich"]:
+        print(f"-- {mpi}")
+        with tempfile.TemporaryDirectory(prefix="scr-bench-", dir="/dev/shm") as scratch:
+            scratch = pathlib.Path(scratch)
+            programs = build(mpi, scratch)
+            (scratch / "files").mkdir()
+            open_and_close(mpi, programs, scratch / "files")
+            for scheme in ("SINGLE", "PARTNER", "XOR"):
+                top = scratch / scheme
+                top.mkdir()
+                checkpoints(mpi, programs, top, scheme)
+                shutil.rmtree(top)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
