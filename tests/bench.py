@@ -111,17 +111,19 @@ def checkpoints(mpi, programs, top, scheme):
     mpirun = [f"mpirun.{mpi}", "-n", str(RANKS)]
     program = [programs["checkpoint"], str(ROUNDS), str(MIB), str(made.here / "plain")]
     rounds = output(made.command(mpirun, program), env, prefix)[WARM_UP:]
-    cached, plain, seal, copy = map(statistics.median, zip(*rounds))
-    share = statistics.median(one[1] / one[0] for one in rounds)
-    slower = statistics.median(one[2] / one[3] for one in rounds)
+    cached, plain, seal, copy, exchange = map(statistics.median, zip(*rounds))
+
+    def share(of, to):
+        return f"{100 * statistics.median(one[of] / one[to] for one in rounds):.0f} %"
     total = RANKS * MIB * 2**20 / GIGA
 
     def speed(seconds):
         return f"{total / seconds:.2f} GB/s"
-    row(f"checkpoint write, RAM disk ({scheme})", speed(plain), speed(cached),
-        f"{100 * share:.0f} %", "95 % or more")
-    row(f"seal, {scheme}, against a copy in memory", speed(copy), speed(seal),
-        f"1/{slower:.1f}")
+    row(f"checkpoint write to RAM disk, {scheme}", speed(plain), speed(cached), share(1, 0),
+        "95 % or more")
+    row(f"seal, {scheme}: a copy in memory", speed(copy), speed(seal), share(3, 2))
+    if scheme != "SINGLE":
+        row(f"seal, {scheme}: an exchange by MPI", speed(exchange), speed(seal), share(4, 2))
 
 
 def main(mpis):

@@ -1,8 +1,9 @@
 /* A checkpoint of one file a rank, as its pattern has it, against the same write to a plain file; the
- * seal after it; and a copy in memory. Alternately, round by round; what the slowest rank took counts.
+ * seal after it; a copy in memory; and an exchange with the neighbours by MPI. Alternately, round by
+ * round; what the slowest rank took counts.
  *
  * usage: checkpoint ROUNDS MIB DIRECTORY-OF-PLAIN-FILES; prints a line a round: seconds of the
- * checkpoint's write, of the plain one, of the seal, of the copy. */
+ * checkpoint's write, of the plain one, of the seal, of the copy, of the exchange. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 4 << 20, BARRIERS = 40 };
+enum { PIECE = 4 << 20, MESSAGE = 1 << 20, BARRIERS = 40 };
 
 static size_t bytes;
 static char *data, *copy;
@@ -68,6 +69,17 @@ static double copy_in_memory(void) {
   return slowest(MPI_Wtime() - begun);
 }
 
+/* What any copy to another rank costs at least. */
+static double exchange(int rank) {
+  int size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  double begun = MPI_Wtime();
+  for (size_t at = 0; at < bytes; at += MESSAGE)
+    MPI_Sendrecv(data + at, MESSAGE, MPI_BYTE, (rank + 1) % size, 0, copy + at, MESSAGE, MPI_BYTE,
+                 (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return slowest(MPI_Wtime() - begun);
+}
+
 int main(int argc, char **argv) {
   int rank;
   MPI_Init(&argc, &argv);
@@ -85,9 +97,11 @@ int main(int argc, char **argv) {
       if (half == round % 2) cached = write_checkpoint(round, rank);
       else plain = write_plain(argv[3], rank);
     }
-    double sealed = seal(), copied = copy_in_memory();
-    if (rank == 0) printf("%.6f %.6f %.6f %.6f\n", cached, plain, sealed, copied);
-    if (rank == 0) fflush(stdout);
+    double sealed = seal(), copied = copy_in_memory(), exchanged = exchange(rank);
+    if (rank == 0) {
+      printf("%.6f %.6f %.6f %.6f %.6f\n", cached, plain, sealed, copied, exchanged);
+      fflush(stdout);
+    }
   }
   MPI_Finalize();
   return 0;
