@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::FileMeta;
-use crate::transfer::{Background, BackgroundJob, about, list_prefix};
+use crate::transfer::{Background, BackgroundJob, Repaired, about, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
@@ -67,11 +67,26 @@ impl Session {
         Ok(())
     }
 
+    /// A damaged index would refuse every flush of this run; it is made anew before anybody reads it.
+    fn repair_prefix(&self) {
+        match repair_prefix(&self.site.prefix) {
+            Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, datasets }| {
+                let path = path.display();
+                log::warn(format_args!(
+                    "{path} is damaged ({what}): set aside as {path}.damaged and made anew, with \
+                     {datasets} datasets from their summaries"
+                ));
+            }),
+            Err(error) => log::warn(format_args!("a damaged file stays in the way: {error}")),
+        }
+    }
+
     /// What the index on the prefix says; rank 0 reads, all get it.
     fn read_index(&self, links: &Links) -> Result<Index> {
         let series = self.series.series();
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
+            self.repair_prefix();
             let listed = list_prefix(&self.site.prefix).unwrap_or_else(|error| {
                 log::warn(format_args!("{error}; the index is left as it is"));
                 Vec::new()

@@ -20,11 +20,11 @@ fn folder_name(id: u64) -> String {
     format!("scr.dataset.{id}")
 }
 
-fn folder(prefix: &Path, id: u64) -> PathBuf {
+pub(super) fn folder(prefix: &Path, id: u64) -> PathBuf {
     own_folder(prefix).join(folder_name(id))
 }
 
-fn index_path(prefix: &Path) -> PathBuf {
+pub(super) fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
@@ -83,7 +83,7 @@ fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
 }
 
 /// Enters a dataset into the index. Pure.
-fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
+pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
     replace_older(index, dataset);
     let dir = folder_name(dataset.id);
     let before = index.by_id(dataset.id).cloned().unwrap_or_default();

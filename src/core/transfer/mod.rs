@@ -8,12 +8,14 @@
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `about.rs` | what is said of a dataset as a whole |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
+//! | `repair.rs` | a damaged index, made anew from the summaries |
 
 pub mod about;
 mod background;
 mod flush;
 mod index;
 mod journal;
+mod repair;
 mod stage;
 
 pub use background::{
@@ -24,4 +26,5 @@ pub use flush::{FlushReport, JournalReport, flush_sync, recover_journal};
 pub use index::{
     OnPrefix, Verified, list_prefix, newest_on_prefix, note_restart, verify_on_prefix,
 };
+pub use repair::{Repaired, repair_prefix};
 pub use stage::{is_staged_name, publish_file, staged_name};

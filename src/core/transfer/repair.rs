@@ -1,0 +1,120 @@
+//! A damaged index or flush file: set aside and made anew. Left in place it would refuse every later
+//! flush, and the newest checkpoint would end with the cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::index::{enter, folder, index_path};
+use super::journal::own_folder;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{PrefixIndex, Record, Summary, Timestamp};
+
+/// What was done about one damaged file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// The file, whose old content is beside it with the suffix `.damaged`.
+    pub path: PathBuf,
+    /// What was wrong with it.
+    pub what: String,
+    /// Datasets that the new one lists.
+    pub datasets: usize,
+}
+
+/// Looks at the index and the flush file of `prefix` and makes damaged ones anew: the index from the
+/// summaries that can still be read, the flush file empty (the index says what is on the prefix, too).
+/// A file of a newer version is not damaged and is left alone. Local: rank 0 does it at the start.
+///
+/// # Errors
+/// If a damaged file cannot be set aside or the new one cannot be written.
+pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
+    let mut repaired = Vec::new();
+    let index = index_path(prefix);
+    if let Some(what) = set_aside(&index)? {
+        let remade = index_from_summaries(prefix);
+        remade.write(&index)?;
+        let datasets = remade.newest_first().count();
+        repaired.push(Repaired { path: index, what, datasets });
+    }
+    let flush = own_folder(prefix).join("flush.scr");
+    if let Some(what) = set_aside(&flush)? {
+        repaired.push(Repaired { path: flush, what, datasets: 0 });
+    }
+    Ok(repaired)
+}
+
+/// Renames a file that is no tree; says what is wrong with it, `None` if nothing is.
+fn set_aside(path: &Path) -> Result<Option<String>> {
+    let what = match KvTree::read_file(path) {
+        Err(Error::Corrupt { what, .. }) => what,
+        Err(other) => return Err(other),
+        Ok(_) => return Ok(None),
+    };
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    fs::rename(path, &aside).map_err(|error| Error::io("cannot rename", path, error))?;
+    Ok(Some(what))
+}
+
+fn index_from_summaries(prefix: &Path) -> PrefixIndex {
+    let mut index = PrefixIndex::default();
+    let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| {
+        entry.file_name().to_str()?.strip_prefix("scr.dataset.")?.parse::<u64>().ok()
+    });
+    let mut ids: Vec<u64> = ids.collect();
+    // In the order of their flushes, so that newer ones take the names of older ones.
+    ids.sort_unstable();
+    for id in ids {
+        if let Ok(Some(summary)) = Summary::read_from(&folder(prefix, id)) {
+            enter(&mut index, &summary.dataset, Timestamp::now());
+        }
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{Dataset, DatasetKey};
+    use crate::transfer::{index::record_flushed, list_prefix};
+
+    fn flushed(prefix: &Path, id: u64, captured: &str) {
+        let key = DatasetKey { series: "ckpt".into(), id: captured.into(), generation: 0 };
+        let dataset =
+            Dataset { id, name: captured.into(), key, complete: true, ..Dataset::default() };
+        record_flushed(prefix, &dataset, 2, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_index_is_made_anew_from_the_summaries() {
+        let dir = tempfile::tempdir().unwrap();
+        flushed(dir.path(), 1, "10");
+        flushed(dir.path(), 2, "20");
+        let before = list_prefix(dir.path()).unwrap();
+        assert_eq!(repair_prefix(dir.path()).unwrap(), []);
+        fs::write(index_path(dir.path()), b"not an index").unwrap();
+        assert!(list_prefix(dir.path()).is_err());
+        let repaired = repair_prefix(dir.path()).unwrap();
+        assert_eq!((repaired.len(), repaired[0].datasets), (1, 2));
+        assert_eq!(list_prefix(dir.path()).unwrap(), before);
+        assert_eq!(
+            fs::read(own_folder(dir.path()).join("index.scr.damaged")).unwrap(),
+            b"not an index"
+        );
+    }
+
+    #[test]
+    fn damaged_summaries_and_flush_files_do_not_stop_the_next_flush() {
+        let dir = tempfile::tempdir().unwrap();
+        flushed(dir.path(), 1, "10");
+        flushed(dir.path(), 2, "20");
+        fs::write(index_path(dir.path()), b"").unwrap();
+        fs::write(own_folder(dir.path()).join("flush.scr"), [0xff; 40]).unwrap();
+        fs::write(folder(dir.path(), 2).join("summary.scr"), [0xff; 40]).unwrap();
+        assert_eq!(repair_prefix(dir.path()).unwrap().len(), 2);
+        flushed(dir.path(), 3, "30");
+        let ids: Vec<u64> = list_prefix(dir.path()).unwrap().iter().map(|one| one.id).collect();
+        assert_eq!(ids, [3, 1]);
+    }
+}
