@@ -26,6 +26,7 @@ use crate::records::{
     DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
+use crate::system::test_pause;
 
 /// Name of the marker in a dataset's own folder.
 const CONFIRMED: &str = "CONFIRMED";
@@ -116,6 +117,7 @@ fn prepare_unvoted(
     };
     record.descriptor.set_value("STORE", request.store);
     record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
+    test_pause("seal.encode");
     let protection = protect(ctx, request.set, &record)?;
     note_protection(&mut record, &protection);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
@@ -123,6 +125,7 @@ fn prepare_unvoted(
     // What the directory is called from the commit on; until then a restart looks under both names.
     record.dir = sealed_dir.clone();
     let recorded = checked.and_then(|()| ctx.filemap.record_prepared(record.clone()));
+    test_pause("seal.prepared");
     agree(ctx.world, recorded)?;
 
     let files = record.files;
@@ -239,8 +242,9 @@ fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
 /// On all ranks if a directory of any node could not be renamed; the next start would still count
 /// the dataset.
 pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
-    let done = rename_sealed(ctx, prepared.id, &prepared.key)
-        .and_then(|()| if confirmed { confirm(ctx, prepared.id) } else { Ok(()) });
+    let renamed = rename_sealed(ctx, prepared.id, &prepared.key);
+    test_pause("seal.committed");
+    let done = renamed.and_then(|()| if confirmed { confirm(ctx, prepared.id) } else { Ok(()) });
     agree(ctx.world, done)
 }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
+use crate::system::test_pause;
 
 /// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +53,7 @@ pub fn flush_sync(ctx: &Ctx, id: u64) -> Result<FlushReport> {
         undo(ctx, &journal, &part, &error)?;
         return Err(error);
     }
+    test_pause("flush.staged");
     let catalog = Catalog::gather(ctx.world, id, epoch, key, &record.files)?;
     let about = About::of_record(&record, ctx.world.size());
     let committed = match is_root {
@@ -59,6 +61,7 @@ pub fn flush_sync(ctx: &Ctx, id: u64) -> Result<FlushReport> {
         false => Ok(Vec::new()),
     };
     let replaced = agree(ctx.world, committed)?;
+    test_pause("flush.publish");
     agree(ctx.world, publish_part(ctx.prefix, &own_part(ctx, &record)))?;
     let entries = &catalog.entries;
     let recorded = match is_root {
