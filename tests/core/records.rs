@@ -31,7 +31,7 @@ fn time(text: &str) -> Timestamp {
 fn filemap() -> Filemap {
     let mut descriptor = KvTree::new();
     descriptor.set_value("TYPE", "XOR");
-    let foo = FileMeta {
+    let part = FileMeta {
         crc32: Some(0x1b39_e4e4),
         mode: 0o640,
         mtime_seconds: 1_298_896_656,
@@ -50,7 +50,7 @@ fn filemap() -> Filemap {
             confirmed: true,
             dir: "/dev/shm/user1/scr.1001186/scr.dataset.10".into(),
             expect: 2,
-            files: vec![zero, foo],
+            files: vec![zero, part],
             descriptor,
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
         },

@@ -88,8 +88,8 @@ fn a_death_while_xor_files_are_recomputed() {
     };
     lose_two();
     let calls = cluster.rebuild_on(ThreadWorld::new(3)).calls;
-    for victim in 0..3 {
-        for call in 0..calls[victim] {
+    for (victim, count) in calls.into_iter().enumerate() {
+        for call in 0..count {
             lose_two();
             let kept = cluster.snapshot(1);
             cluster.rebuild_on(ThreadWorld::new(3).kill_after(victim, call));
