@@ -50,6 +50,14 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     recall(&path[..slash.max(1)], DIRECTORIES) == OUTSIDE
 }
 
+/// True if `path` is, for sure and at once, the one name of something below `prefix`. False proves
+/// nothing.
+fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
+    last_slash_if_plain(path).is_some_and(|slash| {
+        below(prefix, path) && recall(&path[..slash.max(1)], DIRECTORIES) == CANONICAL
+    })
+}
+
 /// True if `path` is the prefix or lies below it; both canonical.
 pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
     path.starts_with(prefix)
@@ -62,8 +70,13 @@ pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString
     if path.is_empty() {
         return None;
     }
+    if surely_canonical(prefix, path) {
+        return CString::new(path).ok();
+    }
     let whole = absolute(dirfd, path)?;
-    let found = if has_dot_dot(&whole) {
+    let found = if surely_canonical(prefix, &whole) {
+        whole
+    } else if has_dot_dot(&whole) {
         through_dot_dot(&whole)?
     } else {
         let plain = lexical(&whole);
