@@ -67,7 +67,8 @@ impl Session {
         Ok(())
     }
 
-    /// A damaged index would refuse every flush of this run; it is made anew before anybody reads it.
+    /// A damaged index would refuse every flush of this run: it is made anew before anybody reads
+    /// it.
     fn repair_prefix(&self) {
         match repair_prefix(&self.site.prefix) {
             Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, datasets }| {

@@ -1,5 +1,5 @@
-//! A damaged index or flush file: set aside and made anew. Left in place it would refuse every later
-//! flush, and the newest checkpoint would end with the cache.
+//! A damaged index or flush file: set aside and made anew. Left in place it would refuse every
+//! later flush, and the newest checkpoint would end with the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,10 @@ pub struct Repaired {
     pub datasets: usize,
 }
 
-/// Looks at the index and the flush file of `prefix` and makes damaged ones anew: the index from the
-/// summaries that can still be read, the flush file empty (the index says what is on the prefix, too).
-/// A file of a newer version is not damaged and is left alone. Local: rank 0 does it at the start.
+/// Looks at the index and the flush file of `prefix` and makes damaged ones anew: the index from
+/// the summaries that can still be read, the flush file empty (the index says what is on the
+/// prefix, too). A file of a newer version is not damaged and is left alone. Local: rank 0 does it
+/// at the start.
 ///
 /// # Errors
 /// If a damaged file cannot be set aside or the new one cannot be written.
