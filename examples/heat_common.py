@@ -37,7 +37,9 @@ class Heat:
         upper = numpy.concatenate((cells[1:], [after]))
         self.cells = 0.25 * lower + 0.5 * cells + 0.25 * upper
         self.cells[self.step % 13 :: 13] += 0.01
-        self.total = self.world.allreduce(float(self.cells.sum()), MPI.MAX)
+        largest = numpy.empty(1)
+        self.world.Allreduce(numpy.array([self.cells.sum()]), largest, MPI.MAX)
+        self.total = float(largest[0])
         self.step += 1
         time.sleep(self.options.delay / 1000)
 
