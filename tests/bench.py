@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`make bench`: what the shim costs, as ratios and differences of things measured side by side in one
-run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one machine,
-differ by half. Nothing passes or fails here.
+"""`make bench`: what the shim costs, as ratios and differences of things measured side by side in
+one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
+machine, differ by half. Nothing passes or fails here.
 
 usage: bench.py [openmpi] [mpich]
 """
@@ -86,7 +86,8 @@ def open_and_close(mpi, programs, top):
     for path in files:
         path.write_text("x")
     settings = {"SCR_PREFIX": str(prefix), "SCR_CNTL_BASE": str(base), "SCR_CACHE_BASE": str(base),
-                "SCR_COPY_TYPE": "SINGLE", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat"}
+                "SCR_COPY_TYPE": "SINGLE",
+                "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat"}
     env = environment(True, **settings)
     program = [programs["open_close"]]
     inert = output([*program, "plain", files[0]], env, prefix)

@@ -1,6 +1,6 @@
-/* A checkpoint of one file a rank, as its pattern has it, against the same write to a plain file; the
- * seal after it; a copy in memory; and an exchange with the neighbours by MPI. Alternately, round by
- * round; what the slowest rank took counts.
+/* A checkpoint of one file a rank, as its pattern has it, against the same write to a plain file;
+ * the seal after it; a copy in memory; and an exchange with the neighbours by MPI. Alternately,
+ * round by round; what the slowest rank took counts.
  *
  * usage: checkpoint ROUNDS MIB DIRECTORY-OF-PLAIN-FILES; prints a line a round: seconds of the
  * checkpoint's write, of the plain one, of the seal, of the copy, of the exchange. */

@@ -1,5 +1,5 @@
-/* What a hook costs a file that is not ours. Opens and closes each file through the dynamic linker's
- * `open` and `close` (the shim's, if it is loaded) and, alternately, through libc's own.
+/* What a hook costs a file that is not ours. Opens and closes each file through the dynamic
+ * linker's `open` and `close` (the shim's, if it is loaded) and, alternately, through libc's own.
  *
  * usage: open_close mpi|plain FILE ...; prints a line a file: ns through the linker, ns of libc. */
 #include <dlfcn.h>
