@@ -8,6 +8,7 @@ mod comm_trees;
 mod descriptors;
 mod files_copy;
 mod kvtree;
+mod machine;
 mod params;
 mod patterns;
 mod records;

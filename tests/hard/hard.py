@@ -174,6 +174,20 @@ def killed_and_restarted(mpi, program):
 
 
 @case
+def rewritten_in_place(mpi, program):
+    """The only file of a rank is opened without truncation and overwritten at every checkpoint; a
+    rank is killed right after one. The restart has one of the two before it, if not itself."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "in_place", 80, 5, 0, 0, shim=False)
+        pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/state_{rank}.dat", "SCR_FLUSH": "0"}
+        killed = shimmed.run(2, "in_place", 80, 5, 60, 10, **pattern)
+        got = shimmed.run(2, "in_place", 80, 5, 0, 10, **pattern)
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        restart = int(got.line("restart").split()[1])
+        assert restart >= 50, f"went on from {restart}: {killed}\n{got}"
+
+
+@case
 def another_program_between_crash_and_restart(mpi, program):
     """The cache stays when something else runs on the node in between."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:

@@ -47,7 +47,7 @@ impl Session {
                 ns::make_parents(&layer.dir, &tracked.name)?;
                 self.move_file(copy, &layer.dir.join(&tracked.name), false)?;
                 state.enter_file(&placed.key, &tracked.name, false);
-                let cached = Tracked { key: placed.key, ..tracked.clone() };
+                let cached = Tracked { key: placed.key, way: Way::Cached, ..tracked.clone() };
                 let size = self.size_of(state, &cached);
                 state.machine.write_closed(&cached.key, &cached.name, size, now);
                 Ok(())

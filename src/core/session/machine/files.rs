@@ -18,15 +18,6 @@ pub(super) enum Status {
     Dropped,
 }
 
-/// How a file changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// It starts anew.
-    Rewrite,
-    /// Its content changes.
-    Amend,
-}
-
 impl Machine {
     /// The program opens `file` for writing. The caller acts on the answer before the open goes on.
     pub fn write_open(&mut self, file: &FileRef, intent: Intent, now_ms: u64) -> Placement {
@@ -35,15 +26,17 @@ impl Machine {
             return self.write_open_passive(file, intent);
         }
         if intent.rewrites() {
-            return Placement::Dataset(self.place(file, Change::Rewrite, false));
+            return Placement::Dataset(self.place(file, false));
         }
         match self.holder(file) {
-            Some((key, Status::Open)) => Placement::Dataset(self.put(file, key, false)),
+            Some((key, Status::Open)) if !self.is_changed_again(&key, file) => {
+                Placement::Dataset(self.put(file, key, false))
+            }
             Some((key, _)) if !self.file_is_on_prefix(&key, &file.name) => {
                 Placement::CopyUp { from: key }
             }
             // Only the PFS has it: it is changed there, as it would be without us.
-            Some(_) | None => Placement::Dataset(self.place(file, Change::Amend, true)),
+            Some(_) | None => Placement::Dataset(self.place(file, true)),
         }
     }
 
@@ -74,7 +67,7 @@ impl Machine {
         if self.is_passive() {
             return self.write_open_passive(file, Intent::REWRITE);
         }
-        Placement::Dataset(self.place(file, Change::Amend, false))
+        Placement::Dataset(self.place(file, false))
     }
 
     /// The real open failed: nothing was written.
@@ -149,7 +142,7 @@ impl Machine {
         let deletion = from.map(|file| self.delete(file));
         let placement = match to {
             Some(to) if !self.is_passive() => {
-                let placed = self.place(to, Change::Rewrite, keep_on_prefix);
+                let placed = self.place(to, keep_on_prefix);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
                 } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)
@@ -286,7 +279,7 @@ impl Machine {
     }
 
     /// Which dataset a change of `file` belongs to.
-    fn target(&self, file: &FileRef, change: Change) -> DatasetKey {
+    fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let has_id = self.config.series[series].has_id;
         let id = match &file.id {
@@ -296,7 +289,7 @@ impl Machine {
         };
         let Some(newest) = self.newest(series, id) else { return DatasetKey::new(series, id, 0) };
         let next = DatasetKey::new(series, id, newest.generation + 1);
-        let again = !has_id && change == Change::Rewrite && self.written_before(&newest, file);
+        let again = !has_id && self.written_before(&newest, file);
         match self.status(&newest) {
             Status::Open | Status::Provisional if again => next,
             Status::Open | Status::Provisional => newest,
@@ -305,12 +298,23 @@ impl Machine {
     }
 
     /// The file was written and closed in this dataset, with a sync point since: the program starts
-    /// its next checkpoint when it begins the file anew.
+    /// its next checkpoint when it changes the file again.
     fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
         let dataset = self.series[key.series].find(key);
         dataset.and_then(|dataset| dataset.files.get(&file.name)).is_some_and(|file| {
             file.open == 0 && file.bytes > 0 && file.closed_at < self.agreement.count
         })
+    }
+
+    /// In a series without ids: the program changes a file of its last checkpoint in place. While
+    /// learning that is enough to leave the series alone: nothing tells such a change from one
+    /// within a checkpoint, so that no roll-back would be sure to be consistent.
+    fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef) -> bool {
+        let again = !self.config.series[key.series].has_id && self.written_before(key, file);
+        if again && self.shared.series[key.series].routing == Routing::Learning {
+            self.mark_unsafe(file);
+        }
+        again
     }
 
     /// A file without id beside files with one: the dataset in progress here, else the one known to
@@ -341,8 +345,8 @@ impl Machine {
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
 
-    fn place(&mut self, file: &FileRef, change: Change, keep_on_prefix: bool) -> Placed {
-        let key = self.target(file, change);
+    fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
+        let key = self.target(file);
         self.note_rewrite(file, &key);
         self.put(file, key, keep_on_prefix)
     }

@@ -70,10 +70,10 @@ pub enum Placement {
     Pass,
     /// The file belongs to a dataset; [`super::Machine::write_closed`] (or `open_failed`) follows.
     Dataset(Placed),
-    /// A sealed copy is opened for update: give the program a private copy of it and call
-    /// [`super::Machine::copy_up_closed`] at the last close.
+    /// A file that must keep its content is opened for update: give the program a private copy of
+    /// it and call [`super::Machine::copy_up_closed`] at the last close.
     CopyUp {
-        /// The sealed dataset that holds the content.
+        /// The dataset that holds the content.
         from: DatasetKey,
     },
 }

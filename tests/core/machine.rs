@@ -1,0 +1,156 @@
+//! The state machine driven by hand: a few ranks in step, every step a success.
+
+use scr_core::session::machine::{
+    DatasetKey, DatasetState, FileRef, Intent, Machine, MachineConfig, Next, Outcome, Placement,
+    Report, SeriesConfig, Step,
+};
+
+const BYTES: u64 = 100;
+
+/// A file of a series without ids.
+fn file(rank: usize) -> FileRef {
+    let name = format!("state_{rank}.dat");
+    FileRef { series: 0, id: None, masked: name.clone(), name }
+}
+
+struct Ranks {
+    machines: Vec<Machine>,
+    now_ms: u64,
+}
+
+impl Ranks {
+    fn new(ranks: usize) -> Self {
+        let series = SeriesConfig { learn: false, ..SeriesConfig::new("state", false) };
+        let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
+        let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
+        Ranks { machines, now_ms: 0 }
+    }
+
+    /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
+    /// whether a sealed dataset was revoked for it.
+    fn update(&mut self, rank: usize, exists: bool) -> (DatasetKey, bool) {
+        let (machine, now) = (&mut self.machines[rank], self.now_ms);
+        let intent = Intent { truncates: false, creates: !exists };
+        let placement = match machine.write_open(&file(rank), intent, now) {
+            Placement::CopyUp { .. } => machine.copy_up_closed(&file(rank), true, now),
+            other => other,
+        };
+        let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
+        machine.write_closed(&placed.key, &file(rank).name, BYTES, now);
+        (placed.key, placed.revoke)
+    }
+
+    /// A collective of the program, `after_ms` after the last event.
+    fn sync(&mut self, after_ms: u64) {
+        self.now_ms += after_ms;
+        let now = self.now_ms;
+        let words: Vec<_> =
+            self.machines.iter_mut().filter_map(|one| one.sync_point(false, now)).collect();
+        let Some(mut most) = words.first().copied() else { return };
+        for own in &words {
+            most = std::array::from_fn(|at| most[at].max(own[at]));
+        }
+        let next: Vec<Next> = self.machines.iter_mut().map(|one| one.agreed(most)).collect();
+        if next[0] == Next::Confer {
+            let reports: Vec<Report> =
+                self.machines.iter_mut().map(|one| one.report(7, now)).collect();
+            assert!(self.machines.iter_mut().all(|one| one.confer(&reports)));
+            while self.step() {}
+        }
+    }
+
+    /// One step of a conference on all ranks; false when there is none left.
+    fn step(&mut self) -> bool {
+        let steps: Vec<Option<Step>> = self.machines.iter_mut().map(Machine::next_step).collect();
+        let mut worst = Outcome::Done;
+        for (machine, step) in self.machines.iter_mut().zip(&steps) {
+            let Some(step) = step else { return false };
+            let own = match step {
+                Step::Seal(plan) if !machine.seal_record(&plan.key) => Outcome::Touched,
+                _ => machine.vote(step, Outcome::Done),
+            };
+            worst = Outcome::from_word(worst.to_word().max(own.to_word()));
+        }
+        for (machine, step) in self.machines.iter_mut().zip(steps.iter().flatten()) {
+            machine.done(step, worst);
+        }
+        true
+    }
+
+    fn newest_confirmed(&self) -> Option<u64> {
+        let datasets = self.machines[0].datasets(0).iter();
+        let confirmed = datasets.filter(|one| one.state == DatasetState::Confirmed);
+        confirmed.map(|one| one.key.generation).max()
+    }
+}
+
+#[test]
+fn updates_in_place_begin_a_generation_each_and_are_confirmed() {
+    // In steps of less and of more than the settle time.
+    for every_ms in [5, 200] {
+        let mut ranks = Ranks::new(2);
+        for checkpoint in 0..10 {
+            for rank in 0..2 {
+                let (key, revoked) = ranks.update(rank, checkpoint > 0);
+                assert_eq!((key.generation, revoked), (checkpoint, false), "{every_ms} ms");
+            }
+            ranks.sync(0);
+            ranks.sync(every_ms);
+            if checkpoint > 0 {
+                let confirmed = ranks.newest_confirmed();
+                assert!(confirmed >= Some(checkpoint - 1), "{every_ms} ms: {confirmed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_update_between_two_sync_points_stays_in_its_dataset() {
+    let mut ranks = Ranks::new(1);
+    ranks.sync(0);
+    for _ in 0..3 {
+        assert_eq!(ranks.update(0, true).0.generation, 0);
+    }
+    ranks.sync(0);
+    for _ in 0..3 {
+        assert_eq!(ranks.update(0, true).0.generation, 1);
+    }
+}
+
+#[test]
+fn a_checkpoint_written_in_two_phases_only_begins_a_generation_early() {
+    let mut ranks = Ranks::new(2);
+    for _ in 0..10 {
+        for _phase in 0..2 {
+            // Rank 1 takes part in the first checkpoint alone.
+            ranks.update(0, true);
+            if ranks.now_ms == 0 {
+                ranks.update(1, true);
+            }
+            ranks.sync(1);
+        }
+        ranks.sync(300);
+    }
+    for _ in 0..20 {
+        ranks.sync(100);
+    }
+    let datasets = ranks.machines[0].datasets(0);
+    assert!(datasets.iter().all(|one| one.state != DatasetState::Open), "{datasets:?}");
+    assert!(ranks.newest_confirmed() >= Some(18), "{datasets:?}");
+}
+
+#[test]
+fn an_open_for_update_that_changes_nothing_begins_nothing() {
+    let mut ranks = Ranks::new(1);
+    ranks.update(0, false);
+    ranks.sync(0);
+    ranks.sync(100);
+    let now = ranks.now_ms;
+    let machine = &mut ranks.machines[0];
+    let intent = Intent { truncates: false, creates: false };
+    let placement = machine.write_open(&file(0), intent, now);
+    assert!(matches!(placement, Placement::CopyUp { .. }), "{placement:?}");
+    assert_eq!(machine.copy_up_closed(&file(0), false, now), Placement::Pass);
+    ranks.sync(100);
+    assert_eq!(ranks.machines[0].datasets(0).len(), 1);
+}
