@@ -48,7 +48,7 @@ pub use identity::finish;
 pub use layout::{Layout, Store};
 pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
 pub use replicate::replicate_small;
-pub use seal::{Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
+pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
 pub use store::FilemapFile;
 
 /// What the operations on the cache need to know of this rank; it lives as long as the launch.

@@ -72,16 +72,22 @@ pub struct Prepared {
     pub redundancy_bytes: u64,
 }
 
-/// First phase: sizes, CRC32, redundancy, catalog, the durable record. `untouched` is asked last:
-/// false if the program has touched a file of the dataset since the seal began.
+/// Keeps the program's threads out of a dataset for a moment: runs the action and gives `true` if
+/// no file of the dataset has been touched since the seal began, else only gives `false`. A touch
+/// that comes while the action runs waits for its end.
+pub type IfUntouched<'a> = &'a dyn Fn(&mut dyn FnMut() -> Result<()>) -> Result<bool>;
+
+/// First phase: sizes, CRC32, redundancy, catalog, the durable record. `if_untouched` is called
+/// twice: to write the record, so that a later touch finds and revokes it; and for the last vote,
+/// with nothing to do.
 ///
 /// Collective.
 ///
 /// # Errors
 /// On all ranks if any failed or was touched; every record is Open again then.
-pub fn prepare(ctx: &Ctx, request: SealRequest, untouched: &dyn Fn() -> bool) -> Result<Prepared> {
+pub fn prepare(ctx: &Ctx, request: SealRequest, if_untouched: IfUntouched<'_>) -> Result<Prepared> {
     let key = request.key.clone();
-    let outcome = prepare_unvoted(ctx, request, untouched);
+    let outcome = prepare_unvoted(ctx, request, if_untouched);
     if outcome.is_err() {
         // The error that led here is what a person needs; a filemap that cannot be written either
         // leaves a record whose epoch no other rank shares, or whose checksums tell.
@@ -93,15 +99,19 @@ pub fn prepare(ctx: &Ctx, request: SealRequest, untouched: &dyn Fn() -> bool) ->
 fn prepare_unvoted(
     ctx: &Ctx,
     request: SealRequest,
-    untouched: &dyn Fn() -> bool,
+    if_untouched: IfUntouched<'_>,
 ) -> Result<Prepared> {
+    let still = |action: &mut dyn FnMut() -> Result<()>| match if_untouched(action) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(touched()),
+        Err(error) => Err(error),
+    };
     let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
     let open_dir = ctx.layout.open_dir(request.store, request.key);
     // An amended dataset lies under its id already.
     let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
     let local = make_own_dir(&dir.join(OWN_FOLDER))
-        .and_then(|()| measure(&dir, ctx.prefix, &request.files))
-        .and_then(|files| if untouched() { Ok(files) } else { Err(touched()) });
+        .and_then(|()| measure(&dir, ctx.prefix, &request.files));
     let files = agree(ctx.world, local)?;
     let mut record = DatasetRecord {
         key: request.key.clone(),
@@ -124,14 +134,15 @@ fn prepare_unvoted(
     let checked = fill_checksums(&mut record, &protection);
     // What the directory is called from the commit on; until then a restart looks under both names.
     record.dir = sealed_dir.clone();
-    let recorded = checked.and_then(|()| ctx.filemap.record_prepared(record.clone()));
+    let mut write = || ctx.filemap.record_prepared(record.clone());
+    let recorded = checked.and_then(|()| still(&mut write));
     test_pause("seal.prepared");
     agree(ctx.world, recorded)?;
 
     let files = record.files;
     let catalog = Catalog::gather(ctx.world, request.id, request.epoch, request.key, &files)?;
     let written = if ctx.is_node_leader() { write_catalogs(ctx, &catalog) } else { Ok(()) };
-    let vote = written.and_then(|()| if untouched() { Ok(()) } else { Err(touched()) });
+    let vote = written.and_then(|()| still(&mut || Ok(())));
     agree(ctx.world, vote)?;
     Ok(Prepared {
         id: request.id,

@@ -52,8 +52,7 @@ impl Session {
     }
 
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
-        let touched = Cell::new(false);
-        match self.try_seal(links, step, plan, &touched) {
+        match self.try_seal(links, step, plan) {
             Ok(prepared) => {
                 self.show_sealed(&mut self.state(), links, &plan.key, &prepared);
                 if self.site.rank == 0 {
@@ -68,21 +67,14 @@ impl Session {
                     log::message(1, format_args!("{}: {error}", self.title(&plan.key)));
                 }
                 // A rank that hears of another's touch has an error of its own kind.
-                let own = if touched.get() { 1 } else { 0 };
-                let mut word = [own];
+                let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
                 links.world.all_max(&mut word)?;
                 Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
             }
         }
     }
 
-    fn try_seal(
-        &self,
-        links: &Links,
-        step: &Step,
-        plan: &SealPlan,
-        touched: &Cell<bool>,
-    ) -> Result<Prepared> {
+    fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
         let ctx = links.ctx(&self.site);
         let output = self.series.series()[plan.key.series].output;
         let selected = self.site.descriptors.select(plan.number, output);
@@ -99,19 +91,21 @@ impl Session {
             set: &set,
             descriptor: &descriptor,
         };
-        // Asked twice: before the record is written, and last of all.
-        let asked = Cell::new(0);
-        let untouched = || {
-            asked.set(asked.get() + 1);
+        // Called to write the record, and last of all for the vote.
+        let recorded = Cell::new(false);
+        let if_untouched = |action: &mut dyn FnMut() -> Result<()>| {
             let mut state = self.state();
-            let quiet = match asked.get() {
-                1 => state.machine.seal_record(&plan.key),
-                _ => state.machine.vote(step, Outcome::Done) == Outcome::Done,
+            let quiet = match recorded.replace(true) {
+                false => state.machine.seal_record(&plan.key),
+                true => state.machine.vote(step, Outcome::Done) == Outcome::Done,
             };
-            touched.set(touched.get() || !quiet);
-            quiet
+            if quiet {
+                // With the lock held: a touch that waits for it will find the record.
+                action()?;
+            }
+            Ok(quiet)
         };
-        let prepared = cache::prepare(&ctx, request, &untouched)?;
+        let prepared = cache::prepare(&ctx, request, &if_untouched)?;
         cache::commit(&ctx, &prepared, plan.confirmed)?;
         Ok(prepared)
     }

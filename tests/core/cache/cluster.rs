@@ -219,6 +219,16 @@ pub fn write_files(ctx: &Ctx, step: u64) -> Vec<FileMeta> {
 
 /// First phase of a seal.
 pub fn prepare(ctx: &Ctx, step: u64, id: u64, epoch: u64, scheme: &str) -> Result<Prepared> {
+    prepare_if(ctx, (step, id, epoch), scheme, &|action| action().map(|()| true))
+}
+
+/// First phase of a seal (step, id, epoch) under a program that touches its files meanwhile.
+pub fn prepare_if(
+    ctx: &Ctx,
+    (step, id, epoch): (u64, u64, u64),
+    scheme: &str,
+    if_untouched: cache::IfUntouched<'_>,
+) -> Result<Prepared> {
     let files = content(step, ctx.world.rank());
     let (set, descriptor) = ctx.protection.choose(&descriptor(scheme))?;
     let request = SealRequest {
@@ -234,7 +244,7 @@ pub fn prepare(ctx: &Ctx, step: u64, id: u64, epoch: u64, scheme: &str) -> Resul
         set: &set,
         descriptor: &descriptor,
     };
-    cache::prepare(ctx, request, &|| true)
+    cache::prepare(ctx, request, if_untouched)
 }
 
 /// Writes and seals a checkpoint.

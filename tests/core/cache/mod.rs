@@ -5,3 +5,4 @@ mod crash;
 mod flush;
 mod random;
 mod restart;
+mod touch;

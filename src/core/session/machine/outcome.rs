@@ -107,6 +107,12 @@ impl Machine {
         quiet
     }
 
+    /// The program has touched the dataset on this rank since the last report.
+    #[must_use]
+    pub fn is_touched(&self, key: &DatasetKey) -> bool {
+        self.series[key.series].find(key).is_some_and(|dataset| dataset.touched)
+    }
+
     /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went.
     /// From a `Done` on, the program's writes to a dataset that is about to be confirmed go to its
     /// next generation. All-reduce it before [`Machine::done`].
