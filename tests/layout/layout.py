@@ -33,7 +33,7 @@ RANKS, NODES = 4, 2
 ARGUMENTS = ["--steps", "60", "--every", "10", "--delay", "5"]
 PAUSE = ["--pause", "write", "30"]
 LOOK_SECONDS = 0.02
-LIMIT_SECONDS = 3  # for what must come while the program stands still
+LIMIT_SECONDS = 60  # for what must come while the program stands still
 
 NUMBER, WORD = "[0-9]+", "[^/]+"
 PLACEHOLDERS = {
