@@ -154,3 +154,25 @@ fn an_open_for_update_that_changes_nothing_begins_nothing() {
     ranks.sync(100);
     assert_eq!(ranks.machines[0].datasets(0).len(), 1);
 }
+
+#[test]
+fn a_deletion_keeps_a_file_from_the_flush_once_a_newer_dataset_is_confirmed() {
+    let mut ranks = Ranks::new(1);
+    let (first, _) = ranks.update(0, false);
+    ranks.sync(0);
+    ranks.sync(100);
+    let now = ranks.now_ms;
+    ranks.machines[0].deleted(&file(0), now);
+    // Until then it may be all that there is to restart from.
+    assert!(!ranks.machines[0].is_left_out(&first, &file(0).name));
+    let placement = ranks.machines[0].write_open(&file(0), Intent::REWRITE, now);
+    let Placement::Dataset(second) = placement else { panic!("{placement:?}") };
+    ranks.machines[0].write_closed(&second.key, &file(0).name, BYTES, now);
+    for _ in 0..10 {
+        ranks.sync(100);
+    }
+    ranks.machines[0].begin_end(now);
+    assert_ne!(second.key, first);
+    assert!(!ranks.machines[0].is_left_out(&second.key, &file(0).name));
+    assert!(ranks.machines[0].is_left_out(&first, &file(0).name));
+}

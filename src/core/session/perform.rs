@@ -227,7 +227,8 @@ impl Session {
     }
 
     fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
-        let outcome = flush_sync(&links.ctx(&self.site), id);
+        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);
         if let Err(error @ Error::Comm(_)) = outcome {
             return Err(error);
         }

@@ -30,19 +30,22 @@ pub struct FlushReport {
 
 /// Copies the sealed dataset `id` to the prefix: journal, stage, agree, commit, rename, summary,
 /// index. Files that are on the prefix already are only listed. Files of an older dataset with the
-/// same names are replaced in place, and its index entry is not restorable any more. Collective.
+/// same names are replaced in place, and its index entry is not restorable any more. A file of this
+/// rank that is `left_out`, by name, is only listed, too: on the prefix it is deleted, or newer
+/// already. Collective.
 ///
 /// # Errors
 /// On all ranks if any failed. Before the commit the prefix holds no part of the dataset under a
 /// final name; after it the next start completes the work ([`recover_journal`]).
-pub fn flush_sync(ctx: &Ctx, id: u64) -> Result<FlushReport> {
+pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result<FlushReport> {
     let start = Instant::now();
     let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
     let journal = Journal::new(ctx.prefix, id);
     let is_root = ctx.world.rank() == 0;
     let cleared = if is_root { journal.uncommit() } else { Ok(()) };
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
-    let record = agree(ctx.world, cleared.and(found))?;
+    let mut record = agree(ctx.world, cleared.and(found))?;
+    record.files.iter_mut().for_each(|file| file.on_prefix |= left_out(&file.name));
     let (epoch, key) = (record.epoch, &record.key);
     let part = Catalog::gather(ctx.node, id, epoch, key, &record.files)?;
     let part = with_world_ranks(ctx, part)?;

@@ -95,7 +95,8 @@ fn death_in_a_flush() {
             None => launch,
         };
         let outcome = launch.run(|ctx| {
-            cache::rebuild(ctx, IDENTITY).is_ok() && transfer::flush_sync(ctx, 1).is_ok()
+            cache::rebuild(ctx, IDENTITY).is_ok()
+                && transfer::flush_sync(ctx, 1, &|_| false).is_ok()
         });
         (cluster, outcome)
     };
@@ -114,7 +115,7 @@ fn death_in_a_flush() {
                 assert_eq!(fs::read(ctx.prefix.join("ckpt/10/rank_0.dat")).unwrap(), b"old");
             }
             cache::rebuild(ctx, IDENTITY).unwrap();
-            transfer::flush_sync(ctx, 1).unwrap();
+            transfer::flush_sync(ctx, 1, &|_| false).unwrap();
             check_files(ctx.prefix, &content(10, ctx.world.rank()));
         });
         assert_eq!(super::flush::files_below(&cluster.prefix().join("ckpt")).len(), 4);

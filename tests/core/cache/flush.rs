@@ -29,7 +29,7 @@ fn a_flush_writes_files_summary_and_index_and_nothing_else() {
     run_and_seal(&cluster, "aabb", &[1, 2], "XOR");
     let outcome = cluster.launch("aabb").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        let report = transfer::flush_sync(ctx, 2).unwrap();
+        let report = transfer::flush_sync(ctx, 2, &|_| false).unwrap();
         check_files(ctx.prefix, &content(20, ctx.world.rank()));
         let verified = transfer::verify_on_prefix(ctx, 2, true).unwrap();
         assert_eq!((verified.names.len(), verified.fault), (4, None));
@@ -48,6 +48,18 @@ fn a_flush_writes_files_summary_and_index_and_nothing_else() {
 }
 
 #[test]
+fn a_file_that_is_left_out_stays_as_it_is_on_the_prefix() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1, &|name| name == "ckpt/10/rank_0.dat").unwrap();
+    });
+    assert!(!cluster.prefix().join("ckpt/10/rank_0.dat").exists());
+    assert!(!cluster.prefix().join(".scr/journal/1").exists());
+}
+
+#[test]
 fn content_that_is_not_the_sealed_one_is_not_flushed() {
     let cluster = Cluster::new();
     run_and_seal(&cluster, "aabb", &[1], "XOR");
@@ -60,7 +72,7 @@ fn content_that_is_not_the_sealed_one_is_not_flushed() {
             fs::write(&file, bytes).unwrap();
         }
         ctx.world.barrier().unwrap();
-        assert!(transfer::flush_sync(ctx, 1).is_err());
+        assert!(transfer::flush_sync(ctx, 1, &|_| false).is_err());
     });
     assert!(files_below(&cluster.prefix().join("ckpt")).is_empty());
     assert!(list_prefix(&cluster.prefix()).unwrap().is_empty());
@@ -74,7 +86,7 @@ fn a_prefix_that_cannot_be_written_is_an_error_on_all_ranks() {
     fs::write(cluster.prefix().join("ckpt"), "a file where a directory should be").unwrap();
     let outcome = cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        transfer::flush_sync(ctx, 1).unwrap_err().to_string()
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap_err().to_string()
     });
     assert!(outcome.results.iter().flatten().all(|text| text.contains("ckpt")));
 }
@@ -85,8 +97,8 @@ fn a_damaged_dataset_on_the_prefix_is_found_and_not_offered_again() {
     run_and_seal(&cluster, "ab", &[1, 2], "PARTNER");
     cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        transfer::flush_sync(ctx, 1).unwrap();
-        transfer::flush_sync(ctx, 2).unwrap();
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+        transfer::flush_sync(ctx, 2, &|_| false).unwrap();
     });
     fs::write(cluster.prefix().join("ckpt/20/rank_0.dat"), "short").unwrap();
     let outcome = cluster.launch("ab").run(|ctx| {
@@ -105,7 +117,7 @@ fn a_missing_summary_is_a_fault() {
     run_and_seal(&cluster, "ab", &[1], "PARTNER");
     cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        transfer::flush_sync(ctx, 1).unwrap();
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap();
         if ctx.world.rank() == 0 {
             fs::remove_file(ctx.prefix.join(".scr/scr.dataset.1/summary.scr")).unwrap();
         }
@@ -129,7 +141,8 @@ fn a_commit_whose_files_were_removed_is_given_up() {
         let _ = fs::remove_dir_all(cluster.prefix());
         fs::create_dir(cluster.prefix()).unwrap();
         cluster.launch("ab").kill(0, call).run(|ctx| {
-            let _ = cache::rebuild(ctx, IDENTITY).and_then(|_| transfer::flush_sync(ctx, 1));
+            let _ = cache::rebuild(ctx, IDENTITY)
+                .and_then(|_| transfer::flush_sync(ctx, 1, &|_| false));
         });
         committed(&cluster) && staged(&cluster)
     });
@@ -211,7 +224,7 @@ fn a_rewritten_checkpoint_replaces_the_older_entry() {
     run_and_seal(&cluster, "ab", &[1], "PARTNER");
     cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        transfer::flush_sync(ctx, 1).unwrap();
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap();
         // The same captured id again, as a second generation would be.
         checkpoint(ctx, 2, "PARTNER", true).unwrap();
         let record = rename_key(ctx, 2, 1);
@@ -221,10 +234,10 @@ fn a_rewritten_checkpoint_replaces_the_older_entry() {
             assert_eq!(transfer::announce_background(ctx.prefix, &record).unwrap(), [1]);
             assert!(!list_prefix(ctx.prefix).unwrap()[0].restorable);
         }
-        transfer::flush_sync(ctx, 2).unwrap();
+        transfer::flush_sync(ctx, 2, &|_| false).unwrap();
         checkpoint(ctx, 3, "PARTNER", true).unwrap();
         rename_key(ctx, 3, 2);
-        assert_eq!(transfer::flush_sync(ctx, 3).unwrap().replaced, [2]);
+        assert_eq!(transfer::flush_sync(ctx, 3, &|_| false).unwrap().replaced, [2]);
     });
     let listed = list_prefix(&cluster.prefix()).unwrap();
     assert_eq!(listed.iter().map(|d| d.restorable).collect::<Vec<_>>(), [true, false, false]);

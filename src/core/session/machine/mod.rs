@@ -17,7 +17,7 @@
 //!     the confirmed marker if planned), all-reduce again, then [`Machine::done`].
 //!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
-//!   * [`Step::Flush`]: [`Machine::flush_files`] says what this rank writes; agree on the outcome.
+//!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write; agree on the outcome.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
 //!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is [`Placement::Pass`],

@@ -69,27 +69,28 @@ impl Machine {
             .collect()
     }
 
-    /// This rank's files that a flush of the dataset writes: what the program has not deleted, less
-    /// the names under which the PFS has something newer from this rank.
+    /// A flush of the dataset must not write this file of ours: the program's deletion of it has
+    /// become real (a newer dataset is confirmed, or the run ends), or the PFS holds a newer
+    /// content of it from this rank.
     #[must_use]
-    pub fn flush_files(&self, key: &DatasetKey) -> Vec<String> {
+    pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
+        let id = self.shared.find(key).map_or(0, |dataset| dataset.id);
+        let own = self.series[key.series].find(key);
+        let deleted = own.and_then(|own| own.files.get(name)).is_some_and(|file| file.deleted);
+        let real = self.ending || id < self.shared.newest_confirmed(key.series);
+        (deleted && real) || self.has_newer_on_prefix(key, name)
+    }
+
+    /// The PFS holds a newer content of the file from this rank: what `key` holds must not replace
+    /// it.
+    pub(super) fn has_newer_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = &self.series[key.series].datasets;
-        let Some(at) = datasets.iter().position(|dataset| dataset.key == *key) else {
-            return Vec::new();
-        };
-        let newer_on_prefix = |name: &str| {
-            datasets[at + 1..].iter().any(|newer| {
-                let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
-                newer
-                    .files
-                    .get(name)
-                    .is_some_and(|file| flushed || file.on_prefix || file.published)
-            })
-        };
-        let files = datasets[at].files.iter();
-        let files =
-            files.filter(|(name, file)| !file.deleted && !file.on_prefix && !newer_on_prefix(name));
-        files.map(|(name, _)| name.clone()).collect()
+        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
+        let mut newer = newer.filter_map(|newer| Some((newer, newer.files.get(name)?)));
+        newer.any(|(newer, file)| {
+            let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
+            flushed || file.on_prefix || file.published
+        })
     }
 
     /// Whether the record of a seal may be written now. Call it, and write the record if it says
