@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares docs/layout.md with the trees of real runs.
 
-An example runs under the shim on two nodes (host name and node-local directory of their own, made with
-namespaces), is stopped in the middle of a checkpoint, killed, loses a node, and runs to its end. All
-the while the trees are looked at: every path must match a row of the tables, and what a row promises
-must be there. `N passed, N failed` comes last.
+An example runs under the shim on two nodes (host name and node-local directory of their own, made
+with namespaces), is stopped in the middle of a checkpoint, killed, loses a node, and runs to its end.
+All the while the trees are looked at: every path must match a row of the tables, and what a row
+promises must be there. `N passed, N failed` comes last.
 
 usage: layout.py [openmpi] [mpich]
 """
@@ -90,7 +90,7 @@ def read_rows():
 
 
 def tree(top):
-    """All paths below `top` as `/a/b`, directories as `/a/`; what vanishes meanwhile is left out."""
+    """All paths below `top` as `/a/b`, directories as `/a/`; what vanishes meanwhile is not."""
     found = set()
     for folder, folders, files in os.walk(top):
         below = folder[len(str(top)):]
@@ -285,9 +285,10 @@ def main(arguments):
             row.compile(files, folders)
         for scheme in ("SINGLE", "PARTNER", "XOR"):
             with place(mpi, scheme) as where:
-                results.append(run_case(f"{mpi} {scheme} in the middle", in_the_middle, rows, where))
+                case = f"{mpi} {scheme}"
+                results.append(run_case(f"{case} in the middle", in_the_middle, rows, where))
                 results.append(
-                    run_case(f"{mpi} {scheme} after the end", restart_and_end, rows, where, want))
+                    run_case(f"{case} after the end", restart_and_end, rows, where, want))
     unseen = sum(not row.used for row in rows)
     print(f"{len(rows)} rows, {unseen} of them for what did not happen in these runs")
     print(f"{results.count(True)} passed, {results.count(False)} failed")
