@@ -3,8 +3,8 @@
 
 An example runs under the shim on two nodes (host name and node-local directory of their own, made
 with namespaces), is stopped in the middle of a checkpoint, killed, loses a node, and runs to its
-end. All the while the trees are looked at: every path must match a row of the tables, and what a row
-promises must be there. `N passed, N failed` comes last.
+end. All the while the trees are looked at: every path must match a row of the tables, and what a
+row promises must be there. `N passed, N failed` comes last.
 
 usage: layout.py [openmpi] [mpich]
 """
