@@ -98,7 +98,7 @@ def demonstrate(cluster, directory):
     print("    $ scr sim kill node3")
     begun = time.monotonic()
     cluster.kill("node3")
-    lost = first.finish_after_loss()
+    lost = first.finish()
     print(f"    mpirun ended with status {lost.status} after {time.monotonic() - begun:.1f} s")
     cluster.epilogue()
     mark.unlink()

@@ -12,7 +12,6 @@ DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SCR = DIST / "bin" / "scr"
 SHIM = DIST / "lib" / "libscr_preload.so"
 LIMIT_SECONDS = 90  # a hang; no run takes a tenth of it
-LOSS_GRACE_SECONDS = 4
 WORK = ROOT / "target" / "cluster"  # seen by all nodes, unlike /tmp
 
 _numbers = iter(range(1 << 30))
@@ -58,17 +57,6 @@ class Run:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"hangs: {self.outcome()}") from None
-        return self.outcome()
-
-    def finish_after_loss(self):
-        """The end of a run that lost a node. Open MPI's mpirun says that it ends the job and does,
-        but in every fourth run (with or without us) it then waits for ever itself: after a grace
-        time it is killed, as a batch system would."""
-        try:
-            self.process.wait(LOSS_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
         return self.outcome()
 
     def wait_for_file(self, path):

@@ -145,7 +145,7 @@ def run_case(case):
     with Cluster(NODES, spare=1) as cluster, Prefix() as directory:
         run, mark = start_first(case, cluster, directory)
         strike(case, cluster)
-        first = run.finish() if case.scheme == "SINGLE" else run.finish_after_loss()
+        first = run.finish()
         assert first.status != 0, f"the killed run ended well: {first}"
         cluster.epilogue()
         mark.unlink(missing_ok=True)

@@ -241,36 +241,39 @@ fn spawn_node(state: &State, plan: &Plan, number: usize) -> Result<(Node, Output
 
 /// Joins all nodes by a bridge in the keeper's network.
 fn connect(nodes: &[Node]) -> Result<()> {
-    let mut lines = format!(
-        "link set lo up\nlink add scr0 type bridge\naddr add {HEAD_ADDRESS}/24 dev scr0\n\
-         link set scr0 up\n"
-    );
+    // Without an address of its own the bridge takes that of a port, and another one when that
+    // port dies with its node: the others then send to the old one until they ask again.
+    let mut lines = vec![
+        "link set lo up".to_owned(),
+        "link add scr0 address 02:00:0a:4d:00:fe type bridge".to_owned(),
+        format!("addr add {HEAD_ADDRESS}/24 dev scr0"),
+        "link set scr0 up".to_owned(),
+    ];
     for (index, node) in nodes.iter().enumerate() {
-        lines.push_str(&format!(
-            "link add to{index} type veth peer name eth0 netns {}\nlink set to{index} master scr0\n\
-             link set to{index} up\n",
-            node.pid
-        ));
+        let pid = node.pid;
+        lines.push(format!("link add to{index} type veth peer name eth0 netns {pid}"));
+        lines.push(format!("link set to{index} master scr0"));
+        lines.push(format!("link set to{index} up"));
     }
     ip(Command::new("ip"), &lines)?;
     for node in nodes {
         let mut command = Command::new("ip");
         namespace::in_network_of(&mut command, node.pid)
             .map_err(|e| Error::io("cannot reach the network of", &node.name, e))?;
-        let address = &node.address;
-        ip(
-            command,
-            &format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n"),
-        )?;
+        let address = format!("addr add {}/24 dev eth0", node.address);
+        let lines = ["link set lo up".to_owned(), address, "link set eth0 up".to_owned()];
+        ip(command, &lines)?;
     }
     Ok(())
 }
 
-fn ip(mut command: Command, lines: &str) -> Result<()> {
+/// Runs `ip` commands, one a line.
+fn ip(mut command: Command, lines: &[String]) -> Result<()> {
     let failed = |e| Error::io("cannot run", "ip (package iproute2)", e);
     let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(lines.as_bytes()).map_err(failed)?;
+        let text = lines.join("\n") + "\n";
+        input.write_all(text.as_bytes()).map_err(failed)?;
     }
     let status = child.wait().map_err(failed)?;
     if status.success() { Ok(()) } else { Err(Error::Other("ip failed".to_owned())) }
