@@ -20,9 +20,8 @@
 //!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write; agree on the outcome.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
-//!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is [`Placement::Pass`],
-//! and
-//!   [`Machine::overdue`] lists what is left.
+//!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is
+//!   [`Placement::Pass`], and [`Machine::overdue`] lists what is left.
 //! * **Restart**: [`choose_restart`] on all ranks' records, rebuild, [`Machine::resume`].
 //!
 //! # Invariants
