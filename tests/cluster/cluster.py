@@ -74,11 +74,11 @@ class Run:
 class Cluster:
     """A cluster of its own for one test; it ends with the test, or with this process."""
 
-    def __init__(self, nodes=4, spare=0, shm=None):
+    def __init__(self, nodes=4, spare=0, shm=None, owner=None):
         with _numbers_lock:
             self.name = f"t{os.getpid()}-{next(_numbers)}"
         self.nodes = nodes + spare
-        options = [f"--spare={spare}", f"--owner={os.getpid()}"]
+        options = [f"--spare={spare}", f"--owner={owner or os.getpid()}"]
         options += [f"--shm={shm}"] if shm else []
         if str(ROOT).startswith(("/tmp/", "/dev/shm/")):
             options.append(f"--share={ROOT}")

@@ -13,6 +13,7 @@ import time
 import traceback
 
 import matrix
+import stories
 
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 
@@ -20,6 +21,8 @@ JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 def named_cases(mpis, everything):
     """(name, function) of every test."""
     for mpi in mpis:
+        for story in stories.STORIES:
+            yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
         for case in matrix.cases(mpi, everything):
             yield case.name(), lambda case=case: matrix.run_case(case)
 

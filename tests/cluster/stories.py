@@ -1,0 +1,242 @@
+"""What can happen to a job on several nodes, one story each."""
+
+import os
+import signal
+import subprocess
+import time
+
+from cluster import DIST, LIMIT_SECONDS, SHIM, Cluster, Run
+from samples import SAMPLES, environment
+from scene import LENGTH, Prefix, Scene
+
+POSIX = next(sample for sample in SAMPLES if sample.name == "heat_posix")
+STORIES = []
+
+
+def story(function):
+    STORIES.append(function)
+    return function
+
+
+@story
+def two_nodes_of_one_set(mpi):
+    """More is lost than XOR covers: the newest flushed checkpoint, and a message."""
+    with Scene(POSIX, mpi, spare=2, SCR_COPY_TYPE="XOR", SCR_FLUSH="2") as scene:
+        run = scene.pause_at(38)
+        scene.cluster.kill("node2", "node3")
+        scene.ended(run)
+        outcome = scene.restart(least=10, most=20)
+        scene.expect(outcome, "30")
+
+
+@story
+def two_ranks_a_node_on_fewer_nodes(mpi):
+    """No spare node: three nodes take over eight ranks; XOR rebuilds two of them."""
+    with Scene(POSIX, mpi, ranks=8, SCR_COPY_TYPE="XOR") as scene:
+        run = scene.pause_at(35)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        outcome = scene.restart(least=30)
+        scene.expect(outcome, "rebuilt", "4, 5")
+
+
+@story
+def second_loss_right_after_the_restart(mpi):
+    """What was rebuilt is protected again before the program runs."""
+    with Scene(POSIX, mpi, spare=2, SCR_COPY_TYPE="PARTNER") as scene:
+        run = scene.pause_at(35)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        run = scene.pause_at(31)  # one step after the checkpoint that it goes on from
+        scene.cluster.kill("node2")
+        scene.ended(run)
+        scene.restart(least=30)
+
+
+@story
+def node_with_an_old_cache_comes_back(mpi):
+    """A node that sat out a run has files of an older epoch: they are not mixed in."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR") as scene:
+        run = scene.pause_at(35)
+        scene.cluster.kill_process("node1", POSIX.process())
+        scene.ended(run)
+        run = scene.start(
+            *LENGTH, "--pause", "step", 45, scene.mark, nodes=["node1", "node2", "node4", "node5"]
+        )
+        run.wait_for_file(scene.mark)
+        scene.cluster.kill_process("node1", POSIX.process())
+        scene.ended(run)
+        scene.restart(least=40, nodes=["node1", "node2", "node3", "node4"])
+
+
+@story
+def another_program_on_a_node_in_between(mpi):
+    """A small run of something else leaves the cache alone."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR") as scene, Prefix() as elsewhere:
+        run = scene.pause_at(35)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        for prefix in (elsewhere, scene.directory):
+            words = POSIX.words(mpi, "--steps", 3, "--from", 0)
+            env = scene.environment(SCR_PREFIX=str(prefix))
+            outcome = scene.cluster.start(mpi, 1, words, prefix, env, nodes=["node2"]).finish()
+            assert outcome.status == 0, outcome
+        scene.restart(least=30)
+
+
+@story
+def first_seal_is_only_provisional(mpi):
+    """A node is lost right after the first seal of a series that nobody knows: not offered."""
+    settings = {"SCR_COPY_TYPE": "XOR", "SCR_LEARN": "0"}
+    with Scene(POSIX, mpi, spare=1, **settings) as scene:
+        run = scene.start(*LENGTH, SCR_TEST_PAUSE=f"seal.committed:{scene.mark}")
+        run.wait_for_file(scene.mark)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        scene.restart(least=0, most=10)
+
+
+@story
+def cache_without_space(mpi):
+    """The node's RAM disk is too small: everything goes to the prefix, the result is the same."""
+    shm = {"openmpi": "300k", "mpich": "4400k"}[mpi]  # UCX takes 4.2 MB of it
+    with Scene(POSIX, mpi, shm=shm, SCR_COPY_TYPE="XOR") as scene:
+        scene.restart(least=0)
+        steps = sorted(path.name for path in scene.directory.glob("ckpt/step_*"))
+        assert steps == [f"step_{step}" for step in range(10, 60, 10)], f"{steps}{scene.story}"
+
+
+@story
+def engine_missing_on_one_node(mpi):
+    """All ranks stay without us, with a message that tells where; nothing hangs."""
+    with Scene(POSIX, mpi) as scene:
+        engine = DIST / "lib" / "scr" / mpi
+        scene.cluster.on("node2", "mount", "-t", "tmpfs", "none", str(engine))
+        outcome = scene.restart(least=0, most=0)
+        scene.expect(outcome, "only 3 of 4 ranks", "node1 (1), node3 (1), node4 (1)")
+        assert len(list(scene.directory.glob("ckpt/step_*"))) == 5, scene.story
+
+
+@story
+def shim_missing_on_one_node(mpi):
+    """As above, without the shim itself."""
+    with Scene(POSIX, mpi) as scene:
+        scene.cluster.on("node3", "mount", "--bind", "/dev/null", str(SHIM))
+        outcome = scene.restart(least=0, most=0)
+        scene.expect(outcome, "only 3 of 4 ranks", "node1 (1), node2 (1), node4 (1)")
+
+
+PRINT = "echo SHIM=$LD_PRELOAD FOO=$FOO SEEN=$SCR_SEEN"
+
+
+def launched_with(cluster, mpi, before, after=(), ranks=2, **variables):
+    """Output lines of ranks that print what reached them."""
+    command = [
+        *before, f"mpirun.{mpi}", *after, "-n", str(ranks), "sh", "-c", PRINT,
+    ]
+    env = environment(mpi, **variables)
+    with Prefix() as directory:
+        outcome = Run(cluster.command("exec", "--", *command), directory, env).finish()
+    assert outcome.status == 0, outcome
+    lines = [line for line in outcome.out.splitlines() if line.startswith("SHIM=")]
+    assert len(lines) == ranks, outcome
+    return lines
+
+
+def check_launch(cluster, mpi, foo=None, **arguments):
+    shim = ["env", f"LD_PRELOAD={SHIM}", "SCR_SEEN=1"]
+    for line in launched_with(cluster, mpi, shim, ranks=4, **arguments):
+        words = dict(word.split("=", 1) for word in line.split())
+        assert str(SHIM) in words["SHIM"], line
+        assert words["SEEN"] == "1", line
+        assert foo is None or words["FOO"] == foo, line
+
+
+@story
+def the_literal_command_reaches_other_nodes(mpi):
+    """With whatever else the user gives to mpirun."""
+    with Cluster(2) as cluster:
+        check_launch(cluster, mpi)
+        if mpi == "openmpi":
+            check_launch(cluster, mpi, after=("-x", "FOO"), FOO="x", foo="x")
+            check_launch(cluster, mpi, after=("-x", "FOO=1", "-x", "LD_PRELOAD"), foo="1")
+            check_launch(
+                cluster, mpi, after=("--mca", "mca_base_env_list", "FOO=2;BAR"), foo="2"
+            )
+            check_launch(
+                cluster, mpi, OMPI_MCA_mca_base_env_list="FOO", FOO="3", foo="3"
+            )
+            check_launch(
+                cluster, mpi, OMPI_MCA_orte_launch_agent="env FOO=4 orted", foo="4"
+            )
+            check_launch(
+                cluster, mpi, after=("--mca", "orte_launch_agent", "env FOO=5 orted"), foo="5"
+            )
+        else:
+            check_launch(cluster, mpi, after=("-genv", "FOO", "1"), foo="1")
+            check_launch(cluster, mpi, after=("-genvlist", "FOO,PATH"), FOO="2", foo="2")
+            check_launch(cluster, mpi, after=("-genvnone",))
+            check_launch(cluster, mpi, after=("-envall",), FOO="3", foo="3")
+
+
+def gone(name):
+    """True if nothing of the cluster is left on this machine."""
+    processes = subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
+    links = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+    with open("/proc/mounts", encoding="utf-8") as file:
+        mounts = file.read()
+    return f"--name {name} " not in processes and "scr0" not in links and name not in mounts
+
+
+def wait_until_gone(name):
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not gone(name):
+        assert time.monotonic() < deadline, f"{name} is left behind"
+        time.sleep(0.01)
+
+
+@story
+def a_cluster_leaves_nothing_behind(mpi):
+    """Not when it is stopped in mid-run, not when its keeper is killed, not when its owner dies."""
+    words = POSIX.words(mpi, "--steps", 100000, "--delay", 5)
+    with Prefix() as directory:
+        for end in ("stop", "kill"):
+            cluster = Cluster(2)
+            run = cluster.start(mpi, 2, words, directory, environment(mpi))
+            while not any(directory.glob("ckpt/step_*")) and not run.ended():
+                time.sleep(0.01)
+            if end == "stop":
+                cluster.sim("stop")
+            else:
+                with open(f"/run/scr-sim/{cluster.name}/keeper", encoding="ascii") as file:
+                    os.kill(int(file.read()), signal.SIGKILL)
+            assert run.finish().status != 0
+            wait_until_gone(cluster.name)
+            cluster.sim("stop")
+            assert not os.path.exists(f"/run/scr-sim/{cluster.name}")
+        with subprocess.Popen(["sleep", "1000"]) as owner:
+            cluster = Cluster(1, owner=owner.pid)
+            owner.kill()
+        wait_until_gone(cluster.name)
+
+
+@story
+def clusters_side_by_side(mpi):
+    """Two clusters with the same node names; a name is given once; ordinary users get told."""
+    with Cluster(2) as one, Cluster(2) as two, Prefix() as directory:
+        one.kill("node2")
+        assert one.up() == ["node1"] and two.up() == ["node1", "node2"]
+        again = one.sim("start", "1", check=False)
+        assert again.status == 1 and "running already" in again.err, again
+        words = POSIX.words(mpi, "--steps", 2)
+        outcome = two.start(mpi, 2, words, directory, environment(mpi)).finish()
+        assert outcome.status == 0, outcome
+        missing = one.sim("kill", "node9", check=False)
+        assert missing.status == 1 and "node9" in missing.err, missing
+        dead = one.on("node2", "true", check=False)
+        assert dead.status == 1 and "dead" in dead.err, dead
+    user = subprocess.run(
+        [str(DIST / "bin" / "scr"), "sim", "start", "1"], capture_output=True, text=True,
+        check=False, user=65534,
+    )
+    assert user.returncode == 1 and "needs root" in user.stderr, user
