@@ -47,13 +47,16 @@ def plain_program(mpi, program):
 @case
 def spawn_merge_split(mpi, program):
     # Debian's MPICH cannot spawn; it fails the same way with and without us.
-    if mpi == "openmpi":
-        same(mpi, program, 2, "spawn_merge_split")
-    else:
-        with place(mpi, program) as plain, place(mpi, program) as shimmed:
-            want = plain.run(2, "spawn_merge_split", shim=False)
-            got = shimmed.run(2, "spawn_merge_split")
-            assert want.status == got.status, f"{want}\n{got}"
+    # Open MPI's mpirun ends with SIGPIPE (141) now and then after a spawn, without us, too.
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "spawn_merge_split", shim=False)
+        got = shimmed.run(2, "spawn_merge_split", SCR_FLUSH="1")
+        success = (0, 141)
+        assert (want.status in success) == (got.status in success), f"{want}\n{got}"
+        if mpi == "openmpi":
+            assert got.out == want.out, f"{want}\n{got}"
+            before, after = data_files(plain.tree()), data_files(shimmed.tree())
+            assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
 
 
 @case

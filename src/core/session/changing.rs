@@ -1,5 +1,6 @@
 //! Names that go and move: unlink, rename, rmdir; and look-ups.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::answer::{Answer, Entry};
@@ -8,7 +9,9 @@ use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::file_ref;
 use super::runtime::{Session, State};
 use crate::error::Result;
+use crate::files::{CopyOptions, copy_file};
 use crate::log;
+use crate::patterns::Match;
 use crate::system::{monotonic_ms, random_u64};
 use crate::transfer::publish_file;
 
@@ -261,7 +264,7 @@ impl Session {
             _ => from.to_path_buf(),
         };
         let bytes = real.metadata().map_or(0, |found| found.len());
-        let keep = !cached || !self.is_routing();
+        let keep = !self.is_routing() || !(cached || self.can_take_in(state, name, from, &matched));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
         let placed = match renamed.to {
@@ -292,6 +295,7 @@ impl Session {
                 state.enter_file(&placed.key, to, true);
                 Ok(Answer::Done)
             }
+            _ if !placed.on_prefix => self.take_in(state, from, to, &placed.key),
             _ => {
                 if let Some(name) = name {
                     state.tokens.rename(name, to, &placed.key);
@@ -302,6 +306,44 @@ impl Session {
                 Ok(Answer::Done)
             }
         }
+    }
+
+    /// Whether a file that the program wrote on the PFS under a temporary name, before that name was
+    /// known as one, can join the cached files of its dataset. Left on the PFS it would outlive a
+    /// dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
+    fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, matched: &Match) -> bool {
+        let Some(name) = name else { return false };
+        let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
+        state.tokens.count(name) == 0
+            && from.symlink_metadata().is_ok_and(single_file)
+            && self.has_room(state, matched)
+    }
+
+    /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the PFS,
+    /// and the dataset is not complete without it.
+    fn take_in(
+        &self,
+        state: &mut State,
+        from: &Path,
+        to: &str,
+        key: &machine::DatasetKey,
+    ) -> Result<Answer> {
+        let Some(layer) = state.view.layer(key) else { return Ok(Answer::PASS) };
+        let target = layer.dir.join(to);
+        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+        let moved = ns::make_parents(&layer.dir, to)
+            .and_then(|()| ns::remove(&target))
+            .and_then(|()| copy_file(from, &target, options).map(|_| ()));
+        if let Err(error) = moved {
+            ns::remove(&target)?;
+            let reason = format!("{to} could not be moved into the cache");
+            state.machine.failed(key, &reason, monotonic_ms());
+            log::warn_once("take in", format_args!("{error}; the file stays on the PFS"));
+            return Ok(Answer::PASS);
+        }
+        ns::remove(from)?;
+        state.enter_file(key, to, false);
+        Ok(Answer::Done)
     }
 
     /// A sealed file keeps its place; the new name gets a link to the same content.

@@ -27,6 +27,7 @@ int main(int argc, char **argv) {
   if (sim.rank == 0) { printf("restart %d\n", step); fflush(stdout); }
   while (sim.step < steps) {
     sim_step(&sim, MPI_COMM_WORLD);
+    usleep(20000); /* longer than the settle time from one checkpoint to the next */
     if (sim.step % every == 0) {
       sim_checkpoint(&sim);
       MPI_Barrier(MPI_COMM_WORLD);
