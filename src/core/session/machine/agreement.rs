@@ -56,11 +56,14 @@ impl Agreement {
         self.since_conference_ms = 0;
     }
 
-    /// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last.
+    /// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last;
+    /// at most twice as many as now. A start-up of a few fast ones would else starve a program of
+    /// slow steps: a millisecond for two of them says nothing about the next forty.
     fn stride(&self, elapsed_ms: u64, target_ms: u64) -> u64 {
         let passed = (self.count - self.last_at).max(1);
-        let stride = if elapsed_ms == 0 { passed * 2 } else { passed * target_ms / elapsed_ms };
-        stride.clamp(1, SYNC_POINTS_MAX)
+        let twice = passed * 2;
+        let aimed = (passed * target_ms).checked_div(elapsed_ms).unwrap_or(twice);
+        aimed.min(twice).clamp(1, SYNC_POINTS_MAX)
     }
 }
 
@@ -172,4 +175,21 @@ impl Machine {
 /// A count as a word; counts stay far below the limit.
 fn word(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_start_does_not_starve_slow_steps() {
+        let mut agreement = Agreement::new(0);
+        agreement.last_at = 1;
+        agreement.count = 3;
+        assert_eq!(agreement.stride(1, 20), 4);
+        assert_eq!(agreement.stride(0, 20), 4);
+        assert_eq!(agreement.stride(40, 20), 1);
+        agreement.count = 1001;
+        assert_eq!(agreement.stride(0, 20), SYNC_POINTS_MAX);
+    }
 }
