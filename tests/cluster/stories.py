@@ -185,6 +185,8 @@ def gone(name):
     links = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
     with open("/proc/mounts", encoding="utf-8") as file:
         mounts = file.read()
+    if os.path.exists(f"/run/scr-sim/{name}"):
+        return False
     return f"--name {name} " not in processes and "scr0" not in links and name not in mounts
 
 
@@ -207,13 +209,13 @@ def a_cluster_leaves_nothing_behind(mpi):
                 time.sleep(0.01)
             if end == "stop":
                 cluster.sim("stop")
+                assert run.finish().status != 0
             else:
                 with open(f"/run/scr-sim/{cluster.name}/keeper", encoding="ascii") as file:
                     os.kill(int(file.read()), signal.SIGKILL)
-            assert run.finish().status != 0
+                assert run.finish().status != 0
+                cluster.sim("stop")  # clears the directory
             wait_until_gone(cluster.name)
-            cluster.sim("stop")
-            assert not os.path.exists(f"/run/scr-sim/{cluster.name}")
         with subprocess.Popen(["sleep", "1000"]) as owner:
             cluster = Cluster(1, owner=owner.pid)
             owner.kill()

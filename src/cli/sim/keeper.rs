@@ -126,9 +126,11 @@ pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
     }
     state.record(&nodes, plan.nodes, plan.slots)?;
     if let Some(descriptor) = owner {
-        let dir = state.file("");
+        let (dir, mounts) = (state.file(""), [state.file(SCRATCH), state.file(NODE_ETC)]);
         std::thread::spawn(move || {
             namespace::wait_for_end(descriptor);
+            // Nobody is left who could be told of a failure; `start` clears remains, too.
+            mounts.iter().for_each(|mount| drop(namespace::unmount(mount)));
             let _ = fs::remove_dir_all(&dir);
             std::process::exit(0)
         });

@@ -162,6 +162,13 @@ pub fn mount(what: &Mount, target: &Path) -> io::Result<()> {
     })
 }
 
+/// Takes the mount on `target` away, for this process's namespace.
+pub fn unmount(target: &Path) -> io::Result<()> {
+    let target = c_string(target.as_os_str().as_bytes())?;
+    // SAFETY: a NUL-terminated string that outlives the call.
+    answer(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) })
+}
+
 /// Names the host of this process's namespace.
 pub fn set_hostname(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length describe the string.

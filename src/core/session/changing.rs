@@ -308,9 +308,9 @@ impl Session {
         }
     }
 
-    /// Whether a file that the program wrote on the PFS under a temporary name, before that name was
-    /// known as one, can join the cached files of its dataset. Left on the PFS it would outlive a
-    /// dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
+    /// Whether a file that the program wrote on the PFS under a temporary name, before that name
+    /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
+    /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
     fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, matched: &Match) -> bool {
         let Some(name) = name else { return false };
         let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
@@ -319,8 +319,8 @@ impl Session {
             && self.has_room(state, matched)
     }
 
-    /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the PFS,
-    /// and the dataset is not complete without it.
+    /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the
+    /// PFS, and the dataset is not complete without it.
     fn take_in(
         &self,
         state: &mut State,
