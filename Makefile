@@ -11,11 +11,12 @@ PYTHON    ?= /usr/bin/python3
 EXAMPLES  := $(CURDIR)/target/examples
 PROFILE_FLAG := $(if $(filter release,$(PROFILE)),--release)
 PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
-             libclang-dev iproute2 util-linux procps python3 python3-dev python3-pip python3-setuptools python3-wheel python3-mpi4py \
-             python3-numpy python3-h5py
+             libclang-dev iproute2 util-linux procps python3 python3-dev python3-pip \
+             python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
 
-.PHONY: help deps build python-mpich sim-library shim engines examples demo test lint bench install clean
+.PHONY: help deps build python-mpich sim-library shim engines examples
+.PHONY: demo test lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -30,7 +31,7 @@ deps:
 	if [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 	else echo "missing packages; as root: apt-get install --no-install-recommends$$missing"; exit 1; fi
-	@command -v $(CARGO) >/dev/null || { echo "Rust 1.88 or newer is needed (cargo): see rustup"; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo "Rust 1.89 or newer is needed (cargo): see rustup"; exit 1; }
 
 ## build: the shim, an engine for each MPI, the scr command, the examples
 build: deps shim sim-library engines examples

@@ -8,8 +8,10 @@ usage: run.py [part ...]
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -41,15 +43,17 @@ def run_part(command, environment):
     process = subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, **environment}, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
-    begun = time.monotonic()
+    # All of its processes: one that keeps the pipe open would keep us waiting.
+    limit = threading.Timer(PART_LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+    limit.start()
     for line in process.stdout:
         print(line, end="", flush=True)
         found = SUMMARY.search(line)
         if found:
             passed, failed = passed + int(found.group(1)), failed + int(found.group(2))
-        if time.monotonic() - begun > PART_LIMIT_SECONDS:
-            process.kill()
+    limit.cancel()
     return passed, failed, process.wait()
 
 

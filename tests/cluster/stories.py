@@ -179,6 +179,24 @@ def the_literal_command_reaches_other_nodes(mpi):
             check_launch(cluster, mpi, after=("-envall",), FOO="3", foo="3")
 
 
+@story
+def the_bare_name_after_an_installation(mpi):
+    """Where `make install` puts the parts, the loader and the shim find them, on every node."""
+    install = "mount -t tmpfs none /usr/local/lib && cp -r {}/lib/. /usr/local/lib/ && ldconfig"
+    install = install.format(DIST)
+    with Cluster(2) as cluster, Prefix() as directory:
+        own_etc = f"mount --bind /run/scr-sim/{cluster.name}/etc /etc && {install}"
+        cluster.sim("exec", "--", "sh", "-c", own_etc)
+        for node in cluster.up():
+            cluster.on(node, "sh", "-c", install)
+        settings = [
+            "LD_PRELOAD=libscr_preload.so", f"SCR_CONF_FILE={POSIX.config()}", "SCR_DEBUG=1",
+        ]
+        words = ["env", *settings, f"mpirun.{mpi}", "-n", "4", *POSIX.words(mpi, *LENGTH)]
+        outcome = Run(cluster.command("exec", "--", *words), directory, environment(mpi)).finish()
+        assert outcome.status == 0 and "sealed as dataset 2" in outcome.err, outcome
+
+
 def gone(name):
     """True if nothing of the cluster is left on this machine."""
     processes = subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
