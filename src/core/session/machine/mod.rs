@@ -18,6 +18,7 @@
 //!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
 //!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write; agree on the outcome.
+//!   * [`Step::Spill`]: in the same way, with the files that the step names.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
 //!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is
@@ -29,7 +30,9 @@
 //!   digest, and a difference ends the agreements on all ranks at once.
 //! * A write after this rank voted for something that confirms a dataset never changes it: it goes
 //!   to the next generation. A write to any other sealed dataset revokes the record first.
-//! * Only confirmed datasets evict, publish deletions, or are flushed.
+//! * Only confirmed datasets make others be evicted and deletions be published, or are due for a
+//!   flush. (A provisional one that the restart found is flushed if the program still sees a file in
+//!   it that nothing newer has.)
 //!
 //! [perform]: Machine::next_step
 
@@ -158,7 +161,8 @@ impl Machine {
             dataset.number = offer.number;
             dataset.restored = true;
             dataset.flushed = offer.flushed || offer.on_prefix;
-            dataset.due = rule.output || (every > 0 && offer.number.is_multiple_of(every));
+            dataset.due = offer.confirmed
+                && (rule.output || (every > 0 && offer.number.is_multiple_of(every)));
             dataset.on_prefix = offer.on_prefix;
             dataset.seals = 1;
             dataset.state = match offer.confirmed {
@@ -167,8 +171,11 @@ impl Machine {
             };
             self.restore(dataset, Phase::Sealed, resumed.own.get(index));
         }
-        for series in &mut self.shared.series {
+        for (series, local) in self.shared.series.iter_mut().zip(&mut self.series) {
             series.datasets.sort_by_key(|dataset| dataset.id);
+            let floating = series.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
+            let last = floating.map(|dataset| dataset.key.generation + 1).max();
+            local.floating = last.unwrap_or(0);
         }
         for series in &mut self.series {
             let order = &self.shared.series;
@@ -199,7 +206,7 @@ impl Machine {
                 deleted: false,
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
-                closed_at: 0,
+                closed_before: Some(0),
                 published: false,
             };
             local.files.insert(name.clone(), file);

@@ -55,12 +55,12 @@ pub struct SealFile {
 }
 
 impl Machine {
-    /// This rank's files of a dataset, by name.
+    /// This rank's files of a dataset, by name; also those that the program has deleted since they
+    /// were complete.
     #[must_use]
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
         let own = self.series[key.series].find(key).into_iter();
-        let files = own.flat_map(|own| &own.files).filter(|(_, file)| !file.deleted);
-        files
+        own.flat_map(|own| &own.files)
             .map(|(name, file)| SealFile {
                 name: name.clone(),
                 bytes: file.bytes,
@@ -194,6 +194,7 @@ impl Machine {
         }
         shared.seals += 1;
         shared.failures = 0;
+        shared.fresh = true;
         shared.restored = false;
         shared.on_prefix = plan.on_prefix;
         shared.state = DatasetState::Provisional;
@@ -244,6 +245,11 @@ impl Machine {
             series.learned = true;
             series.written.clear();
             series.read.clear();
+            // A checkpoint that is partly on the PFS goes there as a whole, as it would without us.
+            let open = series.datasets.iter_mut();
+            for dataset in open.filter(|dataset| dataset.state == DatasetState::Open) {
+                dataset.prefix_only = true;
+            }
         }
         let local = &mut self.series[key.series];
         let parts = local.datasets.iter().filter(|dataset| match has_id {
@@ -270,7 +276,7 @@ impl Machine {
         target.begun = true;
         target.prepared = false;
         target.phase = Phase::Open;
-        target.touch(clock_ms);
+        target.touched_ms = clock_ms;
         target.files.extend(floating.files);
         target.invalid = target.invalid.take().or(floating.invalid);
         self.agreement.changed(1);
@@ -278,7 +284,7 @@ impl Machine {
 
     fn spilled(&mut self, key: &DatasetKey, files: &[String]) {
         if let Some(dataset) = self.shared.find_mut(key) {
-            dataset.spilled = true;
+            dataset.prefix_only = true;
             dataset.failures = 0;
         }
         let Some(local) = self.series[key.series].find_mut(key) else { return };

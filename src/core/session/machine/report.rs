@@ -59,8 +59,13 @@ pub struct DatasetReport {
     pub settled: bool,
     /// This rank has begun a later dataset of the series.
     pub followed: bool,
+    /// The program deleted some of its files here before they were known to be all.
+    pub abandoned: bool,
     /// Why it is invalid.
     pub invalid: Option<String>,
+    /// For a floating dataset: the newest one that has the same names from an earlier checkpoint;
+    /// it belongs to a later one.
+    pub after: Option<DatasetKey>,
 }
 
 /// What a rank says of a sealed dataset.

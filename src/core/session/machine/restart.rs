@@ -31,6 +31,9 @@ pub struct FoundRecord {
     pub state: RecordState,
     /// The record says confirmed, or the dataset's directory has the marker (of the same epoch).
     pub confirmed: bool,
+    /// An earlier restart offered it: no rank can have begun to change it since, for the program's
+    /// writes to what a restart found go to the next generation. The restart sets it in all records.
+    pub survived: bool,
     /// Its files never were in cache ([`super::SealPlan::on_prefix`]).
     pub on_prefix: bool,
     /// It is on the PFS, complete.
@@ -119,13 +122,14 @@ impl RestartDecision {
         }
     }
 
-    fn offer_from_prefix(&mut self, record: &FoundRecord) {
+    fn offer_from_prefix(&mut self, record: &FoundRecord, confirmed: bool) {
         self.offered.push(Offer {
             key: record.key.clone(),
             id: record.id,
             number: record.number,
             epoch: record.epoch,
-            confirmed: record.confirmed,
+            // That some records say confirmed proves nothing when those of other ranks are lost.
+            confirmed: record.flushed && confirmed,
             on_prefix: true,
             flushed: record.flushed,
         });
@@ -135,9 +139,12 @@ impl RestartDecision {
 /// Decides from all ranks' records (index = world rank) what to rebuild and offer.
 ///
 /// A dataset counts when every rank's record, or for a lost rank its neighbour's copy, says
-/// prepared with the same epoch. A provisional one counts only if no rank's records are lost. What
+/// prepared with the same epoch. A provisional one counts only if no rank's records are lost (one
+/// of them may have said that it was being changed), or if an earlier restart offered it. What
 /// is on the PFS (flushed, or written there in the first place) is offered from there whatever the
-/// cache has lost.
+/// cache has lost. The caller rebuilds what is offered, checks that the files on the PFS are there
+/// with the recorded sizes (the program's deletions may have become real just before the crash),
+/// and calls [`RestartDecision::reject`] for what fails.
 #[must_use]
 pub fn choose_restart(ranks: &[RankRecords]) -> RestartDecision {
     let mut found: BTreeMap<&DatasetKey, Vec<Option<&FoundRecord>>> = BTreeMap::new();
@@ -165,9 +172,10 @@ pub fn choose_restart(ranks: &[RankRecords]) -> RestartDecision {
             }),
             Err(reason) => {
                 decision.rejected.push(Rejected { key: key.clone(), id, reason });
+                let confirmed = present().any(|record| record.confirmed);
                 let prefix = present().find(|record| record.flushed || record.on_prefix);
                 if let Some(record) = prefix {
-                    decision.offer_from_prefix(record);
+                    decision.offer_from_prefix(record, confirmed);
                 }
             }
         }
@@ -199,7 +207,7 @@ fn judge<'a>(
         }
     }
     let confirmed = present().any(|record| record.confirmed);
-    if !confirmed && ranks.iter().any(|rank| rank.lost) {
+    if !confirmed && !first.survived && ranks.iter().any(|rank| rank.lost) {
         return Err(Rejection::ProvisionalNodeLost);
     }
     Ok(first)
