@@ -3,6 +3,7 @@
 
 use super::Machine;
 use super::conference::{Conference, Vote};
+use super::files::Status;
 use super::keys::DatasetKey;
 use super::local::Phase;
 use super::shared::{DatasetState, SharedDataset};
@@ -183,7 +184,14 @@ impl Machine {
             return None;
         }
         let passed = self.series[index].tombstones.iter();
-        let passed = passed.filter(|tombstone| ending || tombstone.above < newest);
+        let is_past = |holder: &DatasetKey| {
+            let id = self.shared.find(holder).map_or(0, |dataset| dataset.id);
+            let in_progress = self.status(holder) == Status::Open;
+            id < newest && !in_progress
+        };
+        let passed = passed.filter(|tombstone| {
+            ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))
+        });
         let files = passed.map(|tombstone| tombstone.name.clone()).collect();
         Some(Step::PublishDeletions { series: index, files })
     }

@@ -455,7 +455,7 @@ impl Machine {
         let routing = self.shared.series[file.series].routing;
         let newest_confirmed = self.shared.newest_confirmed(file.series);
         let mut answer = None;
-        let mut above = None;
+        let mut holder = None;
         for at in (0..self.series[file.series].datasets.len()).rev() {
             let dataset = &self.series[file.series].datasets[at];
             if !dataset.holds(&file.name) {
@@ -480,7 +480,7 @@ impl Machine {
                 }
                 answer.get_or_insert(Deletion::Deferred);
                 let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
-                above = above.max(Some(if id == 0 { newest_confirmed } else { id }));
+                holder.get_or_insert(key);
                 if id < newest_confirmed {
                     self.agreement.changed(1);
                 }
@@ -489,11 +489,12 @@ impl Machine {
         // A file of unknown origin on the PFS may be all that the program has to restart from.
         if answer.is_none() && routing == Routing::Cache && !self.is_passive() {
             answer = Some(Deletion::Deferred);
-            above = Some(newest_confirmed);
         }
-        if let Some(above) = above {
+        if holder.is_some() || answer == Some(Deletion::Deferred) {
+            // A dataset that has the file says when it may go; else any that is confirmed next.
+            let above = if holder.is_some() { 0 } else { newest_confirmed };
             let name = file.name.clone();
-            self.series[file.series].tombstones.push(Tombstone { name, above });
+            self.series[file.series].tombstones.push(Tombstone { name, above, holder });
         }
         answer.unwrap_or(Deletion::Now)
     }

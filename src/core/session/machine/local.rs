@@ -134,8 +134,10 @@ impl LocalDataset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tombstone {
     pub name: String,
-    /// It becomes real when a dataset with a number above this one is confirmed.
+    /// It becomes real when a dataset with an id above this one is confirmed.
     pub above: u64,
+    /// The newest dataset that has the file; it must be older than the confirmed one, too.
+    pub holder: Option<DatasetKey>,
 }
 
 /// A series on this rank.
