@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::session::machine::{DatasetKey, Knowledge, RecordState};
+use scr_core::cache::Claim;
+use scr_core::records;
+use scr_core::session::machine::{DatasetKey, Knowledge};
 
 /// The content of a file: which checkpoint of which launch, and whether it was written to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +28,8 @@ pub struct Record {
     pub id: u64,
     pub number: u64,
     pub epoch: u64,
-    pub state: RecordState,
-    pub confirmed: bool,
-    pub survived: bool,
-    pub on_prefix: bool,
+    /// Prepared; else open.
+    pub prepared: bool,
     /// Names and whether they lie on the PFS; as of the seal.
     pub files: Vec<(String, bool)>,
 }
@@ -37,16 +37,7 @@ pub struct Record {
 impl Record {
     /// The record of a first open.
     pub fn open() -> Record {
-        Record {
-            id: 0,
-            number: 0,
-            epoch: 0,
-            state: RecordState::Open,
-            confirmed: false,
-            survived: false,
-            on_prefix: false,
-            files: Vec::new(),
-        }
+        Record { id: 0, number: 0, epoch: 0, prepared: false, files: Vec::new() }
     }
 }
 
@@ -73,7 +64,9 @@ pub struct Node {
     pub copies: BTreeMap<Part, Copy>,
     pub files: BTreeMap<Part, Files>,
     /// Confirmed markers, with their epoch.
-    pub markers: BTreeMap<DatasetKey, u64>,
+    pub confirmed: BTreeMap<DatasetKey, u64>,
+    /// Markers of datasets that a restart offered, with their epoch.
+    pub offered: BTreeMap<DatasetKey, u64>,
 }
 
 /// The redundancy scheme of a run.
@@ -155,29 +148,64 @@ impl Cluster {
         self.lost.insert(node);
     }
 
-    /// Whether the rank's node has been lost since the last restart.
-    pub fn is_lost(&self, rank: usize) -> bool {
-        self.lost.contains(&self.node_of[rank])
+    /// The rank's own record.
+    pub fn own_record(&self, rank: usize, key: &DatasetKey) -> Option<&Record> {
+        let part = (rank, key.clone());
+        self.nodes.iter().find_map(|node| node.records.get(&part))
     }
 
-    /// The rank's own record, or its neighbour's copy of one.
-    pub fn record(&self, rank: usize, key: &DatasetKey) -> Option<&Record> {
+    /// The rank's record of one seal: its own, or its neighbour's copy.
+    pub fn record(&self, rank: usize, key: &DatasetKey, epoch: u64) -> Option<&Record> {
         let part = (rank, key.clone());
-        let own = self.nodes.iter().find_map(|node| node.records.get(&part));
+        let own = self.own_record(rank, key).filter(|record| record.epoch == epoch);
         own.or_else(|| {
-            let copies = || self.nodes.iter().filter_map(|node| node.copies.get(&part));
-            copies().next().filter(|_| self.is_lost(rank)).map(|copy| &copy.record)
+            let copies = self.nodes.iter().filter_map(|node| node.copies.get(&part));
+            let mut records = copies.map(|copy| &copy.record);
+            records.find(|record| record.epoch == epoch)
         })
     }
 
-    /// The rank's own files, if its record and all files in it are there.
-    fn own_files(&self, rank: usize, key: &DatasetKey) -> Option<Files> {
+    /// What all records say at a restart.
+    pub fn claims(&self) -> Vec<Claim> {
+        let nodes = self.nodes.iter().enumerate();
+        let records = nodes.flat_map(|(at, node)| node.records.iter().map(move |one| (at, one)));
+        records
+            .map(|(node, ((owner, key), record))| self.claim(node, *owner, key, record))
+            .collect()
+    }
+
+    fn claim(&self, node: usize, owner: usize, key: &DatasetKey, record: &Record) -> Claim {
+        let marked = |markers: &BTreeMap<DatasetKey, u64>| {
+            record.prepared && markers.get(key) == Some(&record.epoch)
+        };
+        Claim {
+            key: records::DatasetKey {
+                series: "sim".into(),
+                id: key.id.clone(),
+                generation: key.generation,
+            },
+            id: record.id,
+            epoch: record.epoch,
+            owner,
+            holder: owner,
+            prepared: record.prepared && record.id != 0,
+            confirmed: marked(&self.nodes[node].confirmed),
+            offered: marked(&self.nodes[node].offered),
+            intact: true,
+            encodings: Vec::new(),
+            scheme: String::new(),
+            store: String::new(),
+        }
+    }
+
+    /// The rank's own files, if its record of this seal and all files in it are there.
+    fn own_files(&self, rank: usize, key: &DatasetKey, epoch: u64) -> Option<Files> {
         let part = (rank, key.clone());
-        let node = &self.nodes[self.node_of[rank]];
-        let record = node.records.get(&part)?;
+        let is_it = |record: &Record| record.prepared && record.epoch == epoch;
+        let node = self.nodes.iter().find(|node| node.records.get(&part).is_some_and(is_it))?;
         let empty = Files::new();
         let files = node.files.get(&part).unwrap_or(&empty);
-        let cached = record.files.iter().filter(|(_, on_prefix)| !on_prefix);
+        let cached = node.records[&part].files.iter().filter(|(_, on_prefix)| !on_prefix);
         cached.map(|(name, _)| files.get_key_value(name).map(|(k, v)| (k.clone(), *v))).collect()
     }
 
@@ -188,7 +216,7 @@ impl Cluster {
     }
 
     fn rebuild_rank(&self, rank: usize, key: &DatasetKey, epoch: u64) -> Option<Files> {
-        if let Some(files) = self.own_files(rank, key) {
+        if let Some(files) = self.own_files(rank, key, epoch) {
             return Some(files);
         }
         let right = self.right(rank)?;
@@ -198,7 +226,7 @@ impl Cluster {
             return Some(copy.files.clone());
         }
         for (other, encoded) in &copy.others {
-            let now = self.own_files(*other, key)?;
+            let now = self.own_files(*other, key, epoch)?;
             if now != *encoded {
                 return Some(copy.files.keys().map(|k| (k.clone(), Content::GARBAGE)).collect());
             }
@@ -206,8 +234,28 @@ impl Cluster {
         Some(copy.files.clone())
     }
 
-    /// Everything that any rank or marker says of `key` being confirmed in this epoch.
-    pub fn has_marker(&self, key: &DatasetKey, epoch: u64) -> bool {
-        self.nodes.iter().any(|node| node.markers.get(key) == Some(&epoch))
+    /// Removes all traces of a dataset.
+    pub fn remove(&mut self, key: &DatasetKey) {
+        for node in &mut self.nodes {
+            node.records.retain(|(_, other), _| other != key);
+            node.copies.retain(|(_, other), _| other != key);
+            node.files.retain(|(_, other), _| other != key);
+            node.confirmed.remove(key);
+            node.offered.remove(key);
+        }
+    }
+
+    /// Removes the parts of a dataset whose records are of one seal.
+    pub fn remove_seal(&mut self, key: &DatasetKey, id: u64, epoch: u64) {
+        for node in &mut self.nodes {
+            let is_it = |record: &Record| (record.id, record.epoch) == (id, epoch);
+            let records = node.records.iter();
+            let gone = records.filter(|((_, other), record)| other == key && is_it(record));
+            let gone: Vec<Part> = gone.map(|(part, _)| part.clone()).collect();
+            for part in gone {
+                node.records.remove(&part);
+                node.files.remove(&part);
+            }
+        }
     }
 }

@@ -414,9 +414,12 @@ impl Sim {
             trace!(self, "{now_ms} r{rank} publishes {} early", overdue.file);
             self.in_place = true;
             let part = (rank, overdue.key.clone());
-            let content = self.cluster.node(rank).files.get(&part).and_then(|files| {
-                files.get(&overdue.file).copied()
-            });
+            let content = self
+                .cluster
+                .node(rank)
+                .files
+                .get(&part)
+                .and_then(|files| files.get(&overdue.file).copied());
             if let Some(content) = content {
                 self.cluster.pfs.insert(overdue.file.clone(), content);
             }

@@ -57,11 +57,16 @@ struct Summary {
 }
 
 /// Runs one schedule.
-fn schedule(seed: u64, fault: Option<Fault>, trace: bool) -> (Result<Summary, String>, Vec<String>) {
+fn schedule(
+    seed: u64,
+    fault: Option<Fault>,
+    trace: bool,
+) -> (Result<Summary, String>, Vec<String>) {
     let mut rng = Rng::with_seed(seed);
     let ranks = 2 + rng.usize(..4);
     let nodes = 1 + rng.usize(..ranks);
-    let scheme = *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
+    let scheme =
+        *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let mut style = Style::draw(&mut rng, ranks);
     style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
     let cluster = Cluster::new(scheme, ranks, nodes);
@@ -90,7 +95,7 @@ fn live(sim: &mut Sim) -> Result<Summary, String> {
     for launch in 0..4 {
         summary.launches += 1;
         let crashes = launch < 3 && sim.rng.u8(..8) > 0;
-        let span = 60 * sim.ranks.len() as u32 * sim.style.steps;
+        let span = 25 * sim.ranks.len() as u32 * sim.style.steps;
         let crash_after = crashes.then(|| sim.rng.u32(..span));
         let end = sim.run(crash_after)?;
         summary.confirmed = sim.confirmed;

@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::session::machine::{DatasetKey, Outcome, RecordState, SealPlan, Step};
+use scr_core::session::machine::{DatasetKey, Outcome, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};
@@ -46,7 +46,7 @@ impl Sim {
             }
             Step::Drop { key, .. } => {
                 if let Some(record) = self.cluster.node(rank).records.get_mut(&(rank, key)) {
-                    record.state = RecordState::Invalid;
+                    record.prepared = false;
                 }
             }
             Step::PublishDeletions { files, .. } => {
@@ -203,7 +203,7 @@ impl Sim {
 
     /// A sealed dataset, with the epoch in this rank's record.
     pub fn sealed(&self, rank: usize, key: &DatasetKey) -> (DatasetKey, u64) {
-        let epoch = self.cluster.record(rank, key).map_or(0, |record| record.epoch);
+        let epoch = self.cluster.own_record(rank, key).map_or(0, |record| record.epoch);
         (key.clone(), epoch)
     }
 
@@ -213,7 +213,9 @@ impl Sim {
         let held = self.cluster.node(rank).files.get(&(rank, key.clone()));
         let Some(held) = held else { return Files::new() };
         let cached = planned.into_iter().filter(|file| !file.on_prefix);
-        cached.filter_map(|file| held.get(&file.name).map(|content| (file.name, *content))).collect()
+        cached
+            .filter_map(|file| held.get(&file.name).map(|content| (file.name, *content)))
+            .collect()
     }
 
     /// Keeps what the left neighbour's node may lose.
@@ -245,14 +247,17 @@ impl Sim {
     }
 
     fn mark(&mut self, rank: usize, key: &DatasetKey, epoch: u64) {
-        self.cluster.node(rank).markers.insert(key.clone(), epoch);
+        self.cluster.node(rank).confirmed.insert(key.clone(), epoch);
     }
 
     fn remove_records(&mut self, rank: usize, key: &DatasetKey) {
         let set = self.cluster.set(rank);
+        for node in &mut self.cluster.nodes {
+            node.records.remove(&(rank, key.clone()));
+        }
         let node = self.cluster.node(rank);
-        node.records.remove(&(rank, key.clone()));
-        node.markers.remove(key);
+        node.confirmed.remove(key);
+        node.offered.remove(key);
         for member in set {
             node.copies.remove(&(member, key.clone()));
         }
@@ -283,7 +288,7 @@ impl Sim {
             node.records.insert(part.clone(), Record::open());
         }
         if let Some(record) = node.records.get_mut(&part).filter(|_| revoke) {
-            record.state = RecordState::Open;
+            record.prepared = false;
         }
         let moved = node.files.remove(&(rank, from.clone())).unwrap_or_default();
         let moved = moved.into_iter().filter(|(name, _)| files.contains(name));
@@ -307,14 +312,5 @@ fn files_of(part: Part) -> Option<Files> {
 }
 
 fn prepared(plan: &SealPlan, files: Vec<(String, bool)>) -> Record {
-    Record {
-        id: plan.id,
-        number: plan.number,
-        epoch: plan.epoch,
-        state: RecordState::Prepared,
-        confirmed: plan.confirmed,
-        survived: false,
-        on_prefix: plan.on_prefix,
-        files,
-    }
+    Record { id: plan.id, number: plan.number, epoch: plan.epoch, prepared: true, files }
 }

@@ -1,6 +1,6 @@
 //! The program's file operations on one rank, and what the shim and the engine do at each.
 
-use scr_core::session::machine::{Deletion, DatasetKey, FileRef, Intent, Placed, Placement, RecordState};
+use scr_core::session::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 
 use super::Fault;
 use super::cluster::{Content, Record};
@@ -69,7 +69,7 @@ impl Sim {
         }
         if placed.revoke && !skip_revoke {
             if let Some(record) = records.get_mut(&part) {
-                record.state = RecordState::Open;
+                record.prepared = false;
             }
         }
     }
@@ -175,9 +175,9 @@ impl Sim {
             let record = node.records.get_mut(&part);
             let Some(record) = record else { continue };
             if deletion == Deletion::NowAfterRevoke && files.contains_key(name) {
-                record.state = RecordState::Open;
+                record.prepared = false;
             }
-            if record.state == RecordState::Open {
+            if !record.prepared {
                 files.remove(name);
             }
         }

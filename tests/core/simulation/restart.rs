@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use scr_core::cache::{Decision, Verdict, decide};
 use scr_core::session::machine::{
-    DatasetKey, FoundRecord, Machine, MachineConfig, Offer, RankRecords, RecordState, Rejection,
-    RestartDecision, RestoredFiles, Resumed, choose_restart,
+    DatasetKey, Machine, MachineConfig, Offer, Rejected, RestartDecision, RestoredFiles, Resumed,
 };
 
 use super::Fault;
@@ -38,21 +38,7 @@ impl Sim {
             journal.staged.into_iter().for_each(|files| self.cluster.pfs.extend(files));
             self.cluster.index.extend(journal.key);
         }
-        let mut decision = choose_restart(&self.found());
-        let mut restored = Vec::new();
-        for offer in decision.offered.clone() {
-            match self.restore_parts(&offer) {
-                Some(parts) => restored.push(Restored { offer, parts }),
-                None => {
-                    decision.reject(offer.id, Rejection::Unrecoverable);
-                    let again = decision.offered.iter().find(|other| other.key == offer.key);
-                    if let Some(parts) = again.and_then(|again| self.restore_parts(again)) {
-                        let offer = Offer { on_prefix: true, ..offer };
-                        restored.push(Restored { offer, parts });
-                    }
-                }
-            }
-        }
+        let (restored, decision) = self.rebuild();
         trace!(self, "== restart: {decision:?}, lost nodes {:?}", self.cluster.lost);
         let mut visible = self.cluster.pfs.clone();
         visible.retain(|name, _| !name.ends_with(".tmp"));
@@ -65,58 +51,76 @@ impl Sim {
         self.call_offered(&restored);
         let step = self.step_to_go_on_from(&visible);
         trace!(self, "== the program goes on from {step}");
-        self.place(&restored, &decision);
+        self.place(&restored);
         self.launch += 1;
         self.start(&decision, &restored, &visible, step);
         Ok(())
     }
 
-    /// All ranks' records.
-    fn found(&self) -> Vec<RankRecords> {
-        let nodes = &self.cluster.nodes;
-        let records = nodes.iter().flat_map(|node| node.records.keys());
-        let copies = nodes.iter().flat_map(|node| node.copies.keys());
-        let keys: BTreeSet<&DatasetKey> = records.chain(copies).map(|(_, key)| key).collect();
+    /// Judges all records as the rebuild does, and rebuilds what counts.
+    fn rebuild(&mut self) -> (Vec<Restored>, RestartDecision) {
+        let mut claims = self.cluster.claims();
+        if self.fault == Some(Fault::MixEpochs) {
+            claims.iter_mut().filter(|claim| claim.prepared).for_each(|claim| claim.epoch = 1);
+        }
+        let mut decision = RestartDecision {
+            last_id: claims.iter().map(|claim| claim.id).max().unwrap_or(0),
+            ..RestartDecision::default()
+        };
+        let mut restored = Vec::new();
+        for judged in decide(&claims, self.ranks.len()) {
+            let key = DatasetKey::new(0, judged.key.id.clone(), judged.key.generation);
+            let careless = self.fault == Some(Fault::CountProvisional);
+            let part = match judged.verdict {
+                Verdict::Restore => self.restore_dataset(&key, &judged),
+                Verdict::Withhold(_) if careless => self.restore_dataset(&key, &judged),
+                Verdict::Withhold(_) => None,
+                Verdict::Delete(_) => {
+                    self.cluster.remove_seal(&key, judged.id, judged.epoch);
+                    continue;
+                }
+            };
+            match part {
+                Some(part) => {
+                    decision.offered.push(part.offer.clone());
+                    restored.push(part);
+                }
+                None => decision.rejected.push(Rejected { key, id: judged.id }),
+            }
+        }
+        (restored, decision)
+    }
+
+    /// The files of a dataset that counts; `None` if they cannot be rebuilt, or if those on the PFS
+    /// are not there any more.
+    fn restore_dataset(&self, key: &DatasetKey, judged: &Decision) -> Option<Restored> {
         let ranks = 0..self.ranks.len();
-        ranks
-            .map(|rank| RankRecords {
-                lost: self.cluster.is_lost(rank) && self.fault != Some(Fault::CountProvisional),
-                records: keys.iter().filter_map(|key| self.found_record(rank, key)).collect(),
-            })
-            .collect()
-    }
-
-    fn found_record(&self, rank: usize, key: &DatasetKey) -> Option<FoundRecord> {
-        let record = self.cluster.record(rank, key)?;
-        let mixed = self.fault == Some(Fault::MixEpochs) && record.state == RecordState::Prepared;
-        Some(FoundRecord {
-            key: key.clone(),
-            id: record.id,
-            number: record.number,
-            epoch: if mixed { 1 } else { record.epoch },
-            state: record.state,
-            confirmed: record.confirmed || self.cluster.has_marker(key, record.epoch),
-            survived: record.survived,
-            on_prefix: record.on_prefix,
-            flushed: self.cluster.index.contains(&(key.clone(), record.epoch)),
-        })
-    }
-
-    /// The files of an offered dataset by rank; `None` if they cannot be rebuilt, or if those on
-    /// the PFS are not there any more.
-    fn restore_parts(&self, offer: &Offer) -> Option<Vec<Files>> {
-        let mut parts = match offer.on_prefix {
+        let own = ranks.clone().filter_map(|rank| self.cluster.own_record(rank, key));
+        let record = own.clone().find(|record| record.id == judged.id && record.prepared)?;
+        let epoch = if judged.epoch == 1 { record.epoch } else { judged.epoch };
+        let records = ranks.clone().filter_map(|rank| self.cluster.record(rank, key, epoch));
+        let names = || records.clone().flat_map(|record| &record.files);
+        let on_prefix = names().all(|(_, on_prefix)| *on_prefix) && names().next().is_some();
+        let mut parts = match on_prefix {
             true => vec![Files::new(); self.ranks.len()],
-            false => self.cluster.rebuild(&offer.key, offer.epoch)?,
+            false => self.cluster.rebuild(key, epoch)?,
         };
         for (rank, part) in parts.iter_mut().enumerate() {
-            let Some(record) = self.cluster.record(rank, &offer.key) else { continue };
-            let names = record.files.iter();
-            for (name, _) in names.filter(|(_, on_prefix)| *on_prefix || offer.on_prefix) {
+            let Some(record) = self.cluster.record(rank, key, epoch) else { continue };
+            for (name, _) in record.files.iter().filter(|(_, on_prefix)| *on_prefix) {
                 part.insert(name.clone(), *self.cluster.pfs.get(name)?);
             }
         }
-        Some(parts)
+        let offer = Offer {
+            key: key.clone(),
+            id: judged.id,
+            number: record.number,
+            epoch,
+            confirmed: judged.confirmed,
+            on_prefix,
+            flushed: self.cluster.index.contains(&(key.clone(), epoch)),
+        };
+        Some(Restored { offer, parts })
     }
 
     /// Promise 1: what is offered is what the program wrote in one complete checkpoint. For
@@ -132,7 +136,9 @@ impl Sim {
                 self.check_provisional(top)?;
                 continue;
             }
-            if datasets.iter().any(|dataset| self.is_on_prefix(dataset)) {
+            // What the program changes in place on the PFS has one version only, as without us.
+            let in_place = !self.style.series.has_id && self.in_place;
+            if in_place || datasets.iter().any(|dataset| self.is_on_prefix(dataset)) {
                 continue;
             }
             let mut files = self.base(id);
@@ -161,7 +167,9 @@ impl Sim {
     /// Some of its files are on the PFS only: versions are the program's own business there.
     fn is_on_prefix(&self, dataset: &Restored) -> bool {
         let key = &dataset.offer.key;
-        let records = (0..self.ranks.len()).filter_map(|rank| self.cluster.record(rank, key));
+        let epoch = dataset.offer.epoch;
+        let ranks = 0..self.ranks.len();
+        let records = ranks.filter_map(|rank| self.cluster.record(rank, key, epoch));
         let mut files = records.flat_map(|record| &record.files);
         dataset.offer.on_prefix || files.any(|(_, on_prefix)| *on_prefix)
     }
@@ -176,8 +184,7 @@ impl Sim {
             // launch has: what it overwrote is offered.
             let newer = (seen.launch, seen.step) > (content.launch, content.step);
             let same_names = !self.style.series.has_id || name == "latest";
-            let replaced =
-                content.whole && newer && (same_names || seen.launch > content.launch);
+            let replaced = content.whole && newer && (same_names || seen.launch > content.launch);
             if *seen != content && !replaced {
                 return Err(format!(
                     "promise 1: {:?} is offered with {name} as {content:?}, the program left {seen:?}",
@@ -227,14 +234,14 @@ impl Sim {
             let sealed = (called.key.clone(), called.epoch);
             let found = (0..self.ranks.len()).any(|rank| self.sealed(rank, &called.key) == sealed);
             let cached = (0..self.ranks.len()).any(|rank| {
-                let record = self.cluster.record(rank, &called.key);
+                let record = self.cluster.record(rank, &called.key, called.epoch);
                 record.is_some_and(|record| record.files.iter().any(|(_, prefix)| !prefix))
             });
             let found = found && cached;
             let rebuilt = self.cluster.rebuild(&called.key, called.epoch).filter(|_| found);
             let flushed = self.cluster.index.contains(&sealed) && !self.was_deleted(checkpoint);
             let in_place = !self.style.series.has_id && self.in_place;
-            if rebuilt.is_some() || (flushed && !in_place) {
+            if (rebuilt.is_some() || flushed) && !in_place {
                 return Err(format!(
                     "promise 2: {called:?} was called complete and is covered, but all that the \
                      program can go back to is {reachable:?}"
@@ -299,28 +306,19 @@ impl Sim {
         steps.iter().rev().find(complete).copied().unwrap_or(0)
     }
 
-    /// Gives every rank a node and its parts, with fresh redundancy.
-    fn place(&mut self, restored: &[Restored], decision: &RestartDecision) {
+    /// Gives every rank a node and its parts, with fresh redundancy. What is not offered stays
+    /// where it is.
+    fn place(&mut self, restored: &[Restored]) {
         let old = self.cluster.clone();
         let mut nodes: Vec<usize> = (0..old.nodes.len()).collect();
         if self.rng.bool() {
             self.rng.shuffle(&mut nodes);
         }
         self.cluster.node_of = old.node_of.iter().map(|node| nodes[*node]).collect();
-        self.cluster.nodes.iter_mut().for_each(|node| *node = Default::default());
         self.cluster.lost.clear();
         for dataset in restored {
+            self.cluster.remove(&dataset.offer.key);
             self.place_dataset(dataset, &old);
-        }
-        for rejected in &decision.rejected {
-            let offered = decision.offered.iter().any(|offer| offer.key == rejected.key);
-            for rank in (0..self.ranks.len()).filter(|_| !offered) {
-                if let Some(record) = old.record(rank, &rejected.key) {
-                    let record = Record { state: RecordState::Invalid, ..record.clone() };
-                    let part = (rank, rejected.key.clone());
-                    self.cluster.node(rank).records.insert(part, record);
-                }
-            }
         }
     }
 
@@ -328,33 +326,25 @@ impl Sim {
         let offer = &dataset.offer;
         for rank in 0..self.ranks.len() {
             let part = (rank, offer.key.clone());
-            let before = old.record(rank, &offer.key).map(|record| record.files.clone());
-            let mut before = before.unwrap_or_default();
-            before.iter_mut().for_each(|(_, on_prefix)| *on_prefix |= offer.on_prefix);
+            let before =
+                old.record(rank, &offer.key, offer.epoch).map(|record| record.files.clone());
             let record = Record {
                 id: offer.id,
                 number: offer.number,
                 epoch: offer.epoch,
-                state: RecordState::Prepared,
-                confirmed: offer.confirmed,
-                survived: true,
-                on_prefix: offer.on_prefix,
-                files: before,
+                prepared: true,
+                files: before.unwrap_or_default(),
             };
-            if !offer.on_prefix {
-                let cached: Files = dataset.parts[rank]
-                    .iter()
-                    .filter(|(name, _)| {
-                        record.files.iter().any(|(file, prefix)| file == *name && !prefix)
-                    })
-                    .map(|(name, content)| (name.clone(), *content))
-                    .collect();
-                self.cluster.node(rank).files.insert(part.clone(), cached);
-            }
-            self.cluster.node(rank).records.insert(part, record);
-            if offer.confirmed {
-                self.cluster.node(rank).markers.insert(offer.key.clone(), offer.epoch);
-            }
+            let is_cached = |name: &String| {
+                record.files.iter().any(|(file, on_prefix)| file == name && !on_prefix)
+            };
+            let cached = dataset.parts[rank].iter().filter(|(name, _)| is_cached(name));
+            let cached: Files = cached.map(|(name, content)| (name.clone(), *content)).collect();
+            let node = self.cluster.node(rank);
+            node.files.insert(part.clone(), cached);
+            node.records.insert(part, record);
+            let markers = if offer.confirmed { &mut node.confirmed } else { &mut node.offered };
+            markers.insert(offer.key.clone(), offer.epoch);
         }
         if offer.on_prefix {
             return;
@@ -422,7 +412,7 @@ impl Sim {
     fn resumed(&self, rank: usize, decision: &RestartDecision, restored: &[Restored]) -> Resumed {
         let own = decision.offered.iter().map(|offer| {
             let dataset = restored.iter().find(|dataset| dataset.offer.id == offer.id);
-            let record = self.cluster.record(rank, &offer.key);
+            let record = self.cluster.record(rank, &offer.key, offer.epoch);
             let Some((dataset, record)) = dataset.zip(record) else {
                 return RestoredFiles::default();
             };
@@ -431,8 +421,8 @@ impl Sim {
                     Some((_, last)) if self.style.series.has_id => format!("{{id}}/{last}"),
                     _ => name.clone(),
                 };
-                let on_prefix = offer.on_prefix
-                    || record.files.iter().any(|(file, on_prefix)| file == name && *on_prefix);
+                let files = &mut record.files.iter();
+                let on_prefix = files.any(|(file, on_prefix)| file == name && *on_prefix);
                 (name.clone(), masked, 1, on_prefix)
             });
             RestoredFiles { files: files.collect() }

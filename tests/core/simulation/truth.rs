@@ -122,7 +122,7 @@ impl Sim {
         if !has_id {
             files = self.cluster.pfs.clone();
         }
-        let mut on_prefix = false;
+        let mut on_prefix = self.in_place;
         for part in &parts {
             self.lay(part, &mut files);
             on_prefix |= self.cluster.nodes.iter().any(|node| {
@@ -151,9 +151,9 @@ impl Sim {
     pub fn check_eviction(&self, rank: usize, key: &DatasetKey, id: u64) -> Checked {
         let sealed = self.sealed(rank, key);
         match self.truth.called.last() {
-            Some(called) if sealed == (called.key.clone(), called.epoch) => {
-                Err(format!("promise 2: rank {rank} evicts {key:?} ({id}), the newest complete one"))
-            }
+            Some(called) if sealed == (called.key.clone(), called.epoch) => Err(format!(
+                "promise 2: rank {rank} evicts {key:?} ({id}), the newest complete one"
+            )),
             _ => Ok(()),
         }
     }

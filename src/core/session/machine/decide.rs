@@ -162,8 +162,7 @@ impl Machine {
     fn confirm(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         for at in 0..self.shared.series[index].datasets.len() {
             let dataset = &self.shared.series[index].datasets[at];
-            let ours =
-                dataset.state == DatasetState::Provisional && !dataset.is_second_rate();
+            let ours = dataset.state == DatasetState::Provisional && !dataset.is_second_rate();
             let over = conference.ending || conference.halt != 0 || self.is_followed(index, at);
             if ours && over && conference.confirm_tried.insert(dataset.key.clone()) {
                 return Some(Step::Confirm { key: dataset.key.clone(), id: dataset.id });

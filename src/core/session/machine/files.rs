@@ -232,7 +232,8 @@ impl Machine {
                     continue;
                 }
                 let newer = &series.datasets[at + 1..];
-                let later = newer.iter().filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
+                let later =
+                    newer.iter().filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
                 let at_once = later.count() >= 2 || self.agreement.disabled || self.ended;
                 for (name, file) in &dataset.files {
                     let old = now_ms.saturating_sub(file.closed_ms) >= self.config.unsealed_ms;

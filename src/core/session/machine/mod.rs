@@ -23,7 +23,7 @@
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
 //!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is
 //!   [`Placement::Pass`], and [`Machine::overdue`] lists what is left.
-//! * **Restart**: [`choose_restart`] on all ranks' records, rebuild, [`Machine::resume`].
+//! * **Restart**: `cache::rebuild`, then [`Machine::resume`] with what it offers.
 //!
 //! # Invariants
 //! * `shared` is equal on all ranks whenever a rank is outside a conference; reports carry its
@@ -59,10 +59,7 @@ pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed
 pub use knowledge::{Knowledge, name_hash, set_hash};
 pub use outcome::{Outcome, SealFile};
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
-pub use restart::{
-    FoundRecord, Offer, RankRecords, RecordState, Rejected, Rejection, RestartDecision,
-    choose_restart,
-};
+pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
 pub use steps::{Next, Overdue, SealPlan, Step};
 

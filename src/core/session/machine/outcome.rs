@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
+use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
 use super::local::Phase;
-use super::shared::{DatasetState, Routing};
+use super::shared::{DatasetState, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};
 
 /// Outcome of a step, the worst of all ranks' where ranks agree on it.
@@ -78,7 +79,16 @@ impl Machine {
         let own = self.series[key.series].find(key);
         let deleted = own.and_then(|own| own.files.get(name)).is_some_and(|file| file.deleted);
         let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        (deleted && real) || self.has_newer_on_prefix(key, name)
+        (deleted && real) || self.has_newer_on_prefix(key, name) || self.is_replaced(key, name)
+    }
+
+    /// The dataset is flushed only for what nothing newer has, and a newer confirmed one has this.
+    fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
+        let datasets = &self.series[key.series].datasets;
+        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
+        let mut newer = newer.filter(|newer| self.status(&newer.key) == Status::Confirmed);
+        self.shared.find(key).is_some_and(SharedDataset::is_second_rate)
+            && newer.any(|newer| newer.files.contains_key(name))
     }
 
     /// The PFS holds a newer content of the file from this rank: what `key` holds must not replace
