@@ -6,17 +6,27 @@ use scr_core::cache::Claim;
 use scr_core::records;
 use scr_core::session::machine::{DatasetKey, Knowledge};
 
-/// The content of a file: which checkpoint of which launch, and whether it was written to its end.
+/// How far a file is in its checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Open, or never closed.
+    Torn,
+    /// Closed, but the program will write it again.
+    Draft,
+    Final,
+}
+
+/// The content of a file: which checkpoint of which launch, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Content {
     pub launch: u32,
     pub step: u32,
-    pub whole: bool,
+    pub stage: Stage,
 }
 
 impl Content {
     /// What a rebuild from parts that do not fit gives.
-    pub const GARBAGE: Content = Content { launch: u32::MAX, step: 0, whole: false };
+    pub const GARBAGE: Content = Content { launch: u32::MAX, step: 0, stage: Stage::Torn };
 }
 
 /// Files by name.

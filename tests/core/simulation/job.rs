@@ -7,7 +7,7 @@ use fastrand::Rng;
 use scr_core::session::machine::{DatasetKey, Machine, Report, Step};
 
 use super::Fault;
-use super::cluster::{Cluster, Content, Files};
+use super::cluster::{Cluster, Content, Files, Stage};
 use super::style::{Op, Style};
 use super::truth::Truth;
 
@@ -428,7 +428,7 @@ impl Sim {
     }
 
     /// What the rank's program is writing now.
-    pub fn content(&self, step: u32, whole: bool) -> Content {
-        Content { launch: self.launch, step, whole }
+    pub fn content(&self, step: u32, stage: Stage) -> Content {
+        Content { launch: self.launch, step, stage }
     }
 }

@@ -3,7 +3,7 @@
 use scr_core::session::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 
 use super::Fault;
-use super::cluster::{Content, Record};
+use super::cluster::{Content, Record, Stage};
 use super::job::{Checked, OpenFile, Sim, trace};
 use super::style::{Op, Style};
 
@@ -19,7 +19,9 @@ impl Sim {
                 let creates = !self.ranks[rank].sees.contains_key(&file.name);
                 self.open(rank, &file, Intent { truncates: false, creates });
             }
-            Op::Close(name) => self.close(rank, &name),
+            Op::Close(name, draft) => {
+                self.close(rank, &name, if draft { Stage::Draft } else { Stage::Final });
+            }
             Op::WriteAside { file, matched } => self.write_aside(rank, &file, matched),
             Op::Delete(file) => self.delete(rank, &file),
             Op::Sync { .. } | Op::Pause(_) | Op::Spawn(_) | Op::Join | Op::Finalize => {}
@@ -34,7 +36,7 @@ impl Sim {
 
     fn open(&mut self, rank: usize, file: &FileRef, intent: Intent) {
         let now_ms = self.clock_ms;
-        let torn = self.content(self.step_of(rank), false);
+        let torn = self.content(self.step_of(rank), Stage::Torn);
         self.ranks[rank].sees.insert(file.name.clone(), torn);
         let placement = self.ranks[rank].machine.write_open(file, intent, now_ms);
         self.opened(rank, file, placement);
@@ -42,7 +44,7 @@ impl Sim {
 
     fn opened(&mut self, rank: usize, file: &FileRef, placement: Placement) {
         let now_ms = self.clock_ms;
-        let torn = self.content(self.step_of(rank), false);
+        let torn = self.content(self.step_of(rank), Stage::Torn);
         trace!(self, "{now_ms} r{rank} opens {}: {placement:?}", file.name);
         let open = match placement {
             Placement::Pass => {
@@ -67,10 +69,8 @@ impl Sim {
         if placed.begin && !records.contains_key(&part) {
             records.insert(part.clone(), Record::open());
         }
-        if placed.revoke && !skip_revoke {
-            if let Some(record) = records.get_mut(&part) {
-                record.prepared = false;
-            }
+        if let Some(record) = records.get_mut(&part).filter(|_| placed.revoke && !skip_revoke) {
+            record.prepared = false;
         }
     }
 
@@ -84,9 +84,9 @@ impl Sim {
         }
     }
 
-    fn close(&mut self, rank: usize, name: &str) {
+    fn close(&mut self, rank: usize, name: &str, stage: Stage) {
         let now_ms = self.clock_ms;
-        let whole = self.content(self.step_of(rank), true);
+        let whole = self.content(self.step_of(rank), stage);
         self.ranks[rank].sees.insert(name.to_string(), whole);
         trace!(self, "{now_ms} r{rank} closes {name}");
         match self.ranks[rank].open.remove(name) {
@@ -117,15 +117,15 @@ impl Sim {
         let temporary = Style::temporary(file);
         let now_ms = self.clock_ms;
         if matched {
-            let torn = self.content(self.step_of(rank), false);
+            let torn = self.content(self.step_of(rank), Stage::Torn);
             self.ranks[rank].sees.insert(temporary.name.clone(), torn);
             let machine = &mut self.ranks[rank].machine;
             let placement = machine.write_open_temporary(&temporary, file, now_ms);
             self.opened(rank, &temporary, placement);
-            self.close(rank, &temporary.name);
+            self.close(rank, &temporary.name, Stage::Final);
             self.ranks[rank].sees.remove(&temporary.name);
         }
-        let whole = self.content(self.step_of(rank), true);
+        let whole = self.content(self.step_of(rank), Stage::Final);
         let machine = &mut self.ranks[rank].machine;
         let from = matched.then_some(&temporary);
         let renamed = machine.renamed(from, Some(file), 1, !matched, now_ms);

@@ -8,7 +8,7 @@ use scr_core::session::machine::{
 };
 
 use super::Fault;
-use super::cluster::{Content, Copy, Files, Record};
+use super::cluster::{Content, Copy, Files, Record, Stage};
 use super::job::{Checked, Rank, Sim, Task, trace};
 use super::style::{Op, Style};
 use super::truth::{Called, Checkpoint};
@@ -184,7 +184,9 @@ impl Sim {
             // launch has: what it overwrote is offered.
             let newer = (seen.launch, seen.step) > (content.launch, content.step);
             let same_names = !self.style.series.has_id || name == "latest";
-            let replaced = content.whole && newer && (same_names || seen.launch > content.launch);
+            let replaced = content.stage != Stage::Torn
+                && newer
+                && (same_names || seen.launch > content.launch);
             if *seen != content && !replaced {
                 return Err(format!(
                     "promise 1: {:?} is offered with {name} as {content:?}, the program left {seen:?}",
@@ -284,7 +286,7 @@ impl Sim {
         let id = pointer.step.to_string();
         let mut files = visible.clone();
         files.retain(|name, _| self.belongs(name, &id));
-        if pointer.whole && self.truth.find(&files).is_some() {
+        if pointer.stage == Stage::Final && self.truth.find(&files).is_some() {
             return Ok(());
         }
         Err(format!("promise 1: `latest` is {pointer:?}, but that checkpoint is {files:?}"))

@@ -15,8 +15,8 @@ pub enum Op {
     Write(FileRef),
     /// Open for update; created if the rank's program does not see it.
     Update(FileRef),
-    /// Close what the rank has open under this name.
-    Close(String),
+    /// Close what the rank has open under this name; `true`: it will be written again.
+    Close(String, bool),
     /// Write a temporary file, close it, rename it to its final name; a matched temporary name is
     /// known to belong to the dataset, another lies on the PFS.
     WriteAside { file: FileRef, matched: bool },
@@ -61,6 +61,8 @@ pub struct Style {
     /// Written aside: `Some(matched)`.
     pub aside: Option<bool>,
     pub clean: Option<Clean>,
+    /// Every rank writes its first file again at the end (with ids only).
+    pub header: bool,
     /// Rank 0 writes `latest`; `Some(true)`: after a sync.
     pub pointer: Option<bool>,
     pub threaded: bool,
@@ -105,6 +107,7 @@ impl Style {
             aside: (rng.u8(..5) == 0).then(|| !has_id || rng.bool()),
             clean: (has_id && rng.u8(..2) == 0).then_some(clean),
             pointer: (has_id && rng.u8(..3) == 0).then(|| rng.bool()),
+            header: has_id && rng.u8(..4) == 0,
             threaded: rng.u8(..5) == 0,
             update: !has_id && rng.u8(..4) == 0,
             params: !has_id && rng.u8(..4) == 0,
@@ -200,6 +203,8 @@ impl Style {
         let latest = self.late.iter().copied().max().unwrap_or(0);
         let spread = if self.quiet { self.files - 1 } else { 0 };
         let mut count = 1 + latest + spread + u32::from(self.straddle);
+        let header_slot = count;
+        count += u32::from(self.header);
         let pointer_slot = count - u32::from(self.pointer != Some(true));
         count += u32::from(self.pointer == Some(true));
         let mut slots = vec![Vec::new(); count as usize];
@@ -215,24 +220,30 @@ impl Style {
             slots[0].extend(deletions.clone());
         }
         if let Some(params) = self.params(rank, step) {
-            slots[0].extend([Op::Write(params.clone()), Op::Close(params.name)]);
+            slots[0].extend([Op::Write(params.clone()), Op::Close(params.name, false)]);
         }
         for file in (0..self.files).filter(|_| self.writers[rank]) {
             let slot = (self.late[rank] + if self.quiet { file } else { 0 }) as usize;
             let name = self.file(rank, step, file);
-            if let Some(matched) = self.aside {
+            if let Some(matched) = self.aside.filter(|_| !self.header || file > 0) {
                 slots[slot].push(Op::WriteAside { file: name, matched });
                 continue;
             }
-            let close = Op::Close(name.name.clone());
+            let draft = self.header && file == 0;
+            let close = Op::Close(name.name.clone(), draft);
             let update = self.update && file == 0;
             slots[slot].push(if update { Op::Update(name) } else { Op::Write(name) });
             slots[slot + usize::from(self.straddle)].push(close);
         }
+        if self.header && self.writers[rank] {
+            let first = self.file(rank, step, 0);
+            let close = Op::Close(first.name.clone(), false);
+            slots[header_slot as usize].extend([Op::Write(first), close]);
+        }
         if self.pointer.is_some() && rank == 0 {
             let pointer = self.bare("latest");
             let last = &mut slots[pointer_slot as usize];
-            last.extend([Op::Write(pointer.clone()), Op::Close(pointer.name)]);
+            last.extend([Op::Write(pointer.clone()), Op::Close(pointer.name, false)]);
         }
         if !early {
             slots[count as usize - 1].extend(deletions);

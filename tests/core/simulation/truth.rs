@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scr_core::session::machine::{DatasetKey, DatasetState};
 
-use super::cluster::{Content, Files};
+use super::cluster::{Content, Files, Stage};
 use super::job::{Checked, Sim, trace};
 
 /// A checkpoint of the program: launch and step.
@@ -65,7 +65,7 @@ impl Sim {
             let before = self.truth.checkpoints.get(&(self.launch, step - 1));
             files = before.unwrap_or(&self.truth.base).clone();
         }
-        let whole = self.content(step, true);
+        let whole = self.content(step, Stage::Final);
         for rank in 0..self.ranks.len() {
             let written = self.style.written(rank, step);
             files.extend(written.into_iter().map(|file| (file.name, whole)));

@@ -59,7 +59,7 @@ impl Agreement {
     /// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last.
     fn stride(&self, elapsed_ms: u64, target_ms: u64) -> u64 {
         let passed = (self.count - self.last_at).max(1);
-        let stride = if elapsed_ms == 0 { passed * 2 } else { passed * target_ms / elapsed_ms };
+        let stride = (passed * target_ms).checked_div(elapsed_ms).unwrap_or(passed * 2);
         stride.clamp(1, SYNC_POINTS_MAX)
     }
 }

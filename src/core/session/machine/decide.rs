@@ -253,6 +253,11 @@ impl Machine {
                 self.agreement.changed(1);
                 continue;
             }
+            let mut older = series.datasets[..at].iter();
+            let uncovers = older.any(|older| older.state != DatasetState::Dropped);
+            if offered && dataset.live && uncovers {
+                continue; // an older one would show its files where this one's are on the PFS
+            }
             if offered && dataset.live && !dataset.flushed {
                 // It holds the only copy of files that the program still sees: to the PFS first.
                 self.shared.series[index].datasets[at].due = true;

@@ -367,10 +367,13 @@ impl Machine {
             let key = open.find(|dataset| dataset.phase == Phase::Open);
             key.map(|dataset| dataset.key.clone())
         };
-        in_progress(true)
-            .or_else(|| in_progress(false))
-            .or_else(provisional)
-            .filter(free)
+        // What floats already is older than this write of the same file, and gives way to it.
+        let afloat =
+            floating().filter(|key| local.find(key).is_some_and(|own| own.holds(&file.name)));
+        afloat
+            .or_else(|| {
+                in_progress(true).or_else(|| in_progress(false)).or_else(provisional).filter(free)
+            })
             .or_else(floating)
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
