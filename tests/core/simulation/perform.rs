@@ -172,6 +172,7 @@ impl Sim {
                 let staged: Vec<Files> = parts.into_iter().filter_map(files_of).collect();
                 self.cluster.pfs.extend(staged[rank].clone());
                 let key = (!spills).then(|| self.sealed(rank, key));
+                self.in_place |= spills;
                 self.cluster.journal = Some(Journal { key, staged });
                 self.enter(rank, Kind::Published, Part::Nothing)?;
             }

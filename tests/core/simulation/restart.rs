@@ -118,7 +118,12 @@ impl Sim {
             epoch,
             confirmed: judged.confirmed,
             on_prefix,
-            flushed: self.cluster.index.contains(&(key.clone(), epoch)),
+            // The index is believed only where the files are as it says.
+            flushed: self.cluster.index.contains(&(key.clone(), epoch))
+                && parts
+                    .iter()
+                    .flatten()
+                    .all(|(name, content)| self.cluster.pfs.get(name) == Some(content)),
         };
         Some(Restored { offer, parts })
     }
