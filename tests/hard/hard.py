@@ -217,6 +217,47 @@ def two_jobs_on_one_prefix(mpi, program):
 
 
 @case
+def damaged_checkpoint_on_the_prefix(mpi, program):
+    """A scan does not find it, the restart takes the one before, and its name can be used again."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        shimmed.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        os.truncate(shimmed.prefix / "ckpt/step_20/rank_1.dat", 100)
+        seen = shimmed.run(2, "scan")
+        files = "rank_0.dat rank_1.dat"
+        assert seen.out.splitlines() == [f"step_{n} {files}" for n in (5, 10, 15)], f"{seen}"
+        assert seen.err.count("SCR:") == 1, f"not exactly one message: {seen}"
+        got = shimmed.run(2, "steady", 40, 5, SCR_FLUSH="1")
+        assert got.line("restart") == "restart 15", f"{got}"
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        assert data_files(shimmed.tree()) == data_files(plain.tree()), f"files differ: {got}"
+        again = shimmed.run(2, "scan")
+        assert len(again.out.splitlines()) == 8 and not again.err, f"still hidden: {again}"
+
+
+@case
+def newer_than_scr_current(mpi, program):
+    """SCR_CURRENT hides what is newer, on the prefix and in the cache."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        shimmed.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        seen = shimmed.run(2, "scan", SCR_CURRENT="10")
+        assert [line.split()[0] for line in seen.out.splitlines()] == ["step_5", "step_10"], seen
+        assert len(shimmed.run(2, "scan").out.splitlines()) == 4
+    with place(mpi, program) as shimmed:
+        kill_at_pause(shimmed, shimmed.prefix / "pause")
+        got = shimmed.run(2, "steady", 40, 5, SCR_CURRENT="10")
+        assert got.line("restart") == "restart 10", f"{got}"
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+@case
+def removed_directory_made_again(mpi, program):
+    """Files whose deletion waits do not keep their directory's name from being used again."""
+    same(mpi, program, 1, "remake")
+
+
+@case
 def no_configuration(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN=None)
     assert got.err.strip() == "", f"not silent: {got}"

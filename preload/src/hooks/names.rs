@@ -134,12 +134,19 @@ unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t
     unsafe { make_directory(dirfd, path, || real(dirfd, path, mode)) }
 }
 
-/// Directories are real, on the PFS; the engine is told.
+/// Directories are real, on the PFS; the engine is told. One that is still there for the sake of
+/// files that the program does not see any more is as good as new.
 unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
     // SAFETY: as in `unlink`.
     let done = unsafe {
-        below_prefix(-1, dirfd, path, |question| {
-            let outcome = Outcome::of(call());
+        below_prefix(-1, dirfd, path, |mut question| {
+            let mut outcome = Outcome::of(call());
+            if matches!(outcome, Outcome::Fail(libc::EEXIST))
+                && matches!(question.lookup(false), Answer::Fail(libc::ENOENT))
+                && kind_of(&question.path) == libc::S_IFDIR
+            {
+                outcome = Outcome::Done(0);
+            }
             if matches!(outcome, Outcome::Done(_)) {
                 (question.engine.note)(event::MKDIR, question.path.as_ptr());
             }

@@ -67,6 +67,14 @@ pub struct Offered {
     pub seconds: f64,
 }
 
+impl Offered {
+    /// Whether none of its files is in the cache.
+    #[must_use]
+    pub fn is_on_prefix(&self) -> bool {
+        self.catalog.entries.iter().all(|entry| entry.meta.on_prefix)
+    }
+}
+
 /// A dataset that is not offered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Withheld {

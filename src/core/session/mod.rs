@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
+//! | `hiding.rs` | checkpoints on the prefix that a restart does not show |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
@@ -21,6 +22,7 @@ mod changing;
 mod eviction;
 mod finish;
 mod helper;
+mod hiding;
 mod knowledge;
 mod launch;
 mod lease;

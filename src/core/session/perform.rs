@@ -158,6 +158,7 @@ impl Session {
         key: &DatasetKey,
         catalog: &Catalog,
     ) {
+        catalog.entries.iter().for_each(|entry| state.view.unhide(&entry.meta.name));
         let Some(layer) = state.view.layer_mut(key) else { return };
         layer.elsewhere.clear();
         for entry in &catalog.entries {

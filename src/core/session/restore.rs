@@ -10,25 +10,46 @@ use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::records::FileMeta;
+use crate::records::{self, FileMeta};
 use crate::transfer::{Background, BackgroundJob, Repaired, about, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
-struct Index {
+pub(super) struct Index {
     /// Largest id.
     last_id: u64,
     /// Datasets that are there, whole.
-    flushed: Vec<u64>,
+    pub flushed: Vec<u64>,
     /// Per series, the largest number in it.
     last_numbers: Vec<u64>,
+    /// All datasets, newest first.
+    pub listed: Vec<Listed>,
+}
+
+/// A dataset in the index.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// Its number.
+    pub id: u64,
+    /// Its series, if the patterns still have it.
+    pub series: Option<usize>,
+    /// Series, captured id, generation.
+    pub key: records::DatasetKey,
+    /// Name, such as `ckpt.20`.
+    pub name: String,
+    /// A program restarts from it.
+    pub checkpoint: bool,
+    /// It was complete, and no newer one has taken its files' names.
+    pub holds_names: bool,
 }
 
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
-    pub(super) fn offer(&self, report: &RebuildReport, elapsed: Duration) -> Result<()> {
+    pub(super) fn offer(&self, report: &mut RebuildReport, elapsed: Duration) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
-        let known = self.read_index(&links)?;
+        let mut known = self.read_index(&links)?;
+        let mut hidden = self.choose_hidden(&links, &mut known, report)?;
+        let report = &*report;
         let numbers = self.numbers(&links, report)?;
         let mut resumed = Resumed {
             last_id: known.last_id,
@@ -47,7 +68,7 @@ impl Session {
                 number,
                 epoch: offered.epoch,
                 confirmed: offered.confirmed,
-                on_prefix: offered.catalog.entries.iter().all(|entry| entry.meta.on_prefix),
+                on_prefix: offered.is_on_prefix(),
                 flushed,
             });
         }
@@ -56,7 +77,9 @@ impl Session {
             let reason = Rejection::Unrecoverable;
             resumed.decision.rejected.push(Rejected { key, id: withheld.id, reason });
         }
+        resumed.decision.rejected.append(&mut hidden.rejected);
         self.state().machine.resume(&resumed);
+        self.hide(&links, &hidden, report)?;
         self.remake_directories(report);
         self.replicate(&links, report)?;
         if self.site.rank == 0 {
@@ -96,7 +119,13 @@ impl Session {
                 let entry = tree.child_mut("ID").child_mut(one.id);
                 entry.set_flag("WHOLE", one.restorable);
                 entry.set_value("SERIES", &one.key.series);
-                entry.set_value("NUMBER", one.checkpoint_id.unwrap_or(0));
+                entry.set_value("CAPTURED", &one.key.id);
+                entry.set_value("GENERATION", one.key.generation);
+                entry.set_value("NAME", &one.name);
+                entry.set_flag("NAMES", one.holds_names);
+                if let Some(number) = one.checkpoint_id {
+                    entry.set_value("NUMBER", number);
+                }
             }
         }
         let mut bytes = tree.encode();
@@ -109,11 +138,25 @@ impl Session {
             if entry.get_flag("WHOLE") {
                 index.flushed.push(id);
             }
+            let text = |key: &str| entry.get_value(key).unwrap_or_default().to_string();
             let at = entry.get_value("SERIES").and_then(|name| self.series.series_index(name));
+            index.listed.push(Listed {
+                id,
+                series: at,
+                key: records::DatasetKey {
+                    series: text("SERIES"),
+                    id: text("CAPTURED"),
+                    generation: entry.get_u64("GENERATION").unwrap_or(0),
+                },
+                name: text("NAME"),
+                checkpoint: entry.get_u64("NUMBER").is_some(),
+                holds_names: entry.get_flag("NAMES"),
+            });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
             }
         }
+        index.listed.sort_by_key(|one| std::cmp::Reverse(one.id));
         Ok(index)
     }
 

@@ -259,8 +259,13 @@ impl Session {
             // its files through the hooks.
             Note::SharedOpen(_) | Note::Attributes(_) => {}
             Note::Mkdir(path) => {
-                if let Some(name) = self.name_of(path) {
-                    self.state().view.settle_dir(name);
+                if let Some(name) = self.name_of(path)
+                    && self.state().view.settle_dir(name)
+                {
+                    // The other ranks see by its time that it is there again.
+                    let now = std::time::SystemTime::now();
+                    let touched = std::fs::File::open(path).and_then(|dir| dir.set_modified(now));
+                    drop(touched);
                 }
             }
         }

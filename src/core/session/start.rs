@@ -70,7 +70,7 @@ impl Preparation {
         }
         let links = Links { world, node, node_ranks, sets };
         recover_journal(&links.ctx(&site))?;
-        let report = rebuild(&links.ctx(&site), &identity)?;
+        let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
             return Err(Error::Other(format!(
                 "the cache on {} belongs to another launch (other patterns or number of ranks); it \
@@ -88,7 +88,7 @@ impl Preparation {
         if session.site.rank == 0 {
             session.sweep_exits();
         }
-        session.offer(&report, begin.elapsed())?;
+        session.offer(&mut report, begin.elapsed())?;
         Ok(Some(session))
     }
 

@@ -1,15 +1,12 @@
-//! What is on the prefix: summaries and index, and whether the files are still what they say.
+//! What is on the prefix: summaries and index.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::journal::own_folder;
-use crate::cache::agree::agree;
-use crate::cache::{CatalogEntry, Ctx};
-use crate::error::{Error, Result};
-use crate::files::{crc32_of_file, create_dirs, join_relative};
-use crate::kvtree::KvTree;
+use crate::cache::CatalogEntry;
+use crate::error::Result;
+use crate::files::create_dirs;
 use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
     Timestamp, update,
@@ -117,6 +114,10 @@ pub struct OnPrefix {
     pub current: bool,
     /// The number of its checkpoint, if it is one.
     pub checkpoint_id: Option<u64>,
+    /// Its name in the index, such as `ckpt.20`.
+    pub name: String,
+    /// It was complete when it came here, and no newer one has taken its files' names.
+    pub holds_names: bool,
 }
 
 /// All datasets that the index knows, newest first; empty without an index. Local: rank 0 reads.
@@ -132,6 +133,8 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
         restorable: entry.is_restorable(),
         current: current == Some(entry.id),
         checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
+        name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
+        holds_names: entry.complete && entry.replaced_by.is_none(),
     };
     Ok(index.newest_first().map(describe).collect())
 }
@@ -149,80 +152,6 @@ pub fn newest_on_prefix(listed: &[OnPrefix]) -> Vec<&OnPrefix> {
     let mut newest: Vec<&OnPrefix> = newest.into_values().collect();
     newest.sort_by_key(|dataset| std::cmp::Reverse(dataset.id));
     newest
-}
-
-/// Outcome of [`verify_on_prefix`].
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Verified {
-    /// Names of the dataset's files, relative to the prefix.
-    pub names: Vec<String>,
-    /// What is wrong, one sentence; `None` if all is well.
-    pub fault: Option<String>,
-}
-
-/// Checks dataset `id` on the prefix against its summary: sizes, with `crc` contents too; each rank
-/// a share of the files. A fault is recorded in the index, and the names tell what to hide from the
-/// program. A file that a newer dataset lists too (a pointer file) may differ. Collective.
-///
-/// # Errors
-/// If communication fails, or the index cannot be written. A damaged summary is a fault.
-pub fn verify_on_prefix(ctx: &Ctx, id: u64, crc: bool) -> Result<Verified> {
-    let is_root = ctx.world.rank() == 0;
-    let mut answer = if is_root { summary_tree(ctx.prefix, id).encode() } else { Vec::new() };
-    ctx.world.broadcast(&mut answer, 0)?;
-    let tree = KvTree::decode(&answer)?;
-    if let Some(fault) = tree.get_value("FAULT") {
-        let fault = Some(fault.to_owned());
-        agree(ctx.world, if is_root { mark_failed(ctx.prefix, id) } else { Ok(()) })?;
-        return Ok(Verified { names: Vec::new(), fault });
-    }
-    let summary = Summary::from_tree(&tree).map_err(Error::Other)?;
-    let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
-    let share = files.iter().skip(ctx.world.rank()).step_by(ctx.world.size());
-    let wrong: Vec<_> = share.filter(|file| !is_right(ctx.prefix, file, crc)).collect();
-    let excused = wrong.iter().all(|file| listed_by_newer(ctx.prefix, id, &file.name));
-    let fault = wrong
-        .first()
-        .filter(|_| !excused)
-        .map(|file| format!("{} has not the size or content that it was flushed with", file.name));
-    let all = ctx.world.all_gather(fault.unwrap_or_default().as_bytes())?;
-    let first = all.iter().find(|text| !text.is_empty());
-    let fault = first.map(|text| String::from_utf8_lossy(text).into_owned());
-    if fault.is_some() {
-        agree(ctx.world, if is_root { mark_failed(ctx.prefix, id) } else { Ok(()) })?;
-    }
-    let names = files.iter().map(|file| file.name.clone()).collect();
-    Ok(Verified { names, fault })
-}
-
-/// The summary's tree, or FAULT.
-fn summary_tree(prefix: &Path, id: u64) -> KvTree {
-    let mut fault = KvTree::new();
-    match Summary::read_from(&folder(prefix, id)) {
-        Ok(Some(summary)) => return summary.to_tree(),
-        Ok(None) => fault.set_value("FAULT", format_args!("its summary is missing")),
-        Err(error) => fault.set_value("FAULT", error),
-    };
-    fault
-}
-
-fn is_right(prefix: &Path, meta: &FileMeta, crc: bool) -> bool {
-    let Ok(path) = join_relative(prefix, &meta.name) else { return false };
-    let right_size = fs::metadata(&path).is_ok_and(|found| found.len() == meta.size);
-    match meta.crc32 {
-        Some(expected) if crc && right_size => {
-            crc32_of_file(&path).is_ok_and(|(_, found)| found == expected)
-        }
-        _ => right_size,
-    }
-}
-
-fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
-    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
-    index.newest_first().take_while(|entry| entry.id > id).any(|entry| {
-        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
-        summary.is_some_and(|s| s.files.values().flatten().any(|file| file.name == name))
-    })
 }
 
 /// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.

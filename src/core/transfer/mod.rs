@@ -8,6 +8,7 @@
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `about.rs` | what is said of a dataset as a whole |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
+//! | `verify.rs` | whether the files on the prefix are still what the index says |
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
 pub mod about;
@@ -17,14 +18,14 @@ mod index;
 mod journal;
 mod repair;
 mod stage;
+mod verify;
 
 pub use background::{
     Background, BackgroundJob, announce_background, background_ids, complete_background,
     is_published, wait_for_file,
 };
 pub use flush::{FlushReport, JournalReport, flush_sync, recover_journal};
-pub use index::{
-    OnPrefix, Verified, list_prefix, newest_on_prefix, note_restart, verify_on_prefix,
-};
+pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart};
 pub use repair::{Repaired, repair_prefix};
 pub use stage::{is_staged_name, publish_file, staged_name};
+pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};

@@ -31,7 +31,7 @@ fn a_flush_writes_files_summary_and_index_and_nothing_else() {
         cache::rebuild(ctx, IDENTITY).unwrap();
         let report = transfer::flush_sync(ctx, 2, &|_| false).unwrap();
         check_files(ctx.prefix, &content(20, ctx.world.rank()));
-        let verified = transfer::verify_on_prefix(ctx, 2, true).unwrap();
+        let verified = transfer::verify_on_prefix(ctx, 2, transfer::Check::Contents).unwrap();
         assert_eq!((verified.names.len(), verified.fault), (4, None));
         report
     });
@@ -102,7 +102,7 @@ fn a_damaged_dataset_on_the_prefix_is_found_and_not_offered_again() {
     });
     fs::write(cluster.prefix().join("ckpt/20/rank_0.dat"), "short").unwrap();
     let outcome = cluster.launch("ab").run(|ctx| {
-        let verified = transfer::verify_on_prefix(ctx, 2, false).unwrap();
+        let verified = transfer::verify_on_prefix(ctx, 2, transfer::Check::Sizes).unwrap();
         assert_eq!(verified.names, ["ckpt/20/rank_0.dat"]);
         verified.fault.unwrap()
     });
@@ -121,7 +121,7 @@ fn a_missing_summary_is_a_fault() {
         if ctx.world.rank() == 0 {
             fs::remove_file(ctx.prefix.join(".scr/scr.dataset.1/summary.scr")).unwrap();
         }
-        let verified = transfer::verify_on_prefix(ctx, 1, false).unwrap();
+        let verified = transfer::verify_on_prefix(ctx, 1, transfer::Check::Sizes).unwrap();
         assert_eq!(verified.fault.as_deref(), Some("its summary is missing"));
     });
     assert!(!list_prefix(&cluster.prefix()).unwrap()[0].restorable);

@@ -25,13 +25,13 @@ pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
     read(&prefix.join(dir), |name, is_dir| {
         shown.remove(&name);
         let full = join(dir, &name);
-        if is_ours(&full) || view.is_deleted(&full) || view.is_removed_dir(&full) {
+        if is_ours(&full) || view.is_absent(&full) || view.is_removed_dir(&full) {
             out.push(Entry { name, is_dir, hide: true });
         }
     });
     for name in shown {
         let full = join(dir, &name);
-        if !is_ours(&full) && !view.is_deleted(&full) {
+        if !is_ours(&full) && !view.is_absent(&full) {
             out.push(Entry { name, is_dir: false, hide: false });
         }
     }

@@ -14,4 +14,4 @@ pub use intent::Intent;
 pub use listing::entries;
 pub use names::{STATE_FOLDER, is_ours, parent, relative, stable_number};
 pub use target::{OnPrefix, copy_up, make_empty, make_parents, may_create, on_prefix, remove};
-pub use view::{Layer, Place, Remote, View};
+pub use view::{HiddenDir, Layer, Place, Remote, View};

@@ -4,6 +4,7 @@
 //! by stat in the layer's directory, those of other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use super::names::stable_number;
@@ -72,6 +73,22 @@ pub enum Place {
     Ghost(Attributes),
 }
 
+/// A directory on the PFS with nothing in it but hidden files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenDir {
+    /// Where it is.
+    pub path: PathBuf,
+    /// When it was hidden: its time of modification then, seconds and nanoseconds. A later one
+    /// tells that some rank has made it again.
+    pub mtime: (i64, i64),
+}
+
+impl HiddenDir {
+    fn is_as_it_was(&self) -> bool {
+        self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
+    }
+}
+
 /// The name space of one rank.
 #[derive(Debug, Default)]
 pub struct View {
@@ -83,6 +100,9 @@ pub struct View {
     /// Directories that the program removed, kept by files that wait for their real deletion.
     gone: BTreeSet<String>,
     ghosts: BTreeMap<String, Attributes>,
+    /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
+    hidden: BTreeSet<String>,
+    hidden_dirs: BTreeMap<String, HiddenDir>,
 }
 
 impl View {
@@ -135,6 +155,9 @@ impl View {
                 return Place::Elsewhere(layer.key.clone(), remote.clone());
             }
         }
+        if self.hidden.contains(name) {
+            return Place::Deleted;
+        }
         self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
     }
 
@@ -169,6 +192,27 @@ impl View {
     pub fn revive(&mut self, name: &str) {
         self.deleted.remove(name);
         self.ghosts.remove(name);
+        self.hidden.remove(name);
+    }
+
+    /// The program is not to find the file `name` on the PFS.
+    pub fn hide(&mut self, name: &str) {
+        self.hidden.insert(name.to_string());
+    }
+
+    /// A newer file of that name has come.
+    pub fn unhide(&mut self, name: &str) {
+        self.hidden.remove(name);
+    }
+
+    /// Nor the directory.
+    pub fn hide_dir(&mut self, name: &str, dir: HiddenDir) {
+        self.hidden_dirs.insert(name.to_string(), dir);
+    }
+
+    /// Whether what the PFS has under `name` is not to be seen.
+    pub fn is_absent(&self, name: &str) -> bool {
+        self.is_deleted(name) || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
     }
 
     /// The names whose real deletion is pending.
@@ -208,9 +252,9 @@ impl View {
         self.gone.insert(name.to_string());
     }
 
-    /// Whether `name` is such a directory.
+    /// Whether `name` is such a directory, or a hidden one.
     pub fn is_removed_dir(&self, name: &str) -> bool {
-        self.gone.contains(name)
+        self.gone.contains(name) || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
     }
 
     /// All such directories, innermost last.
@@ -218,9 +262,10 @@ impl View {
         self.gone.iter().map(String::as_str)
     }
 
-    /// The directory is there again, or really gone.
-    pub fn settle_dir(&mut self, name: &str) {
+    /// The directory is there again, or really gone. Returns whether it was a hidden one.
+    pub fn settle_dir(&mut self, name: &str) -> bool {
         self.gone.remove(name);
+        self.hidden_dirs.remove(name).is_some()
     }
 
     /// Whether `name` was deleted by the program and not made again.
@@ -255,6 +300,36 @@ mod tests {
         assert_eq!(view.place("x"), Place::Prefix);
         view.layer_mut(&key).unwrap().hidden = true;
         assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
+    }
+
+    #[test]
+    fn a_hidden_file_is_found_again_where_it_is_made_anew() {
+        let dirs = tempfile::tempdir().unwrap();
+        let mut view = View::default();
+        view.hide("x");
+        assert_eq!((view.place("x"), view.is_absent("x")), (Place::Deleted, true));
+        // Its real deletion is not due: the program has not asked for it.
+        assert_eq!(view.deleted().count(), 0);
+        view.put(layer(0, dirs.path()));
+        std::fs::write(dirs.path().join("x"), "").unwrap();
+        assert!(matches!(view.place("x"), Place::Cached(..)) && !view.is_absent("x"));
+        view.remove(&DatasetKey::new(0, "", 0));
+        view.revive("x");
+        assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn a_hidden_directory_is_there_again_when_any_rank_makes_it() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().to_path_buf();
+        let found = path.metadata().unwrap();
+        let mut view = View::default();
+        view.hide_dir("d", HiddenDir { path, mtime: (found.mtime(), found.mtime_nsec()) });
+        assert!(view.is_removed_dir("d"));
+        let past = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::open(base.path()).unwrap().set_modified(past).unwrap();
+        assert!(!view.is_removed_dir("d"));
+        assert!(view.settle_dir("d"));
     }
 
     #[test]

@@ -1,0 +1,261 @@
+//! What lies on the prefix and is not to be seen: checkpoints that are damaged, and those newer
+//! than the one that the user chose (SCR_CURRENT). A program that scans for its newest checkpoint
+//! then finds a good one (DESIGN section 5).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::machine::{Rejected, Rejection};
+use super::namespace::{self as ns, HiddenDir};
+use super::restore::{Index, Listed};
+use super::runtime::Session;
+use super::site::Links;
+use crate::cache::{Offered, RebuildReport};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::params::keys;
+use crate::records::DatasetKey;
+use crate::transfer::{Check, names_on_prefix, verify_on_prefix};
+
+/// Contents are read at the start if a rank's share of a checkpoint is no larger than this.
+const CONTENT_BYTES_MAX: u64 = 16 << 20;
+
+/// Checkpoints of a series that a start looks at, newest first, until one is good.
+const LOOKED_AT_MAX: usize = 16;
+
+/// What a restart leaves out.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    /// Files on the prefix.
+    names: BTreeSet<String>,
+    /// Cached datasets.
+    pub rejected: Vec<Rejected>,
+}
+
+impl Session {
+    /// Takes out of `report` and `index` what is not to be offered. Collective.
+    pub(super) fn choose_hidden(
+        &self,
+        links: &Links,
+        index: &mut Index,
+        report: &mut RebuildReport,
+    ) -> Result<Hidden> {
+        let mut hidden = Hidden::default();
+        let newest = self.hide_newer(links, index, report, &mut hidden)?;
+        for series in 0..self.series.series().len() {
+            self.hide_damaged(links, index, report, &mut hidden, (series, newest))?;
+        }
+        Ok(hidden)
+    }
+
+    /// Hides what is newer than SCR_CURRENT. Returns the id of the newest dataset that is offered.
+    fn hide_newer(
+        &self,
+        links: &Links,
+        index: &Index,
+        report: &mut RebuildReport,
+        hidden: &mut Hidden,
+    ) -> Result<u64> {
+        let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
+            return Ok(u64::MAX);
+        };
+        let Some(limit) = self.find_current(&current, index, report) else {
+            self.tell(format_args!(
+                "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
+                self.site.prefix.display()
+            ));
+            return Ok(u64::MAX);
+        };
+        let mut told = BTreeSet::new();
+        for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
+            hidden.names.extend(names_on_prefix(&links.ctx(&self.site), one.id)?);
+            told.insert(one.id);
+        }
+        let (stay, newer) = std::mem::take(&mut report.offered)
+            .into_iter()
+            .partition(|one| one.id <= limit || self.machine_key(&one.key).is_none());
+        report.offered = stay;
+        for one in newer {
+            told.insert(one.id);
+            self.reject(one, hidden);
+        }
+        if !told.is_empty() {
+            let ids: Vec<String> = told.iter().map(ToString::to_string).collect();
+            self.tell(format_args!(
+                "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
+                ids.join(", ")
+            ));
+        }
+        Ok(limit)
+    }
+
+    /// The id of the dataset that the user means: by its name (`<series>.<id>`), its directory in
+    /// the index (`scr.dataset.<number>`), or the captured id alone.
+    fn find_current(&self, wanted: &str, index: &Index, report: &RebuildReport) -> Option<u64> {
+        let means = |id: u64, key: &DatasetKey| {
+            let which = match key.id.as_str() {
+                "" => key.generation.to_string(),
+                captured => captured.to_string(),
+            };
+            wanted == format!("{}.{which}", key.series)
+                || wanted == format!("scr.dataset.{id}")
+                || (!key.id.is_empty() && wanted == key.id)
+        };
+        let listed =
+            index.listed.iter().filter(|one| wanted == one.name || means(one.id, &one.key));
+        let cached = report.offered.iter().filter(|one| means(one.id, &one.key));
+        listed.map(|one| one.id).chain(cached.map(|one| one.id)).max()
+    }
+
+    /// Looks at the newest checkpoint of a series on the prefix, and at older ones until one is
+    /// good.
+    fn hide_damaged(
+        &self,
+        links: &Links,
+        index: &mut Index,
+        report: &mut RebuildReport,
+        hidden: &mut Hidden,
+        (series, newest): (usize, u64),
+    ) -> Result<()> {
+        let check = match self.site.settings.get(keys::CRC_ON_FLUSH) {
+            true => Check::ContentsUpTo(CONTENT_BYTES_MAX),
+            false => Check::Sizes,
+        };
+        let wanted = |one: &&Listed| one.series == Some(series) && one.id <= newest;
+        let candidates: Vec<Listed> = index.listed.iter().filter(wanted).cloned().collect();
+        let candidates = candidates.iter().filter(|one| one.holds_names && one.checkpoint);
+        for one in candidates.take(LOOKED_AT_MAX) {
+            let found = verify_on_prefix(&links.ctx(&self.site), one.id, check)?;
+            let cached = report.offered.iter().position(|offered| offered.id == one.id);
+            if found.gone || found.fault.is_some() {
+                index.flushed.retain(|id| *id != one.id);
+            }
+            let Some(fault) = found.fault else {
+                if found.gone && cached.is_none() {
+                    continue;
+                }
+                return Ok(());
+            };
+            let is_cached = cached.filter(|at| !report.offered[*at].is_on_prefix());
+            let remedy = match is_cached {
+                Some(_) => "the copy in the cache is used",
+                None => "its files are hidden from the program",
+            };
+            self.tell(format_args!("{} (dataset {}): {fault}; {remedy}", one.name, one.id));
+            if is_cached.is_some() {
+                return Ok(());
+            }
+            hidden.names.extend(found.names);
+            if let Some(at) = cached {
+                let offered = report.offered.remove(at);
+                self.reject(offered, hidden);
+            }
+        }
+        Ok(())
+    }
+
+    fn reject(&self, offered: Offered, hidden: &mut Hidden) {
+        let Some(key) = self.machine_key(&offered.key) else { return };
+        let reason = Rejection::Unrecoverable;
+        hidden.rejected.push(Rejected { key, id: offered.id, reason });
+        let names = offered.catalog.entries.into_iter().map(|entry| entry.meta.name);
+        hidden.names.extend(names);
+    }
+
+    /// One line, by one rank.
+    fn tell(&self, text: impl Display) {
+        if self.site.rank == 0 {
+            log::warn(text);
+        }
+    }
+
+    /// Takes names and their directories out of what the program sees. Collective: rank 0 looks at
+    /// the directories, so that all see the same.
+    pub(super) fn hide(
+        &self,
+        links: &Links,
+        hidden: &Hidden,
+        report: &RebuildReport,
+    ) -> Result<()> {
+        if hidden.names.is_empty() {
+            return Ok(());
+        }
+        let mut tree = KvTree::new();
+        if self.site.rank == 0 {
+            for (name, dir) in self.hidden_dirs(&hidden.names, report) {
+                let entry = tree.child_mut(name);
+                entry.set_value("SECONDS", dir.mtime.0);
+                entry.set_value("NANOSECONDS", dir.mtime.1);
+            }
+        }
+        let mut bytes = tree.encode();
+        links.world.broadcast(&mut bytes, 0)?;
+        let tree = KvTree::decode(&bytes)?;
+        let mut state = self.state();
+        for (name, entry) in tree.iter() {
+            let time = |key: &str| entry.get_i64(key).unwrap_or(0);
+            let mtime = (time("SECONDS"), time("NANOSECONDS"));
+            let path = self.site.on_prefix(name);
+            state.view.hide_dir(name, HiddenDir { path, mtime });
+        }
+        hidden.names.iter().for_each(|name| state.view.hide(name));
+        Ok(())
+    }
+
+    /// Directories that belong to one checkpoint (the captured id is in their names) and have
+    /// nothing but hidden files in them.
+    fn hidden_dirs(
+        &self,
+        names: &BTreeSet<String>,
+        report: &RebuildReport,
+    ) -> BTreeMap<String, HiddenDir> {
+        let mut wanted = BTreeSet::new();
+        for name in names {
+            let Some(matched) = self.match_name(name) else { continue };
+            wanted.extend(own_dirs(name, &matched.masked).map(str::to_string));
+        }
+        let catalogs = report.offered.iter().flat_map(|offered| &offered.catalog.entries);
+        let kept: BTreeSet<&str> = catalogs.map(|entry| entry.meta.name.as_str()).collect();
+        let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
+        // The innermost first: an outer one may have nothing but those.
+        for dir in wanted.into_iter().rev() {
+            let path = self.site.on_prefix(&dir);
+            let (Ok(found), Ok(entries)) = (path.metadata(), path.read_dir()) else { continue };
+            let is_hidden = |entry: std::io::Result<std::fs::DirEntry>| {
+                let name = entry.ok()?.file_name().into_string().ok()?;
+                let name = format!("{dir}/{name}");
+                Some(ns::is_ours(&name) || names.contains(&name) || dirs.contains_key(&name))
+            };
+            let below = format!("{dir}/");
+            let holds = kept.range(below.as_str()..).next().is_some_and(|n| n.starts_with(&below));
+            if !holds && entries.into_iter().all(|entry| is_hidden(entry) == Some(true)) {
+                let mtime = (found.mtime(), found.mtime_nsec());
+                dirs.insert(dir, HiddenDir { path, mtime });
+            }
+        }
+        dirs
+    }
+}
+
+/// The directories of `name` whose own part of the path differs from that of `masked`: they carry
+/// the captured id, or lie in one that does.
+fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
+    let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
+    let ends = name.match_indices('/').map(|(at, _)| at);
+    ends.skip(same).map(|at| &name[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_of_one_checkpoint_are_hidden() {
+        let dirs = |name, masked| own_dirs(name, masked).collect::<Vec<_>>();
+        assert_eq!(dirs("c/step_20/a/r", "c/step_{id}/a/r"), ["c/step_20", "c/step_20/a"]);
+        assert!(dirs("c/step_20.dat", "c/step_{id}.dat").is_empty());
+        assert!(dirs("c/latest", "c/latest").is_empty());
+    }
+}
