@@ -258,6 +258,13 @@ def removed_directory_made_again(mpi, program):
 
 
 @case
+def links_and_renamed_directories(mpi, program):
+    """What is cached reaches the prefix before it gets another name."""
+    same(mpi, program, 1, "landing")
+    same(mpi, program, 2, "landing", files=False, SCR_FLUSH="0")
+
+
+@case
 def no_configuration(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN=None)
     assert got.err.strip() == "", f"not silent: {got}"

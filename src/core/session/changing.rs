@@ -1,4 +1,4 @@
-//! Names that go and move: unlink, rename, link, rmdir; and look-ups.
+//! Names that go and move: unlink, rename, rmdir; and look-ups.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::transfer::publish_file;
 
 impl Session {
     /// Whether `name` can have anything to do with us.
-    fn concerns(&self, state: &State, name: &str) -> bool {
+    pub(super) fn concerns(&self, state: &State, name: &str) -> bool {
         self.match_name(name).is_some() || state.view.is_private(name)
     }
 
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// Takes `name` out of what the program sees, and out of the world if `deletion` says so.
-    fn delete(
+    pub(super) fn delete(
         &self,
         state: &mut State,
         name: &str,
@@ -155,6 +155,11 @@ impl Session {
         if self.is_child() || names.0.is_some_and(ns::is_ours) || names.1.is_some_and(ns::is_ours) {
             return Answer::PASS;
         }
+        if let Some(name) = names.0
+            && from.symlink_metadata().is_ok_and(|found| found.is_dir())
+        {
+            return self.rename_dir(name, from, to);
+        }
         let mut state = self.state();
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
@@ -187,7 +192,11 @@ impl Session {
         }
     }
 
-    fn rename_ghost(&self, state: &mut State, names: (Option<&str>, Option<&str>)) -> Answer {
+    pub(super) fn rename_ghost(
+        &self,
+        state: &mut State,
+        names: (Option<&str>, Option<&str>),
+    ) -> Answer {
         if let Some(from) = names.0 {
             let attributes =
                 state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
@@ -319,27 +328,6 @@ impl Session {
                     state.view.delete(name);
                 }
             }
-        }
-    }
-
-    /// link or symlink `target` as `path`.
-    pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
-        if symbolic {
-            return Answer::PASS;
-        }
-        let Some(name) = self.name_of(target) else { return Answer::PASS };
-        let state = self.state();
-        if !self.concerns(&state, name) {
-            return Answer::PASS;
-        }
-        match state.view.place(name) {
-            Place::Prefix => Answer::PASS,
-            Place::Deleted | Place::Ghost(_) => Answer::Fail(libc::ENOENT),
-            // Programs that link fall back to copying when the file system cannot.
-            Place::Cached(..) | Place::Private(_) | Place::Elsewhere(..) if path.exists() => {
-                Answer::Fail(libc::EEXIST)
-            }
-            _ => Answer::Fail(libc::EPERM),
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
 //! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
+//! | `landing.rs` | links and moving directories: what must be on the PFS first |
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
@@ -24,6 +25,7 @@ mod finish;
 mod helper;
 mod hiding;
 mod knowledge;
+mod landing;
 mod launch;
 mod lease;
 pub mod machine;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::names::stable_number;
 use crate::records::FileMeta;
@@ -161,6 +161,21 @@ impl View {
         self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
     }
 
+    /// All files below the directory `dir` that are not just on the PFS: cached ones, those of
+    /// other nodes, and names that stand for something else than what the PFS has.
+    pub fn names_below(&self, dir: &str) -> BTreeSet<String> {
+        let below = format!("{dir}/");
+        let mut names = BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| !layer.hidden) {
+            files_below(&layer.dir, dir, &mut names);
+            names.extend(layer.elsewhere.keys().filter(|name| name.starts_with(&below)).cloned());
+        }
+        let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
+        let others = others.chain(self.ghosts.keys());
+        names.extend(others.filter(|name| name.starts_with(&below)).cloned());
+        names
+    }
+
     /// `name` is a temporary one, its file is at `path`.
     pub fn put_private(&mut self, name: &str, path: PathBuf) {
         self.private.insert(name.to_string(), path);
@@ -271,6 +286,18 @@ impl View {
     /// Whether `name` was deleted by the program and not made again.
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
+    }
+}
+
+fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
+    let Ok(entries) = top.join(dir).read_dir() else { return };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let name = format!("{dir}/{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(top, &name, names),
+            _ => drop(names.insert(name)),
+        }
     }
 }
 

@@ -1,0 +1,181 @@
+//! Calls that need the real thing on the PFS: hard links, and directories that move. What is cached
+//! is written there first, under its own name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::answer::Answer;
+use super::books::Way;
+use super::machine::{Deletion, Placement};
+use super::namespace::{self as ns, Place};
+use super::opening::file_ref;
+use super::runtime::{Session, State};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::{is_published, publish_file};
+
+impl Session {
+    /// link or symlink `target` as `path`.
+    pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
+        if symbolic {
+            return Answer::PASS;
+        }
+        let names = (self.name_of(target), self.name_of(path));
+        let mut state = self.state();
+        let ours = |name: &&str| self.concerns(&state, name);
+        let (old, new) = (names.0.filter(ours), names.1.filter(ours));
+        let source = old.map_or(Place::Prefix, |name| state.view.place(name));
+        if source == Place::Prefix && new.is_none() {
+            return Answer::PASS;
+        }
+        let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
+        match (&source, &goal) {
+            (Place::Deleted | Place::Ghost(_), _) => return Answer::Fail(libc::ENOENT),
+            (_, Place::Prefix | Place::Deleted) => {}
+            _ => return Answer::Fail(libc::EEXIST),
+        }
+        let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
+        let busy = self.is_child() && source != Place::Prefix;
+        if busy || !old.is_none_or(|name| self.land(&mut state, name, &source)) {
+            // Programs that link fall back to copying when the file system cannot.
+            return Answer::Fail(libc::EPERM);
+        }
+        if goal == Place::Deleted && ns::remove(path).is_err() {
+            return Answer::Fail(libc::EACCES);
+        }
+        match std::fs::hard_link(&at, path) {
+            Err(error) => Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO)),
+            Ok(()) => {
+                new.into_iter().for_each(|name| self.enter_landed(&mut state, name));
+                Answer::Done
+            }
+        }
+    }
+
+    /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
+    fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
+        let target = self.site.on_prefix(name);
+        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+        match place {
+            Place::Prefix | Place::Deleted | Place::Ghost(_) => true,
+            Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
+            Place::Cached(..) | Place::Private(_) if open => false,
+            Place::Private(_) => {
+                self.publish_private(state, name);
+                target.exists()
+            }
+            Place::Cached(_, here) => match publish_file(here, &target, random_u64(), None) {
+                Ok(_) => true,
+                Err(error) => {
+                    self.tell_unpublished(name, here, &error);
+                    false
+                }
+            },
+        }
+    }
+
+    /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
+    fn enter_landed(&self, state: &mut State, name: &str) {
+        let Some(matched) = self.match_name(name) else { return };
+        if self.is_child() {
+            return;
+        }
+        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
+        let file = file_ref(name, &matched);
+        let renamed = state.machine.renamed(None, Some(&file), bytes, true, monotonic_ms());
+        let Placement::Dataset(placed) = renamed.to else {
+            state.view.revive(name);
+            return;
+        };
+        match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
+            Ok(()) => state.enter_file(&placed.key, name, true),
+            Err(error) => {
+                log::warn_once("link", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+    }
+
+    /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
+    /// cached are on the PFS before it moves.
+    pub(super) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
+        let mut state = self.state();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let below = format!("{name}/");
+        let names = state.view.names_below(name);
+        if names.is_empty() || self.is_child() {
+            return Answer::PASS;
+        }
+        let places: Vec<(String, Place)> = names
+            .into_iter()
+            .map(|name| {
+                let place = state.view.place(&name);
+                (name, place)
+            })
+            .collect();
+        if !places.iter().all(|(name, place)| self.land(&mut state, name, place)) {
+            // Programs that rename fall back to copying when the file system cannot.
+            return Answer::Fail(libc::EXDEV);
+        }
+        if let Err(error) = std::fs::rename(from, to) {
+            return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
+        }
+        let new_dir = self.name_of(to);
+        let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
+        for (old, place) in &places {
+            let new = moved(old);
+            if let Err(error) = self.move_name(&mut state, old, new.as_deref(), place) {
+                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
+        for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
+            state.view.settle_dir(dir);
+            moved(dir).iter().for_each(|dir| state.view.remove_dir(dir));
+        }
+        Answer::Done
+    }
+
+    /// One file of a directory that has moved.
+    fn move_name(
+        &self,
+        state: &mut State,
+        old: &str,
+        new: Option<&str>,
+        place: &Place,
+    ) -> Result<()> {
+        match place {
+            Place::Ghost(_) => {
+                self.rename_ghost(state, (Some(old), new));
+                return Ok(());
+            }
+            Place::Deleted => {
+                // What waits on the PFS for its deletion has moved along.
+                if state.view.is_deleted(old) {
+                    state.view.settle(old);
+                    new.into_iter().for_each(|new| state.view.delete(new));
+                } else {
+                    state.view.unhide(old);
+                    new.into_iter().for_each(|new| state.view.hide(new));
+                }
+                if state.view.place(old) != Place::Prefix {
+                    state.view.delete(old);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let deletion = match self.file_ref(old) {
+            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            None => Deletion::Now,
+        };
+        let done = self.delete(state, old, place, deletion);
+        if state.view.place(old) != Place::Prefix {
+            state.view.delete(old);
+        }
+        new.into_iter().for_each(|new| self.enter_landed(state, new));
+        done.map_err(|error| Error::Other(format!("{old}, which has moved: {error}")))
+    }
+}
