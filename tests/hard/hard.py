@@ -265,6 +265,15 @@ def links_and_renamed_directories(mpi, program):
 
 
 @case
+def learned_dataset_enters_the_index(mpi, program):
+    """A dataset that never was in the cache is known at a restart like any other."""
+    with place(mpi, program) as here:
+        got = here.run(2, "steady", 20, 5, SCR_LEARN="1", SCR_FLUSH="0")
+        summaries = sorted(here.prefix.glob(".scr/scr.dataset.*/summary.scr"))
+        assert len(summaries) == 2, f"not the learned one and the newest: {summaries}\n{got}"
+
+
+@case
 def no_configuration(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN=None)
     assert got.err.strip() == "", f"not silent: {got}"

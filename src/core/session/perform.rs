@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::machine::{DatasetKey, Outcome, SealPlan, Step};
+use super::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
 use super::namespace::{self as ns, OnPrefix, Remote};
 use super::runtime::{Session, State};
 use super::site::Links;
@@ -58,6 +58,9 @@ impl Session {
                 if self.site.rank == 0 {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
+                }
+                if plan.on_prefix && plan.confirmed {
+                    self.enter_index(links, &plan.key, plan.id)?;
                 }
                 Ok(Outcome::Done)
             }
@@ -182,7 +185,27 @@ impl Session {
         if let Err(error) = &marked {
             log::message(1, format_args!("{}: {error}", self.title(key)));
         }
-        self.all_agree(links, if marked.is_ok() { Outcome::Done } else { Outcome::Failed })
+        let own = if marked.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let outcome = self.all_agree(links, own)?;
+        let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
+        let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
+        if outcome == Outcome::Done && on_prefix {
+            self.enter_index(links, key, id)?;
+        }
+        Ok(outcome)
+    }
+
+    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
+    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        match flush_sync(&links.ctx(&self.site), id, &|_| false) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) if self.site.rank == 0 => {
+                log::message(1, format_args!("{}: {error}", self.title(key)));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
