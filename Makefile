@@ -16,7 +16,7 @@ PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmp
 C_FLAGS   := -O2 -Wall -Wextra
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
-.PHONY: demo test lint bench install clean
+.PHONY: demo test test-cluster lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -83,8 +83,12 @@ demo: build
 	python3 tests/demo.py
 
 ## test: everything CI runs, on both MPIs; the last line is the summary
-test: build python-mpich
+test: build
 	python3 tests/run.py
+
+## test-cluster: the matrix of failures on virtual nodes, both MPIs (root)
+test-cluster: build python-mpich
+	python3 tests/run.py cluster
 
 ## lint: rustfmt and clippy, warnings are errors
 lint: deps
