@@ -13,4 +13,5 @@ mod params;
 mod patterns;
 mod records;
 mod redundancy;
+mod simulation;
 mod support;

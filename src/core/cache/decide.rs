@@ -2,7 +2,8 @@
 //!
 //! A dataset counts if every member's record says Prepared with the same epoch. If members' records
 //! are lost, it counts only if it was confirmed: a confirmation on any node proves that all members
-//! were prepared and untouched, whereas a lost record might have been revoked.
+//! were prepared and untouched, whereas a lost record might have been revoked. One that an earlier
+//! restart offered cannot have been revoked, and newer ones may rest on its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::records::{DatasetKey, DatasetRecord, DatasetState};
 
 /// What one record says, and where it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Claim {
+pub struct Claim {
     /// Series, captured id, generation.
     pub key: DatasetKey,
     /// Dataset id; 0 if it never came to a seal.
@@ -28,6 +29,8 @@ pub(super) struct Claim {
     pub prepared: bool,
     /// A confirmation is on the holder's node.
     pub confirmed: bool,
+    /// The holder's node knows that an earlier restart offered it.
+    pub offered: bool,
     /// The program's files are there with the right sizes.
     pub intact: bool,
     /// What it tells of the dataset's encodings, the newest first.
@@ -50,6 +53,7 @@ impl Claim {
             holder,
             prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
             confirmed: record.confirmed,
+            offered: false,
             intact: false,
             encodings: Vec::new(),
             scheme: text("TYPE"),
@@ -62,6 +66,8 @@ impl Claim {
         self.encodings.iter().find(|encoding| encoding.number == number)
     }
 
+    /// The claim as it travels.
+    #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set("KEY", self.key.to_tree());
@@ -71,6 +77,7 @@ impl Claim {
         tree.set_value("HOLDER", self.holder);
         tree.set_flag("PREPARED", self.prepared);
         tree.set_flag("CONFIRMED", self.confirmed);
+        tree.set_flag("OFFERED", self.offered);
         tree.set_flag("INTACT", self.intact);
         for encoding in &self.encodings {
             tree.child_mut("ENCODING").set(encoding.number, encoding.to_tree());
@@ -80,6 +87,8 @@ impl Claim {
         tree
     }
 
+    /// The inverse of [`Claim::to_tree`]; `None` if a field is missing or malformed.
+    #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Claim> {
         let encodings = tree.child("ENCODING").iter();
         let encodings: Option<Vec<_>> = encodings.map(|(n, e)| Encoding::from_tree(n, e)).collect();
@@ -93,6 +102,7 @@ impl Claim {
             holder: tree.parse("HOLDER")?,
             prepared: tree.get_flag("PREPARED"),
             confirmed: tree.get_flag("CONFIRMED"),
+            offered: tree.get_flag("OFFERED"),
             intact: tree.get_flag("INTACT"),
             encodings,
             scheme: tree.get_value("TYPE")?.to_owned(),
@@ -114,7 +124,7 @@ pub(super) fn parse_ranks(text: &str) -> Vec<usize> {
 
 /// What is to be done with a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// Bring it back.
     Restore,
     /// Not now, but a node that returns may make it whole.
@@ -125,16 +135,21 @@ pub(super) enum Verdict {
 
 /// The verdict on the records of one id and epoch (or, without an id, of one key).
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Decision {
+pub struct Decision {
+    /// Dataset id; 0 without one.
     pub id: u64,
+    /// Epoch of the seal.
     pub epoch: u64,
+    /// Series, captured id, generation.
     pub key: DatasetKey,
+    /// Known to be complete.
     pub confirmed: bool,
+    /// What is to be done.
     pub verdict: Verdict,
 }
 
 /// Judges all claims; lowest id first, at most one Restore for each id.
-pub(super) fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
+pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
     let mut groups: BTreeMap<(u64, u64, &DatasetKey), Vec<&Claim>> = BTreeMap::new();
     for claim in claims {
         groups.entry((claim.id, claim.epoch, &claim.key)).or_default().push(claim);
@@ -165,7 +180,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     }
     let owners: BTreeSet<usize> = claims.iter().map(|claim| claim.owner).collect();
     let missing: Vec<usize> = (0..world_size).filter(|rank| !owners.contains(rank)).collect();
-    let confirmed = claims.iter().any(|claim| claim.confirmed);
+    let confirmed = claims.iter().any(|claim| claim.confirmed || claim.offered);
     if missing.is_empty() || confirmed {
         return Verdict::Restore;
     }
@@ -221,6 +236,7 @@ mod tests {
             holder: *owner,
             prepared: true,
             confirmed: false,
+            offered: false,
             intact: true,
             encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
             scheme: "XOR".into(),
@@ -243,6 +259,8 @@ mod tests {
         let mut seen = claims(4, 9, &[0, 2]);
         assert!(matches!(verdicts(&seen)[0].2, Verdict::Withhold(_)));
         seen[1].confirmed = true;
+        assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+        (seen[0].offered, seen[1].confirmed) = (true, false);
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
     }
 

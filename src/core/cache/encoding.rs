@@ -28,7 +28,7 @@ const NEXT: &str = "next.";
 
 /// What a claim tells of one encoding.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Encoding {
+pub struct Encoding {
     /// Counts the encodings of a dataset, from 0.
     pub number: u64,
     /// World ranks of the owner's redundancy set.
@@ -39,7 +39,7 @@ pub(super) struct Encoding {
 
 impl Encoding {
     /// All encodings that `record` tells, the newest first. The files are looked for below `dir`.
-    pub fn list(owner: usize, record: &DatasetRecord, dir: &Path) -> Vec<Encoding> {
+    pub(super) fn list(owner: usize, record: &DatasetRecord, dir: &Path) -> Vec<Encoding> {
         let describe = |record: &DatasetRecord| Encoding {
             number: number(record),
             set: parse_ranks(record.descriptor.get_value("MEMBERS").unwrap_or_default()),
@@ -49,14 +49,14 @@ impl Encoding {
         std::iter::once(record).chain(older.as_ref()).map(describe).collect()
     }
 
-    pub fn to_tree(&self) -> KvTree {
+    pub(super) fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("MEMBERS", ranks_text(&self.set));
         tree.set_flag("PROTECTED", self.protected);
         tree
     }
 
-    pub fn from_tree(number: &str, tree: &KvTree) -> Option<Encoding> {
+    pub(super) fn from_tree(number: &str, tree: &KvTree) -> Option<Encoding> {
         Some(Encoding {
             number: number.parse().ok()?,
             set: parse_ranks(tree.get_value("MEMBERS")?),

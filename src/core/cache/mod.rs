@@ -43,6 +43,8 @@ use crate::kvtree::KvTree;
 use crate::redundancy::{RedundancySet, Scheme};
 
 pub use catalog::{Catalog, CatalogEntry};
+pub use decide::{Claim, Decision, Verdict, decide};
+pub use encoding::Encoding;
 pub use evict::{drop_open, evict};
 pub use identity::finish;
 pub use layout::{Layout, Store};

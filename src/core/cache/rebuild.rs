@@ -13,7 +13,7 @@ use super::identity::take_over;
 use super::layout::{OWN_FOLDER, store_of};
 use super::recover::{Case, Placement, Recovered, recover};
 use super::scatter::scatter;
-use super::seal::{marked_epoch, rename_sealed, write_marker};
+use super::seal::{Marker, rename_sealed};
 use super::sweep::sweep;
 use super::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -196,7 +196,9 @@ fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
     for (index, (owner, record)) in ctx.filemap.held().iter().enumerate() {
         let dir = ctx.layout.data_dir(record);
         let mut claim = Claim::new(*owner, ctx.world.rank(), record);
-        claim.confirmed |= claim.prepared && marked_epoch(&dir) == Some(record.epoch);
+        let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
+        (claim.confirmed, claim.offered) =
+            (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
         let mut files = record.files.iter().filter(|file| !file.on_prefix);
         claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
         claim.encodings = Encoding::list(*owner, record, &dir);
@@ -270,7 +272,8 @@ fn restore(
     }))
 }
 
-/// Sees to it that every node has catalog and confirmation. Collective.
+/// Sees to it that every node has the catalog, and the marker of what the dataset is from now on.
+/// Collective.
 fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<Catalog> {
     let files = &recovered.record.files;
     let catalog = Catalog::gather(ctx.world, chosen.id, chosen.epoch, &chosen.key, files)?;
@@ -288,8 +291,9 @@ fn complete_folder(dir: &Path, chosen: &Decision, catalog: &Catalog) -> Result<(
     if !matches!(Catalog::read(dir), Ok(Some(found)) if found == *catalog) {
         catalog.write(dir)?;
     }
-    if chosen.confirmed && marked_epoch(dir) != Some(chosen.epoch) {
-        write_marker(dir, chosen.epoch)?;
+    let marker = if chosen.confirmed { Marker::Confirmed } else { Marker::Offered };
+    if marker.epoch(dir) != Some(chosen.epoch) {
+        marker.write(dir, chosen.epoch)?;
     }
     Ok(())
 }

@@ -28,8 +28,41 @@ use crate::records::{
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 use crate::system::test_pause;
 
-/// Name of the marker in a dataset's own folder.
-const CONFIRMED: &str = "CONFIRMED";
+/// A marker in a dataset's own folder: a small file with the epoch that it speaks of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marker {
+    /// The dataset is known to be complete.
+    Confirmed,
+    /// A restart offered it: no rank can have begun to change it since, for what the program writes
+    /// to such a dataset goes to its next generation.
+    Offered,
+}
+
+impl Marker {
+    /// All of them.
+    pub const ALL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
+
+    /// Where it lies for the dataset in `dir`.
+    pub fn path(self, dir: &Path) -> PathBuf {
+        dir.join(OWN_FOLDER).join(match self {
+            Marker::Confirmed => "CONFIRMED",
+            Marker::Offered => "OFFERED",
+        })
+    }
+
+    /// Writes it into the dataset in `dir`.
+    pub fn write(self, dir: &Path, epoch: u64) -> Result<()> {
+        let mut tree = KvTree::new();
+        tree.set_value("EPOCH", epoch_text(epoch));
+        tree.write_file(self.path(dir))
+    }
+
+    /// Its epoch in the dataset in `dir`; `None` without a readable one.
+    pub fn epoch(self, dir: &Path) -> Option<u64> {
+        let tree = KvTree::read_file(self.path(dir)).ok()??;
+        parse_epoch(tree.get_value("EPOCH")?)
+    }
+}
 
 /// What is to be sealed, as this rank sees it; ranks that wrote nothing take part with no files.
 pub struct SealRequest<'a> {
@@ -283,28 +316,10 @@ pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
     for store in &ctx.layout.stores {
         let dir = ctx.layout.dataset_dir(&store.name, id);
         if let Some(catalog) = Catalog::read(&dir)? {
-            write_marker(&dir, catalog.epoch)?;
+            Marker::Confirmed.write(&dir, catalog.epoch)?;
         }
     }
     Ok(())
-}
-
-/// Where the marker of the dataset in `dir` lies.
-pub(super) fn marker_path(dir: &Path) -> PathBuf {
-    dir.join(OWN_FOLDER).join(CONFIRMED)
-}
-
-/// Writes the marker into the dataset in `dir`.
-pub(super) fn write_marker(dir: &Path, epoch: u64) -> Result<()> {
-    let mut tree = KvTree::new();
-    tree.set_value("EPOCH", epoch_text(epoch));
-    tree.write_file(marker_path(dir))
-}
-
-/// Epoch in the marker of the dataset in `dir`; `None` without a readable marker.
-pub(super) fn marked_epoch(dir: &Path) -> Option<u64> {
-    let tree = KvTree::read_file(marker_path(dir)).ok()??;
-    parse_epoch(tree.get_value("EPOCH")?)
 }
 
 /// Takes this rank's Prepared record back (the seal failed, or the dataset is invalid). Local.
@@ -320,5 +335,5 @@ pub fn void(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
 pub fn is_confirmed(ctx: &Ctx, store: &str, id: u64) -> bool {
     let dir = ctx.layout.dataset_dir(store, id);
     let sealed = Catalog::read(&dir).ok().flatten().map(|catalog| catalog.epoch);
-    sealed.is_some() && marked_epoch(&dir) == sealed
+    sealed.is_some() && Marker::Confirmed.epoch(&dir) == sealed
 }

@@ -82,9 +82,9 @@ fn name_files(named: &mut KvTree, record: &DatasetRecord) {
 fn remove_unnamed_files(dir: &Path, named: &KvTree) -> Result<()> {
     for relative in files_below(dir)? {
         let known = relative.to_str().is_some_and(|name| named.contains(name));
-        let metadata = [Catalog::path(dir), seal::marker_path(dir)];
         let path = dir.join(&relative);
-        if !known && !metadata.contains(&path) {
+        let marker = seal::Marker::ALL.iter().any(|marker| marker.path(dir) == path);
+        if !known && !marker && path != Catalog::path(dir) {
             remove_file_if_there(&path)?;
         }
     }

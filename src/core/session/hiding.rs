@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 
-use super::machine::{Rejected, Rejection};
+use super::machine::Rejected;
 use super::namespace::{self as ns, HiddenDir};
 use super::restore::{Index, Listed};
 use super::runtime::Session;
@@ -158,8 +158,7 @@ impl Session {
 
     fn reject(&self, offered: Offered, hidden: &mut Hidden) {
         let Some(key) = self.machine_key(&offered.key) else { return };
-        let reason = Rejection::Unrecoverable;
-        hidden.rejected.push(Rejected { key, id: offered.id, reason });
+        hidden.rejected.push(Rejected { key, id: offered.id });
         let names = offered.catalog.entries.into_iter().map(|entry| entry.meta.name);
         hidden.names.extend(names);
     }

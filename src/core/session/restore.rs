@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::machine::{DatasetKey, Offer, Rejected, Rejection, RestoredFiles, Resumed};
+use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use super::namespace::{self as ns, Layer};
 use super::runtime::Session;
 use super::site::Links;
@@ -74,8 +74,7 @@ impl Session {
         }
         for withheld in report.withheld.iter().filter(|one| !one.deleted) {
             let Some(key) = self.machine_key(&withheld.key) else { continue };
-            let reason = Rejection::Unrecoverable;
-            resumed.decision.rejected.push(Rejected { key, id: withheld.id, reason });
+            resumed.decision.rejected.push(Rejected { key, id: withheld.id });
         }
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.state().machine.resume(&resumed);

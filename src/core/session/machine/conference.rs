@@ -21,11 +21,23 @@ pub(super) struct Vote {
     pub complete: bool,
     /// Some rank has begun a later dataset of the series.
     pub followed: bool,
+    /// See [`DatasetReport::abandoned`].
+    pub abandoned: bool,
     /// The first rank that calls it invalid, and why.
     pub invalid: Option<(usize, String)>,
 }
 
-/// A conference in progress. Equal on all ranks, but for nothing.
+/// The floating datasets of a series, on all ranks together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Floating {
+    /// What they must come after.
+    pub after: Vec<DatasetKey>,
+    pub open: u32,
+    pub files: u32,
+    pub on_prefix: u32,
+}
+
+/// A conference in progress; equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Conference {
     pub votes: BTreeMap<DatasetKey, Vote>,
@@ -33,15 +45,14 @@ pub(super) struct Conference {
     pub halt: i64,
     pub entropy: u64,
     /// Series in which some rank has a floating dataset.
-    pub floating: BTreeSet<usize>,
+    pub floating: BTreeMap<usize, Floating>,
     /// Seals, adoptions and drops that this conference has tried; one try each.
     pub tried: BTreeSet<DatasetKey>,
     pub confirm_tried: BTreeSet<DatasetKey>,
     pub flush_tried: BTreeSet<DatasetKey>,
+    pub spill_tried: BTreeSet<DatasetKey>,
     /// Series whose deletions were published.
     pub published: BTreeSet<usize>,
-    /// Series in which a dataset was confirmed (or may have been before) so that deletions may
-    /// pass.
     pub halted: bool,
 }
 
@@ -60,11 +71,12 @@ impl Machine {
         };
         for (index, series) in self.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
-                match self.status(&dataset.key) {
-                    Status::Open => report.datasets.push(self.dataset_report(index, at)),
-                    Status::Provisional | Status::Confirmed | Status::Dropped => {
-                        report.sealed.extend(self.sealed_report(index, at));
-                    }
+                let status = self.status(&dataset.key);
+                if matches!(status, Status::Open | Status::Provisional) {
+                    report.datasets.push(self.dataset_report(index, at));
+                }
+                if status != Status::Open {
+                    report.sealed.extend(self.sealed_report(index, at));
                 }
             }
         }
@@ -93,21 +105,33 @@ impl Machine {
         let datasets = &self.series[series].datasets;
         let dataset = &datasets[at];
         let count = |files: usize| u32::try_from(files).unwrap_or(u32::MAX);
-        let kept = || dataset.files.values().filter(|file| !file.deleted);
         let followed = datasets[at + 1..].iter().any(|later| {
             later.begun && !self.is_floating(&later.key) && self.status(&later.key) == Status::Open
         });
         DatasetReport {
             key: dataset.key.clone(),
             open: dataset.open_files(),
-            files: count(kept().count()),
-            on_prefix: count(kept().filter(|file| file.on_prefix).count()),
+            files: count(dataset.files.len()),
+            on_prefix: count(dataset.files.values().filter(|file| file.on_prefix).count()),
             begun: dataset.begun,
+            sealed: self.status(&dataset.key) == Status::Provisional,
             complete: self.is_complete(dataset),
             settled: self.is_settled(dataset),
             followed,
+            abandoned: !dataset.abandoned.is_empty(),
             invalid: dataset.invalid.clone(),
+            after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
         }
+    }
+
+    /// The newest dataset that has files of the same names from this rank.
+    fn before(&self, floating: &LocalDataset) -> Option<DatasetKey> {
+        let mut datasets = self.series[floating.key.series].datasets.iter().rev();
+        let newest = datasets.find(|dataset| {
+            dataset.key != floating.key
+                && dataset.files.keys().any(|name| floating.files.contains_key(name))
+        });
+        newest.map(|dataset| dataset.key.clone())
     }
 
     fn sealed_report(&self, series: usize, at: usize) -> Option<SealedReport> {
@@ -157,10 +181,15 @@ impl Machine {
             self.meet(series, reports, &mut conference);
         }
         self.take_sealed_news(reports);
-        for series in &self.shared.series {
-            for dataset in series.open() {
-                let vote = self.vote_of(&dataset.key, reports);
-                conference.votes.insert(dataset.key.clone(), vote);
+        for index in 0..self.config.series.len() {
+            for at in 0..self.shared.series[index].datasets.len() {
+                let dataset = &self.shared.series[index].datasets[at];
+                if dataset.state == DatasetState::Open {
+                    let vote = self.vote_of(&dataset.key, reports);
+                    let key = dataset.key.clone();
+                    self.shared.series[index].datasets[at].abandoned = vote.abandoned;
+                    conference.votes.insert(key, vote);
+                }
             }
         }
         self.conference = Some(conference);
@@ -170,11 +199,16 @@ impl Machine {
     /// Enters datasets that are new, or open again, into the shared list and into this rank's own.
     fn meet(&mut self, series: usize, reports: &[Report], conference: &mut Conference) {
         for report in reports {
-            let mut before = 0;
-            for dataset in report.datasets.iter().filter(|dataset| dataset.key.series == series) {
+            let own = report.datasets.iter().filter(|dataset| dataset.key.series == series);
+            let own: Vec<&DatasetReport> = own.collect();
+            for (index, dataset) in own.iter().enumerate() {
                 if self.is_floating(&dataset.key) {
                     if dataset.files > 0 {
-                        conference.floating.insert(series);
+                        let floating = conference.floating.entry(series).or_default();
+                        floating.after.extend(dataset.after.clone());
+                        floating.open += dataset.open;
+                        floating.files += dataset.files;
+                        floating.on_prefix += dataset.on_prefix;
                     }
                     continue;
                 }
@@ -182,16 +216,18 @@ impl Machine {
                 let at = match list.iter().position(|known| known.key == dataset.key) {
                     Some(at) => at,
                     None => {
-                        // After what this rank began before it, ahead of what others began later.
-                        let at = list.len().max(before);
+                        // Ahead of what this rank began later, if others have named that already.
+                        let is_later = |known: &SharedDataset| {
+                            known.id == 0 && own[index..].iter().any(|later| later.key == known.key)
+                        };
+                        let at = list.iter().position(is_later).unwrap_or(list.len());
                         list.insert(at, SharedDataset::new(dataset.key.clone()));
                         at
                     }
                 };
-                if dataset.begun && list[at].state == DatasetState::Provisional {
+                if !dataset.sealed && list[at].state == DatasetState::Provisional {
                     list[at].state = DatasetState::Open;
                 }
-                before = at + 1;
             }
         }
         let clock_ms = self.clock_ms;
@@ -229,6 +265,7 @@ impl Machine {
             vote.ready &= dataset.complete || dataset.settled;
             vote.complete &= dataset.complete;
             vote.followed |= dataset.followed;
+            vote.abandoned |= dataset.abandoned;
             if let (None, Some(reason)) = (&vote.invalid, &dataset.invalid) {
                 vote.invalid = Some((rank, reason.clone()));
             }
@@ -278,6 +315,7 @@ impl Machine {
             dataset.deleted_from = deleted_from;
             dataset.live = live;
             dataset.held = held;
+            dataset.fresh = false;
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::Machine;
 use super::conference::{Conference, Vote};
+use super::files::Status;
 use super::keys::DatasetKey;
 use super::local::Phase;
 use super::shared::{DatasetState, SharedDataset};
@@ -31,8 +32,8 @@ impl Machine {
         series
             .clone()
             .find_map(|index| self.adopt(index, conference))
-            .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.learned(index)))
             .or_else(|| series.clone().find_map(|index| self.publish(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.flush(index, conference)))
@@ -43,9 +44,7 @@ impl Machine {
 
     /// Files without id go to the newest dataset that can still take them.
     fn adopt(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
-        if !conference.floating.remove(&index) {
-            return None;
-        }
+        let floating = conference.floating.remove(&index)?;
         let datasets = &self.shared.series[index].datasets;
         let takes = |dataset: &&SharedDataset| match dataset.state {
             DatasetState::Open => true,
@@ -53,9 +52,19 @@ impl Machine {
             DatasetState::Confirmed | DatasetState::Dropped => false,
         };
         let into = datasets.last().filter(takes)?.key.clone();
-        conference.tried.insert(into.clone());
+        if floating.after.contains(&into) {
+            return None; // its successor has not begun yet
+        }
+        if !conference.ending {
+            conference.tried.insert(into.clone()); // complete or not: seen in the next conference
+        } else if let Some(vote) = conference.votes.get_mut(&into) {
+            vote.open += floating.open;
+            vote.files += floating.files;
+            vote.on_prefix += floating.on_prefix;
+        }
         let local = &self.series[index];
-        let from = local.datasets.iter().find(|dataset| self.is_floating(&dataset.key));
+        let mut open = local.datasets.iter().filter(|dataset| dataset.phase == Phase::Open);
+        let from = open.find(|dataset| self.is_floating(&dataset.key));
         let from = from.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone());
         let own = local.find(&from);
         let kept = own.into_iter().flat_map(|own| &own.files);
@@ -90,8 +99,9 @@ impl Machine {
                 }
             }
             // Numbers follow the order in which the program began: a later one waits, except at
-            // the end, when what is left open is written to the PFS anyway.
-            if !conference.ending {
+            // the end, when what is left open is written to the PFS anyway. Without ids a later one
+            // may rest on files of this one, and goes to the PFS with it.
+            if !conference.ending || !self.config.series[index].has_id {
                 return None;
             }
         }
@@ -102,11 +112,10 @@ impl Machine {
         vote.ready || conference.ending || vote.followed || self.is_followed(index, at)
     }
 
-    /// A later dataset of the series has begun.
+    /// A later dataset of the series has begun in this launch.
     fn is_followed(&self, index: usize, at: usize) -> bool {
-        let datasets = &self.shared.series[index].datasets;
-        let later = datasets[at + 1..].iter();
-        later.filter(|later| later.state != DatasetState::Dropped).next().is_some()
+        let mut later = self.shared.series[index].datasets[at + 1..].iter();
+        later.any(|later| later.state != DatasetState::Dropped && !later.restored)
     }
 
     fn seal(&mut self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> Step {
@@ -131,11 +140,9 @@ impl Machine {
             id: dataset.id,
             number: dataset.number,
             epoch,
-            confirmed: conference.ending
-                || conference.halt != 0
-                || followed
-                || vote.complete
-                || seals_once,
+            confirmed: vote.complete
+                || (!vote.abandoned
+                    && (conference.ending || conference.halt != 0 || followed || seals_once)),
             resealed,
             on_prefix: vote.on_prefix == vote.files,
         })
@@ -155,7 +162,7 @@ impl Machine {
     fn confirm(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         for at in 0..self.shared.series[index].datasets.len() {
             let dataset = &self.shared.series[index].datasets[at];
-            let ours = dataset.state == DatasetState::Provisional && !dataset.restored;
+            let ours = dataset.state == DatasetState::Provisional && !dataset.is_second_rate();
             let over = conference.ending || conference.halt != 0 || self.is_followed(index, at);
             if ours && over && conference.confirm_tried.insert(dataset.key.clone()) {
                 return Some(Step::Confirm { key: dataset.key.clone(), id: dataset.id });
@@ -176,7 +183,14 @@ impl Machine {
             return None;
         }
         let passed = self.series[index].tombstones.iter();
-        let passed = passed.filter(|tombstone| ending || tombstone.above < newest);
+        let is_past = |holder: &DatasetKey| {
+            let id = self.shared.find(holder).map_or(0, |dataset| dataset.id);
+            let in_progress = self.status(holder) == Status::Open;
+            id < newest && !in_progress
+        };
+        let passed = passed.filter(|tombstone| {
+            ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))
+        });
         let files = passed.map(|tombstone| tombstone.name.clone()).collect();
         Some(Step::PublishDeletions { series: index, files })
     }
@@ -186,14 +200,16 @@ impl Machine {
         let datasets = &self.shared.series[index].datasets;
         let sealed = |dataset: &SharedDataset| match dataset.state {
             DatasetState::Confirmed => true,
-            DatasetState::Provisional => dataset.restored,
+            DatasetState::Provisional => dataset.is_second_rate(),
             DatasetState::Open | DatasetState::Dropped => false,
         };
         let newest = datasets.iter().rposition(sealed);
         for (at, dataset) in datasets.iter().enumerate() {
-            let last = closing && (Some(at) == newest || dataset.live || self.is_part(index, at));
-            let due = dataset.due && dataset.state == DatasetState::Confirmed;
-            let pending = sealed(dataset) && !dataset.flushed && (due || last);
+            // What the program still sees of an older one belongs to what a newer one needs.
+            let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
+            let seen = dataset.live || dataset.fresh || self.is_part(index, at);
+            let last = (closing && Some(at) == newest) || (needed && seen);
+            let pending = sealed(dataset) && !dataset.flushed && (dataset.due || last);
             if pending && conference.flush_tried.insert(dataset.key.clone()) {
                 return Some(Step::Flush { key: dataset.key.clone(), id: dataset.id });
             }
@@ -224,7 +240,7 @@ impl Machine {
             let out = match dataset.state {
                 DatasetState::Open => false,
                 DatasetState::Dropped => true,
-                DatasetState::Provisional => dataset.restored,
+                DatasetState::Provisional => dataset.is_second_rate(),
                 DatasetState::Confirmed => {
                     newer >= rule.cache_size || replaced || (dataset.deleted_from && newer >= 1)
                 }
@@ -232,8 +248,17 @@ impl Machine {
             if !out {
                 continue;
             }
-            let confirmed = dataset.state == DatasetState::Confirmed;
-            if confirmed && dataset.live && !dataset.flushed {
+            let offered = dataset.state != DatasetState::Dropped;
+            if offered && dataset.fresh {
+                self.agreement.changed(1);
+                continue;
+            }
+            let mut older = series.datasets[..at].iter();
+            let uncovers = older.any(|older| older.state != DatasetState::Dropped);
+            if offered && dataset.live && uncovers {
+                continue; // an older one would show its files where this one's are on the PFS
+            }
+            if offered && dataset.live && !dataset.flushed {
                 // It holds the only copy of files that the program still sees: to the PFS first.
                 self.shared.series[index].datasets[at].due = true;
                 if let Some(step) = self.flush(index, conference) {
@@ -241,7 +266,7 @@ impl Machine {
                 }
                 continue;
             }
-            if confirmed && dataset.due && !dataset.flushed {
+            if offered && dataset.due && !dataset.flushed {
                 continue;
             }
             return Some(Step::Evict { key: dataset.key.clone(), id: dataset.id });
@@ -260,25 +285,29 @@ impl Machine {
         let datasets = self.shared.series[index].datasets.iter();
         let mut open = datasets.filter(|dataset| dataset.state == DatasetState::Open);
         let stuck = open.find(|dataset| {
-            !dataset.spilled && (conference.ending || dataset.failures >= SEAL_FAILURES_MAX)
+            let failing = !dataset.prefix_only && dataset.failures >= SEAL_FAILURES_MAX;
+            (conference.ending || failing) && !conference.spill_tried.contains(&dataset.key)
         });
-        let key = match stuck {
-            Some(dataset) => dataset.key.clone(),
-            None if conference.ending => {
+        let (tried, key) = match stuck {
+            Some(dataset) => (dataset.key.clone(), dataset.key.clone()),
+            None if conference.ending && self.config.series[index].has_id => {
+                // Floating datasets differ by rank: every rank spills its own, in one step.
                 let mut own = self.series[index].datasets.iter();
-                let own = own.find(|own| self.is_floating(&own.key) && !own.files.is_empty());
-                // Floating datasets differ by rank; all ranks spill theirs once.
-                if !conference.tried.insert(DatasetKey::new(index, "", u64::MAX)) {
-                    return None;
-                }
-                own.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone())
+                let own = own.find(|own| self.is_floating(&own.key) && own.phase == Phase::Open);
+                let none = DatasetKey::new(index, "", u64::MAX);
+                (none.clone(), own.map_or(none, |own| own.key.clone()))
             }
             None => return None,
         };
+        if !conference.spill_tried.insert(tried) {
+            return None;
+        }
         let own = self.series[index].find(&key);
         let files = own.into_iter().flat_map(|own| &own.files);
         let files = files.filter(|(_, file)| file.open == 0 && !file.on_prefix && !file.deleted);
-        let files = files.map(|(name, _)| name.clone()).collect();
+        let names = files.map(|(name, _)| name);
+        let names = names.filter(|name| !self.has_newer_on_prefix(&key, name));
+        let files = names.cloned().collect();
         Some(Step::Spill { key, files })
     }
 

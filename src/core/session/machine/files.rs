@@ -32,12 +32,31 @@ impl Machine {
             Some((key, Status::Open)) if !self.is_changed_again(&key, file) => {
                 Placement::Dataset(self.put(file, key, false))
             }
-            Some((key, _)) if !self.file_is_on_prefix(&key, &file.name) => {
+            Some((key, status))
+                if !self.file_is_on_prefix(&key, &file.name)
+                    || (status != Status::Open && !self.stays_on_prefix(file)) =>
+            {
                 Placement::CopyUp { from: key }
             }
             // Only the PFS has it: it is changed there, as it would be without us.
             Some(_) | None => Placement::Dataset(self.place(file, true)),
         }
+    }
+
+    /// The program writes a file under a temporary name that it will rename to `last` (a template
+    /// says so): it belongs where `last` will belong.
+    pub fn write_open_temporary(
+        &mut self,
+        temporary: &FileRef,
+        last: &FileRef,
+        now_ms: u64,
+    ) -> Placement {
+        self.tick(now_ms);
+        if self.is_passive() {
+            return self.write_open_passive(temporary, Intent::REWRITE);
+        }
+        let key = self.target(last);
+        Placement::Dataset(self.put(temporary, key, false))
     }
 
     /// The PFS takes everything; what the cache still holds under that name is out of date then.
@@ -76,7 +95,7 @@ impl Machine {
         let Some(dataset) = self.series[key.series].find_mut(key) else { return };
         let Some(file) = dataset.files.get_mut(name) else { return };
         file.open = file.open.saturating_sub(1);
-        if file.open == 0 && file.closed_at == 0 {
+        if file.open == 0 && file.closed_before.is_none() {
             dataset.files.remove(name);
         }
         dataset.touch(now_ms);
@@ -94,7 +113,7 @@ impl Machine {
             file.open = file.open.saturating_sub(1);
             file.bytes = bytes;
             file.closed_ms = now_ms;
-            file.closed_at = count.max(1);
+            file.closed_before = Some(count + 1);
             let masked = file.masked;
             let largest = series.sizes.entry(masked).or_default();
             *largest = bytes.max(*largest);
@@ -142,6 +161,9 @@ impl Machine {
         let deletion = from.map(|file| self.delete(file));
         let placement = match to {
             Some(to) if !self.is_passive() => {
+                if keep_on_prefix && to.masked == to.name {
+                    self.mark_unsafe(to); // its older versions are gone: no roll-back is consistent
+                }
                 let placed = self.place(to, keep_on_prefix);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
@@ -209,8 +231,9 @@ impl Machine {
                 if dataset.phase != Phase::Open || !dataset.begun {
                     continue;
                 }
-                let later = series.datasets[at + 1..].iter();
-                let later = later.filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
+                let newer = &series.datasets[at + 1..];
+                let later =
+                    newer.iter().filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
                 let at_once = later.count() >= 2 || self.agreement.disabled || self.ended;
                 for (name, file) in &dataset.files {
                     let old = now_ms.saturating_sub(file.closed_ms) >= self.config.unsealed_ms;
@@ -219,6 +242,7 @@ impl Machine {
                         && !file.published
                         && !file.deleted
                         && (at_once || old)
+                        && !newer.iter().any(|newer| newer.files.contains_key(name))
                     {
                         let (key, file) = (dataset.key.clone(), name.clone());
                         overdue.push(Overdue { key, file });
@@ -284,12 +308,15 @@ impl Machine {
         let has_id = self.config.series[series].has_id;
         let id = match &file.id {
             Some(id) => id.as_str(),
-            None if has_id => return self.companion_target(series),
+            None if has_id => return self.companion_target(file),
             None => "",
         };
         let Some(newest) = self.newest(series, id) else { return DatasetKey::new(series, id, 0) };
         let next = DatasetKey::new(series, id, newest.generation + 1);
         let again = !has_id && self.written_before(&newest, file);
+        if self.shared.find(&newest).is_some_and(|dataset| dataset.restored) {
+            return next; // what the restart found stays as it was, and older than what follows
+        }
         match self.status(&newest) {
             Status::Open | Status::Provisional if again => next,
             Status::Open | Status::Provisional => newest,
@@ -301,9 +328,8 @@ impl Machine {
     /// its next checkpoint when it changes the file again.
     fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
         let dataset = self.series[key.series].find(key);
-        dataset.and_then(|dataset| dataset.files.get(&file.name)).is_some_and(|file| {
-            file.open == 0 && file.bytes > 0 && file.closed_at < self.agreement.count
-        })
+        let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
+        held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
     /// In a series without ids: the program changes a file of its last checkpoint in place. While
@@ -318,8 +344,10 @@ impl Machine {
     }
 
     /// A file without id beside files with one: the dataset in progress here, else the one known to
-    /// be in progress, else the newest provisional one; else it floats until a conference.
-    fn companion_target(&self, series: usize) -> DatasetKey {
+    /// be in progress, else the newest provisional one; but not one that has the file from before.
+    /// Else it floats until a conference.
+    fn companion_target(&self, file: &FileRef) -> DatasetKey {
+        let series = file.series;
         let local = &self.series[series];
         let in_progress = |begun: bool| {
             let mut newest = local.datasets.iter().rev().filter(move |dataset| {
@@ -328,6 +356,7 @@ impl Machine {
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
+        let free = |key: &DatasetKey| !self.written_before(key, file);
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
             let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
@@ -338,9 +367,13 @@ impl Machine {
             let key = open.find(|dataset| dataset.phase == Phase::Open);
             key.map(|dataset| dataset.key.clone())
         };
-        in_progress(true)
-            .or_else(|| in_progress(false))
-            .or_else(provisional)
+        // What floats already is older than this write of the same file, and gives way to it.
+        let afloat =
+            floating().filter(|key| local.find(key).is_some_and(|own| own.holds(&file.name)));
+        afloat
+            .or_else(|| {
+                in_progress(true).or_else(|| in_progress(false)).or_else(provisional).filter(free)
+            })
             .or_else(floating)
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
@@ -375,14 +408,10 @@ impl Machine {
     fn put(&mut self, file: &FileRef, key: DatasetKey, keep_on_prefix: bool) -> Placed {
         let now_ms = self.clock_ms;
         let shared = &self.shared.series[file.series];
-        let already_there = self.file_is_on_prefix(&key, &file.name);
         let on_prefix = keep_on_prefix
-            || already_there
-            || shared.routing != Routing::Cache
-            || shared.unsafe_names.contains(&name_hash(&file.masked))
-            || self.unreachable
-            || self.shared.find(&key).is_some_and(|dataset| dataset.spilled)
-            || self.is_overfull(file.series);
+            || self.file_is_on_prefix(&key, &file.name)
+            || self.stays_on_prefix(file)
+            || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only);
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let number = self.shared.find(&key).map_or(0, |dataset| dataset.number);
@@ -408,6 +437,15 @@ impl Machine {
         Placed { key, number, begin, revoke, on_prefix }
     }
 
+    /// New files of that name go to the PFS.
+    fn stays_on_prefix(&self, file: &FileRef) -> bool {
+        let shared = &self.shared.series[file.series];
+        shared.routing != Routing::Cache
+            || shared.unsafe_names.contains(&name_hash(&file.masked))
+            || self.unreachable
+            || self.is_overfull(file.series)
+    }
+
     /// Every place in the cache is taken by datasets that wait for their flush.
     fn is_overfull(&self, series: usize) -> bool {
         let waiting = self.shared.series[series].datasets.iter();
@@ -421,17 +459,21 @@ impl Machine {
         let routing = self.shared.series[file.series].routing;
         let newest_confirmed = self.shared.newest_confirmed(file.series);
         let mut answer = None;
-        let mut above = None;
+        let mut holder = None;
         for at in (0..self.series[file.series].datasets.len()).rev() {
             let dataset = &self.series[file.series].datasets[at];
             if !dataset.holds(&file.name) {
                 continue;
             }
             let key = dataset.key.clone();
-            let status = self.status(&key);
+            let in_progress = self.status(&key) == Status::Open && !self.is_complete(dataset);
+            let count = self.agreement.count;
             let dataset = &mut self.series[file.series].datasets[at];
-            if status == Status::Open {
-                dataset.files.remove(&file.name);
+            if in_progress {
+                let removed = dataset.files.remove(&file.name);
+                if removed.is_some_and(|file| file.is_past(count)) {
+                    dataset.abandoned.insert(file.name.clone());
+                }
                 let revoke = std::mem::take(&mut dataset.prepared);
                 dataset.touch(self.clock_ms);
                 answer.get_or_insert(if revoke { Deletion::NowAfterRevoke } else { Deletion::Now });
@@ -441,8 +483,8 @@ impl Machine {
                     held.deleted = true;
                 }
                 answer.get_or_insert(Deletion::Deferred);
-                let id = self.shared.find(&key).map_or(newest_confirmed, |dataset| dataset.id);
-                above = above.max(Some(id));
+                let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
+                holder.get_or_insert(key);
                 if id < newest_confirmed {
                     self.agreement.changed(1);
                 }
@@ -451,11 +493,12 @@ impl Machine {
         // A file of unknown origin on the PFS may be all that the program has to restart from.
         if answer.is_none() && routing == Routing::Cache && !self.is_passive() {
             answer = Some(Deletion::Deferred);
-            above = Some(newest_confirmed);
         }
-        if let Some(above) = above {
+        if holder.is_some() || answer == Some(Deletion::Deferred) {
+            // A dataset that has the file says when it may go; else any that is confirmed next.
+            let above = if holder.is_some() { 0 } else { newest_confirmed };
             let name = file.name.clone();
-            self.series[file.series].tombstones.push(Tombstone { name, above });
+            self.series[file.series].tombstones.push(Tombstone { name, above, holder });
         }
         answer.unwrap_or(Deletion::Now)
     }

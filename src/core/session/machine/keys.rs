@@ -73,7 +73,7 @@ pub enum Placement {
     /// A file that must keep its content is opened for update: give the program a private copy of
     /// it and call [`super::Machine::copy_up_closed`] at the last close.
     CopyUp {
-        /// The dataset that holds the content.
+        /// The dataset that holds the content, in cache or (restored from there) on the PFS.
         from: DatasetKey,
     },
 }

@@ -39,10 +39,17 @@ pub(super) struct LocalFile {
     /// Size at the last close.
     pub bytes: u64,
     pub closed_ms: u64,
-    /// Count of sync points at the last close.
-    pub closed_at: u64,
+    /// The first sync point after the last close; `None` before the first close.
+    pub closed_before: Option<u64>,
     /// An overdue copy of its present content is on the PFS.
     pub published: bool,
+}
+
+impl LocalFile {
+    /// It was written, and a sync point (of `count`) has been passed since.
+    pub fn is_past(&self, count: u64) -> bool {
+        self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+    }
 }
 
 /// This rank's part of a dataset.
@@ -59,6 +66,9 @@ pub(super) struct LocalDataset {
     pub touched_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
+    /// Files that the program deleted for real after a sync point, and did not write again: what is
+    /// left may be an unfinished checkpoint that it gave up.
+    pub abandoned: BTreeSet<String>,
 }
 
 impl LocalDataset {
@@ -72,6 +82,7 @@ impl LocalDataset {
             touched_ms: now_ms,
             files: BTreeMap::new(),
             invalid: None,
+            abandoned: BTreeSet::new(),
         }
     }
 
@@ -79,10 +90,9 @@ impl LocalDataset {
         self.files.values().map(|file| file.open).sum()
     }
 
-    /// Hashes of the names that the program has written and not deleted.
+    /// Hashes of the names in it; those that the program deleted since it was complete count.
     pub fn names(&self) -> BTreeSet<u64> {
-        let kept = self.files.values().filter(|file| !file.deleted);
-        kept.map(|file| file.masked).collect()
+        self.files.values().map(|file| file.masked).collect()
     }
 
     pub fn set(&self) -> u64 {
@@ -109,11 +119,12 @@ impl LocalDataset {
             deleted: false,
             bytes: 0,
             closed_ms: 0,
-            closed_at: 0,
+            closed_before: None,
             published: false,
         });
         entry.open += 1;
         entry.deleted = false;
+        self.abandoned.remove(&file.name);
         entry.published = false;
         entry.on_prefix = on_prefix;
     }
@@ -123,8 +134,10 @@ impl LocalDataset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tombstone {
     pub name: String,
-    /// It becomes real when a dataset with a number above this one is confirmed.
+    /// It becomes real when a dataset with an id above this one is confirmed.
     pub above: u64,
+    /// The newest dataset that has the file; it must be older than the confirmed one, too.
+    pub holder: Option<DatasetKey>,
 }
 
 /// A series on this rank.

@@ -18,18 +18,21 @@
 //!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
 //!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write; agree on the outcome.
+//!   * [`Step::Spill`]: in the same way, with the files that the step names.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
 //!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is
 //!   [`Placement::Pass`], and [`Machine::overdue`] lists what is left.
-//! * **Restart**: [`choose_restart`] on all ranks' records, rebuild, [`Machine::resume`].
+//! * **Restart**: `cache::rebuild`, then [`Machine::resume`] with what it offers.
 //!
 //! # Invariants
 //! * `shared` is equal on all ranks whenever a rank is outside a conference; reports carry its
 //!   digest, and a difference ends the agreements on all ranks at once.
 //! * A write after this rank voted for something that confirms a dataset never changes it: it goes
 //!   to the next generation. A write to any other sealed dataset revokes the record first.
-//! * Only confirmed datasets evict, publish deletions, or are flushed.
+//! * Only confirmed datasets make others be evicted and deletions be published, or are due for a
+//!   flush. (A provisional one that the restart found is flushed if the program still sees a file in
+//!   it that nothing newer has.)
 //!
 //! [perform]: Machine::next_step
 
@@ -56,10 +59,7 @@ pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed
 pub use knowledge::{Knowledge, name_hash, set_hash};
 pub use outcome::{Outcome, SealFile};
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
-pub use restart::{
-    FoundRecord, Offer, RankRecords, RecordState, Rejected, Rejection, RestartDecision,
-    choose_restart,
-};
+pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
 pub use steps::{Next, Overdue, SealPlan, Step};
 
@@ -158,7 +158,8 @@ impl Machine {
             dataset.number = offer.number;
             dataset.restored = true;
             dataset.flushed = offer.flushed || offer.on_prefix;
-            dataset.due = rule.output || (every > 0 && offer.number.is_multiple_of(every));
+            dataset.due = offer.confirmed
+                && (rule.output || (every > 0 && offer.number.is_multiple_of(every)));
             dataset.on_prefix = offer.on_prefix;
             dataset.seals = 1;
             dataset.state = match offer.confirmed {
@@ -167,8 +168,11 @@ impl Machine {
             };
             self.restore(dataset, Phase::Sealed, resumed.own.get(index));
         }
-        for series in &mut self.shared.series {
+        for (series, local) in self.shared.series.iter_mut().zip(&mut self.series) {
             series.datasets.sort_by_key(|dataset| dataset.id);
+            let floating = series.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
+            let last = floating.map(|dataset| dataset.key.generation + 1).max();
+            local.floating = last.unwrap_or(0);
         }
         for series in &mut self.series {
             let order = &self.shared.series;
@@ -199,7 +203,7 @@ impl Machine {
                 deleted: false,
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
-                closed_at: 0,
+                closed_before: Some(0),
                 published: false,
             };
             local.files.insert(name.clone(), file);

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
+use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
 use super::local::Phase;
-use super::shared::{DatasetState, Routing};
+use super::shared::{DatasetState, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};
 
 /// Outcome of a step, the worst of all ranks' where ranks agree on it.
@@ -55,12 +56,12 @@ pub struct SealFile {
 }
 
 impl Machine {
-    /// This rank's files of a dataset, by name.
+    /// This rank's files of a dataset, by name; also those that the program has deleted since they
+    /// were complete.
     #[must_use]
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
         let own = self.series[key.series].find(key).into_iter();
-        let files = own.flat_map(|own| &own.files).filter(|(_, file)| !file.deleted);
-        files
+        own.flat_map(|own| &own.files)
             .map(|(name, file)| SealFile {
                 name: name.clone(),
                 bytes: file.bytes,
@@ -78,7 +79,16 @@ impl Machine {
         let own = self.series[key.series].find(key);
         let deleted = own.and_then(|own| own.files.get(name)).is_some_and(|file| file.deleted);
         let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        (deleted && real) || self.has_newer_on_prefix(key, name)
+        (deleted && real) || self.has_newer_on_prefix(key, name) || self.is_replaced(key, name)
+    }
+
+    /// The dataset is flushed only for what nothing newer has, and a newer confirmed one has this.
+    fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
+        let datasets = &self.series[key.series].datasets;
+        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
+        let mut newer = newer.filter(|newer| self.status(&newer.key) == Status::Confirmed);
+        self.shared.find(key).is_some_and(SharedDataset::is_second_rate)
+            && newer.any(|newer| newer.files.contains_key(name))
     }
 
     /// The PFS holds a newer content of the file from this rank: what `key` holds must not replace
@@ -194,6 +204,7 @@ impl Machine {
         }
         shared.seals += 1;
         shared.failures = 0;
+        shared.fresh = true;
         shared.restored = false;
         shared.on_prefix = plan.on_prefix;
         shared.state = DatasetState::Provisional;
@@ -244,6 +255,11 @@ impl Machine {
             series.learned = true;
             series.written.clear();
             series.read.clear();
+            // A checkpoint that is partly on the PFS goes there as a whole, as it would without us.
+            let open = series.datasets.iter_mut();
+            for dataset in open.filter(|dataset| dataset.state == DatasetState::Open) {
+                dataset.prefix_only = true;
+            }
         }
         let local = &mut self.series[key.series];
         let parts = local.datasets.iter().filter(|dataset| match has_id {
@@ -270,7 +286,7 @@ impl Machine {
         target.begun = true;
         target.prepared = false;
         target.phase = Phase::Open;
-        target.touch(clock_ms);
+        target.touched_ms = clock_ms;
         target.files.extend(floating.files);
         target.invalid = target.invalid.take().or(floating.invalid);
         self.agreement.changed(1);
@@ -278,7 +294,7 @@ impl Machine {
 
     fn spilled(&mut self, key: &DatasetKey, files: &[String]) {
         if let Some(dataset) = self.shared.find_mut(key) {
-            dataset.spilled = true;
+            dataset.prefix_only = true;
             dataset.failures = 0;
         }
         let Some(local) = self.series[key.series].find_mut(key) else { return };

@@ -15,7 +15,7 @@ pub struct Report {
     pub ending: bool,
     /// Per series.
     pub series: Vec<SeriesReport>,
-    /// Datasets in progress on this rank or known to be, oldest first.
+    /// Datasets in progress on this rank or known to be, and provisional ones; oldest first.
     pub datasets: Vec<DatasetReport>,
     /// Sealed datasets with something to say, by number.
     pub sealed: Vec<SealedReport>,
@@ -40,7 +40,7 @@ pub struct SeriesReport {
     pub read: Vec<(u64, bool)>,
 }
 
-/// What a rank says of a dataset in progress.
+/// What a rank says of a dataset that is not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetReport {
     /// The dataset.
@@ -53,14 +53,21 @@ pub struct DatasetReport {
     pub on_prefix: u32,
     /// This rank wrote to it (else it only knows of it).
     pub begun: bool,
+    /// It is sealed and provisional, and not amended by this rank.
+    pub sealed: bool,
     /// Its set of files here equals the known one.
     pub complete: bool,
     /// Untouched for the settle time.
     pub settled: bool,
     /// This rank has begun a later dataset of the series.
     pub followed: bool,
+    /// The program deleted some of its files here before they were known to be all.
+    pub abandoned: bool,
     /// Why it is invalid.
     pub invalid: Option<String>,
+    /// For a floating dataset: the newest one that has the same names from an earlier checkpoint;
+    /// it belongs to a later one.
+    pub after: Option<DatasetKey>,
 }
 
 /// What a rank says of a sealed dataset.

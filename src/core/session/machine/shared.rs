@@ -53,17 +53,29 @@ pub struct SharedDataset {
     pub seals: u32,
     /// Seals in a row that failed for a reason other than a touch.
     pub failures: u32,
-    /// Its files were written to the PFS because it cannot be sealed in the cache.
-    pub spilled: bool,
+    /// New files of it go to the PFS: it began while the series was being learned, or could not be
+    /// sealed in the cache.
+    pub prefix_only: bool,
+    /// The program deleted some of its files before they were known to be all: it is never
+    /// confirmed.
+    pub abandoned: bool,
     /// See [`super::report::SealedReport`]; as of the last conference.
     pub deleted_from: bool,
     /// See [`super::report::SealedReport`].
     pub live: bool,
     /// See [`super::report::SealedReport`].
     pub held: bool,
+    /// Sealed since the last reports: whether it is live or held is not known yet.
+    pub fresh: bool,
 }
 
 impl SharedDataset {
+    /// Sealed, but never to be confirmed: offered at a restart if no node is lost, and removed after
+    /// a newer one is confirmed.
+    pub(super) fn is_second_rate(&self) -> bool {
+        self.state == DatasetState::Provisional && (self.restored || self.abandoned)
+    }
+
     pub(super) fn new(key: DatasetKey) -> Self {
         SharedDataset {
             key,
@@ -76,10 +88,12 @@ impl SharedDataset {
             on_prefix: false,
             seals: 0,
             failures: 0,
-            spilled: false,
+            prefix_only: false,
+            abandoned: false,
             deleted_from: false,
             live: false,
             held: false,
+            fresh: false,
         }
     }
 }

@@ -68,8 +68,9 @@ pub enum Step {
         /// The series.
         series: usize,
     },
-    /// The end, and this dataset cannot be sealed: every rank writes its own closed files to the
-    /// PFS under their names; later closes do the same. Local.
+    /// This dataset cannot be sealed (files are still open at the end, or seals fail again and
+    /// again): all ranks write their closed files to the PFS, staged and published together as by a
+    /// flush, so that what an older flush left there is not half replaced.
     Spill {
         /// The dataset.
         key: DatasetKey,

@@ -78,9 +78,7 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
 }
 
 fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
-    put(out, dataset.key.series as u64);
-    put_text(out, &dataset.key.id);
-    put(out, dataset.key.generation);
+    put_key(out, &dataset.key);
     for count in [dataset.open, dataset.files, dataset.on_prefix] {
         put(out, u64::from(count));
     }
@@ -90,11 +88,23 @@ fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
         dataset.settled,
         dataset.followed,
         dataset.invalid.is_some(),
+        dataset.abandoned,
+        dataset.after.is_some(),
+        dataset.sealed,
     ];
     put_flags(out, &flags);
     if let Some(reason) = &dataset.invalid {
         put_text(out, reason);
     }
+    if let Some(after) = &dataset.after {
+        put_key(out, after);
+    }
+}
+
+fn put_key(out: &mut Vec<u8>, key: &DatasetKey) {
+    put(out, key.series as u64);
+    put_text(out, &key.id);
+    put(out, key.generation);
 }
 
 /// What is left to read.
@@ -150,13 +160,15 @@ impl Input<'_> {
     }
 
     fn dataset(&mut self) -> Option<DatasetReport> {
-        let series = usize::try_from(self.word()?).ok()?;
-        let id = self.text()?;
-        let key = DatasetKey { series, id, generation: self.word()? };
+        let key = self.key()?;
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
         let invalid = match flags & 16 != 0 {
             true => Some(self.text()?),
+            false => None,
+        };
+        let after = match flags & 64 != 0 {
+            true => Some(self.key()?),
             false => None,
         };
         Some(DatasetReport {
@@ -165,11 +177,20 @@ impl Input<'_> {
             files,
             on_prefix,
             begun: flags & 1 != 0,
+            sealed: flags & 128 != 0,
             complete: flags & 2 != 0,
             settled: flags & 4 != 0,
             followed: flags & 8 != 0,
+            abandoned: flags & 32 != 0,
             invalid,
+            after,
         })
+    }
+
+    fn key(&mut self) -> Option<DatasetKey> {
+        let series = usize::try_from(self.word()?).ok()?;
+        let id = self.text()?;
+        Some(DatasetKey { series, id, generation: self.word()? })
     }
 
     fn sealed(&mut self) -> Option<SealedReport> {
@@ -210,10 +231,13 @@ mod tests {
                 files: 2,
                 on_prefix: 3,
                 begun: true,
+                sealed: true,
                 complete: false,
                 settled: true,
                 followed: false,
+                abandoned: true,
                 invalid: Some("No space left".into()),
+                after: Some(DatasetKey::new(0, "10", 0)),
             }],
             sealed: vec![SealedReport { id: 9, deleted_from: true, live: false, held: true }],
         }

@@ -1,0 +1,185 @@
+//! The session's state machine under random schedules: N ranks on M nodes, a program, crashes of
+//! processes and nodes at any micro-step, restarts; after each the promises of the design are
+//! checked against what the program really wrote.
+//!
+//! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
+//! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
+//! SCR_SIM_SEED=<its seed>` replays it.
+
+mod cluster;
+mod job;
+mod perform;
+mod program;
+mod restart;
+mod style;
+mod truth;
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+
+use cluster::{Cluster, Scheme};
+use job::{Crash, End, Moment, Sim};
+use style::Style;
+use truth::Truth;
+
+/// A mistake in the performing code, to show that the simulation finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Older datasets are removed when a seal begins.
+    EvictBeforeConfirm,
+    /// An amendment does not set the record back.
+    SkipRevoke,
+    /// Every settled dataset is taken for complete.
+    ConfirmAtSettle,
+    /// A provisional dataset is offered although a node is lost.
+    CountProvisional,
+    /// Records of different seals are taken for one.
+    MixEpochs,
+    /// The program's deletions are real at once.
+    DeleteAtOnce,
+    /// A confirmation counts before its marker is durable everywhere.
+    NoSecondAllreduce,
+    /// The record of a seal is written without asking whether a thread wrote meanwhile.
+    RecordUnlocked,
+    /// A rank votes for a seal without asking either.
+    VoteBlindly,
+    /// A rank misses a sync point now and then.
+    SkipSyncPoint,
+}
+
+/// What a schedule came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Summary {
+    launches: u64,
+    confirmed: u64,
+    ended: u64,
+}
+
+/// Runs one schedule.
+fn schedule(
+    seed: u64,
+    fault: Option<Fault>,
+    trace: bool,
+) -> (Result<Summary, String>, Vec<String>) {
+    let mut rng = Rng::with_seed(seed);
+    let ranks = 2 + rng.usize(..4);
+    let nodes = 1 + rng.usize(..ranks);
+    let scheme =
+        *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
+    let mut style = Style::draw(&mut rng, ranks);
+    style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
+    let cluster = Cluster::new(scheme, ranks, nodes);
+    let mut sim = Sim {
+        rng,
+        cluster,
+        truth: Truth::default(),
+        launch: 1,
+        ranks: Vec::new(),
+        collectives: Vec::new(),
+        clock_ms: 0,
+        fault,
+        trace: trace.then(|| vec![format!("{ranks} ranks, {nodes} nodes, {scheme:?}, {style:?}")]),
+        confirmed: 0,
+        in_place: false,
+        crash: Crash::Never,
+        victim: None,
+        wrong_rank: 0,
+        style,
+    };
+    let outcome = live(&mut sim);
+    (outcome, sim.trace.unwrap_or_default())
+}
+
+fn live(sim: &mut Sim) -> Result<Summary, String> {
+    let mut summary = Summary::default();
+    sim.first_launch();
+    for launch in 0..4 {
+        summary.launches += 1;
+        sim.crash = if launch < 3 { draw_crash(sim) } else { Crash::Never };
+        let end = sim.run()?;
+        summary.confirmed = sim.confirmed;
+        if end == End::Normal {
+            sim.check_end()?;
+            summary.ended += 1;
+            break;
+        }
+        sim.restart()?;
+    }
+    Ok(summary)
+}
+
+fn draw_crash(sim: &mut Sim) -> Crash {
+    let span = 25 * sim.ranks.len() as u32 * sim.style.steps;
+    let moments =
+        [Moment::Revoked, Moment::Recorded, Moment::Marked, Moment::Evicted, Moment::Published];
+    match sim.rng.u8(..8) {
+        0 => Crash::Never,
+        1..6 => Crash::After(sim.rng.u32(..span)),
+        _ => {
+            let moment = moments[sim.rng.usize(..moments.len())];
+            Crash::At(moment, 1 + sim.rng.u32(..2 * sim.ranks.len() as u32))
+        }
+    }
+}
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn promises_hold_under_random_schedules() {
+    let first = setting("SCR_SIM_SEED", 1);
+    let schedules = setting("SCR_SIM_SCHEDULES", 100_000);
+    let mut total = Summary::default();
+    for seed in first..first + schedules {
+        match schedule(seed, None, false).0 {
+            Ok(summary) => {
+                total.launches += summary.launches;
+                total.confirmed += summary.confirmed;
+                total.ended += summary.ended;
+            }
+            Err(broken) => {
+                let trace = schedule(seed, None, true).1;
+                panic!("seed {seed}: {broken}\n{}\nseed {seed}: {broken}", trace.join("\n"));
+            }
+        }
+    }
+    println!("{schedules} schedules from seed {first}: {total:?}");
+    if schedules >= 1000 {
+        // The promises would also hold if nothing were ever called complete.
+        assert!(total.confirmed > total.launches, "hardly anything gets complete: {total:?}");
+        assert!(total.ended * 2 > schedules, "hardly any job ends: {total:?}");
+    }
+}
+
+/// Seeds that a fault may need until it shows.
+const FAULT_SCHEDULES: u64 = 300_000;
+
+#[test]
+fn the_simulation_finds_every_fault() {
+    let expected = BTreeMap::from([
+        ("EvictBeforeConfirm", (Fault::EvictBeforeConfirm, "promise")),
+        ("SkipRevoke", (Fault::SkipRevoke, "promise")),
+        ("ConfirmAtSettle", (Fault::ConfirmAtSettle, "promise")),
+        ("CountProvisional", (Fault::CountProvisional, "promise")),
+        ("MixEpochs", (Fault::MixEpochs, "promise")),
+        ("DeleteAtOnce", (Fault::DeleteAtOnce, "promise")),
+        ("NoSecondAllreduce", (Fault::NoSecondAllreduce, "promise")),
+        ("RecordUnlocked", (Fault::RecordUnlocked, "promise")),
+        ("VoteBlindly", (Fault::VoteBlindly, "promise")),
+        ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
+    ]);
+    for (name, (fault, promise)) in expected {
+        let found = (1..=FAULT_SCHEDULES).find_map(|seed| {
+            let broken = schedule(seed, Some(fault), false).0.err()?;
+            Some((seed, broken))
+        });
+        let Some((seed, broken)) = found else {
+            panic!("{name}: not found in {FAULT_SCHEDULES} schedules");
+        };
+        println!("{name}: seed {seed}");
+        assert!(broken.starts_with(promise), "{name}, seed {seed}: {broken}");
+    }
+}

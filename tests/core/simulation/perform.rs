@@ -1,0 +1,321 @@
+//! What the runtime does for each step of a conference, in the order that the machine's head
+//! demands; every local action and every collective is a micro-step of its own.
+
+use scr_core::session::machine::{DatasetKey, Outcome, SealPlan, Step};
+
+use super::Fault;
+use super::cluster::{Copy, Files, Journal, Record};
+use super::job::{Checked, Kind, Moment, Part, Sim, Task, trace};
+
+/// Whether a step waits in a collective at this stage.
+pub fn waits(step: &Step, stage: u32) -> bool {
+    match step {
+        Step::Seal(_) => matches!(stage, 1 | 4 | 6),
+        Step::Confirm { .. } => matches!(stage, 1 | 3),
+        Step::Flush { .. } | Step::Spill { .. } => matches!(stage, 1 | 2),
+        Step::Learned { .. } => stage == 1,
+        _ => false,
+    }
+}
+
+impl Sim {
+    /// One micro-step of a step.
+    pub fn perform(&mut self, rank: usize, step: Step, stage: u32) -> Checked {
+        match step.clone() {
+            Step::Seal(plan) => return self.seal(rank, step, &plan, stage),
+            Step::Confirm { key, .. } => return self.confirm(rank, step, &key, stage),
+            Step::Flush { key, .. } => {
+                let machine = &self.ranks[rank].machine;
+                let files = machine.seal_files(&key).into_iter();
+                let files = files.filter(|file| !machine.is_left_out(&key, &file.name));
+                let names: Vec<String> = files.map(|file| file.name).collect();
+                return self.flush(rank, step, &key, &names, stage);
+            }
+            Step::Spill { key, files } => return self.flush(rank, step, &key, &files, stage),
+            Step::Learned { series } => return self.learned(rank, step, series, stage),
+            Step::Evict { key, id } => {
+                if stage == 0 {
+                    self.check_eviction(rank, &key, id)?;
+                    self.moment(rank, Moment::Evicted);
+                    self.cluster.node(rank).files.remove(&(rank, key));
+                    return self.stage(rank, step, 1);
+                }
+                self.remove_records(rank, &key);
+            }
+            Step::Adopt { from, into, files, begin, revoke } => {
+                self.adopt(rank, &from, &into, &files, begin, revoke);
+            }
+            Step::Drop { key, .. } => {
+                if let Some(record) = self.cluster.node(rank).records.get_mut(&(rank, key)) {
+                    record.prepared = false;
+                }
+            }
+            Step::PublishDeletions { files, .. } => {
+                for name in files {
+                    self.cluster.pfs.remove(&name);
+                }
+            }
+            Step::Halt { .. } => {}
+        }
+        self.done(rank, &step, Outcome::Done)
+    }
+
+    fn stage(&mut self, rank: usize, step: Step, stage: u32) -> Checked {
+        self.ranks[rank].task = Task::Step(Box::new(step), stage);
+        Ok(())
+    }
+
+    fn done(&mut self, rank: usize, step: &Step, outcome: Outcome) -> Checked {
+        self.ranks[rank].machine.done(step, outcome);
+        self.ranks[rank].task = Task::Steps;
+        Ok(())
+    }
+
+    fn seal(&mut self, rank: usize, step: Step, plan: &SealPlan, stage: u32) -> Checked {
+        match stage {
+            0 => {
+                if self.fault == Some(Fault::EvictBeforeConfirm) {
+                    self.evict_older(rank, &plan.key);
+                }
+                let files = self.cached_files(rank, &plan.key);
+                let names = self.names(rank, &plan.key);
+                self.enter(rank, Kind::Encode, Part::Encode(files, names))?;
+            }
+            1 => {
+                let parts = self.leave(rank);
+                if !plan.on_prefix {
+                    self.keep_copy(rank, plan, &parts);
+                }
+            }
+            2 => {
+                let quiet = self.ranks[rank].machine.seal_record(&plan.key);
+                if quiet || self.fault == Some(Fault::RecordUnlocked) {
+                    self.write_record(rank, plan);
+                }
+            }
+            3 => {
+                let own = match self.rng.u8(..60) {
+                    0 => Outcome::Failed,
+                    _ => Outcome::Done,
+                };
+                let vote = self.ranks[rank].machine.vote(&step, own);
+                let vote = if self.fault == Some(Fault::VoteBlindly) { own } else { vote };
+                self.enter(rank, Kind::Vote, Part::Word(vote.to_word()))?;
+            }
+            4 => {
+                let outcome = Outcome::from_word(self.leave_max(rank));
+                if outcome != Outcome::Done {
+                    trace!(self, "{} r{rank} seal is void: {outcome:?}", self.clock_ms);
+                    return self.done(rank, &step, outcome);
+                }
+                if !plan.confirmed {
+                    return self.stage(rank, step, 5);
+                }
+                self.mark(rank, &plan.key, plan.epoch);
+            }
+            5 => self.enter(rank, Kind::Marked, Part::Nothing)?,
+            _ => {
+                self.leave(rank);
+                if plan.confirmed {
+                    self.check_called(rank, &plan.key, plan.id)?;
+                }
+                return self.done(rank, &step, Outcome::Done);
+            }
+        }
+        self.stage(rank, step, stage + 1)
+    }
+
+    fn confirm(&mut self, rank: usize, step: Step, key: &DatasetKey, stage: u32) -> Checked {
+        match stage {
+            0 => {
+                let vote = self.ranks[rank].machine.vote(&step, Outcome::Done);
+                self.enter(rank, Kind::Vote, Part::Word(vote.to_word()))?;
+            }
+            1 => {
+                let outcome = Outcome::from_word(self.leave_max(rank));
+                if outcome != Outcome::Done {
+                    return self.done(rank, &step, outcome);
+                }
+                if self.fault == Some(Fault::NoSecondAllreduce) {
+                    self.check_called(rank, key, 0)?;
+                    return self.done(rank, &step, Outcome::Done);
+                }
+                let (_, epoch) = self.sealed(rank, key);
+                self.mark(rank, key, epoch);
+            }
+            2 => self.enter(rank, Kind::Marked, Part::Nothing)?,
+            _ => {
+                self.leave(rank);
+                self.check_called(rank, key, 0)?;
+                return self.done(rank, &step, Outcome::Done);
+            }
+        }
+        self.stage(rank, step, stage + 1)
+    }
+
+    fn flush(
+        &mut self,
+        rank: usize,
+        step: Step,
+        key: &DatasetKey,
+        names: &[String],
+        stage: u32,
+    ) -> Checked {
+        let spills = matches!(step, Step::Spill { .. });
+        match stage {
+            0 => {
+                let mut files = self.cached_files(rank, key);
+                files.retain(|name, _| names.contains(name));
+                self.enter(rank, Kind::Staged, Part::Files(files))?;
+            }
+            1 => {
+                let parts = self.leave(rank);
+                let staged: Vec<Files> = parts.into_iter().filter_map(files_of).collect();
+                self.cluster.pfs.extend(staged[rank].clone());
+                let key = (!spills).then(|| self.sealed(rank, key));
+                self.in_place |= spills;
+                self.moment(rank, Moment::Published);
+                self.cluster.journal = Some(Journal { key, staged });
+                self.enter(rank, Kind::Published, Part::Nothing)?;
+            }
+            _ => {
+                self.leave(rank);
+                if !spills {
+                    let sealed = self.sealed(rank, key);
+                    self.cluster.index.insert(sealed);
+                }
+                self.cluster.journal = None;
+                return self.done(rank, &step, Outcome::Done);
+            }
+        }
+        self.stage(rank, step, stage + 1)
+    }
+
+    fn learned(&mut self, rank: usize, step: Step, series: usize, stage: u32) -> Checked {
+        if stage == 0 {
+            self.enter(rank, Kind::Gather, Part::Nothing)?;
+            return self.stage(rank, step, 1);
+        }
+        self.leave(rank);
+        if rank == 0 {
+            let all = self.ranks.iter();
+            self.cluster.knowledge = all.map(|rank| vec![rank.machine.knowledge(series)]).collect();
+        }
+        self.done(rank, &step, Outcome::Done)
+    }
+
+    /// A sealed dataset, with the epoch in this rank's record.
+    pub fn sealed(&self, rank: usize, key: &DatasetKey) -> (DatasetKey, u64) {
+        let epoch = self.cluster.own_record(rank, key).map_or(0, |record| record.epoch);
+        (key.clone(), epoch)
+    }
+
+    /// This rank's files of a dataset that are in cache.
+    fn cached_files(&mut self, rank: usize, key: &DatasetKey) -> Files {
+        let planned = self.ranks[rank].machine.seal_files(key);
+        let held = self.cluster.node(rank).files.get(&(rank, key.clone()));
+        let Some(held) = held else { return Files::new() };
+        let cached = planned.into_iter().filter(|file| !file.on_prefix);
+        cached
+            .filter_map(|file| held.get(&file.name).map(|content| (file.name, *content)))
+            .collect()
+    }
+
+    /// Keeps what the left neighbour's node may lose.
+    fn keep_copy(&mut self, rank: usize, plan: &SealPlan, parts: &[Part]) {
+        let set = self.cluster.set(rank);
+        let Some(at) = set.iter().position(|member| *member == rank) else { return };
+        let left = set[(at + set.len() - 1) % set.len()];
+        if self.cluster.right(left) != Some(rank) {
+            return;
+        }
+        let files = |member: usize| files_of(parts[member].clone()).unwrap_or_default();
+        let others = set.iter().filter(|member| **member != left);
+        let others = others.map(|member| (*member, files(*member))).collect();
+        let Part::Encode(_, names) = parts[left].clone() else { return };
+        let copy = Copy { record: prepared(plan, names), files: files(left), others };
+        self.cluster.node(rank).copies.insert((left, plan.key.clone()), copy);
+    }
+
+    fn write_record(&mut self, rank: usize, plan: &SealPlan) {
+        let record = prepared(plan, self.names(rank, &plan.key));
+        self.moment(rank, Moment::Recorded);
+        trace!(self, "{} r{rank} records {:?} as prepared", self.clock_ms, plan.key);
+        self.cluster.node(rank).records.insert((rank, plan.key.clone()), record);
+    }
+
+    /// The names of this rank's files in a dataset, with whether they lie on the PFS.
+    fn names(&self, rank: usize, key: &DatasetKey) -> Vec<(String, bool)> {
+        let files = self.ranks[rank].machine.seal_files(key);
+        files.into_iter().map(|file| (file.name, file.on_prefix)).collect()
+    }
+
+    fn mark(&mut self, rank: usize, key: &DatasetKey, epoch: u64) {
+        self.moment(rank, Moment::Marked);
+        self.cluster.node(rank).confirmed.insert(key.clone(), epoch);
+    }
+
+    fn remove_records(&mut self, rank: usize, key: &DatasetKey) {
+        let set = self.cluster.set(rank);
+        for node in &mut self.cluster.nodes {
+            node.records.remove(&(rank, key.clone()));
+        }
+        let node = self.cluster.node(rank);
+        node.confirmed.remove(key);
+        node.offered.remove(key);
+        for member in set {
+            node.copies.remove(&(member, key.clone()));
+        }
+    }
+
+    /// What a careless runtime would do at the start of a seal.
+    fn evict_older(&mut self, rank: usize, key: &DatasetKey) {
+        let old = self.ranks[rank].machine.datasets(0).iter();
+        let old = old.filter(|dataset| dataset.key != *key && dataset.id > 0);
+        for key in old.map(|dataset| dataset.key.clone()).collect::<Vec<_>>() {
+            self.cluster.node(rank).files.remove(&(rank, key.clone()));
+            self.remove_records(rank, &key);
+        }
+    }
+
+    fn adopt(
+        &mut self,
+        rank: usize,
+        from: &DatasetKey,
+        into: &DatasetKey,
+        files: &[String],
+        begin: bool,
+        revoke: bool,
+    ) {
+        let node = self.cluster.node(rank);
+        let part = (rank, into.clone());
+        if begin && !node.records.contains_key(&part) {
+            node.records.insert(part.clone(), Record::open());
+        }
+        if let Some(record) = node.records.get_mut(&part).filter(|_| revoke) {
+            record.prepared = false;
+        }
+        let moved = node.files.remove(&(rank, from.clone())).unwrap_or_default();
+        let moved = moved.into_iter().filter(|(name, _)| files.contains(name));
+        node.files.entry(part).or_default().extend(moved);
+        node.records.remove(&(rank, from.clone()));
+        for open in self.ranks[rank].open.values_mut() {
+            if let super::job::OpenFile::Placed { key, .. } = open
+                && key == from
+            {
+                *key = into.clone();
+            }
+        }
+    }
+}
+
+fn files_of(part: Part) -> Option<Files> {
+    match part {
+        Part::Files(files) | Part::Encode(files, _) => Some(files),
+        _ => None,
+    }
+}
+
+fn prepared(plan: &SealPlan, files: Vec<(String, bool)>) -> Record {
+    Record { id: plan.id, number: plan.number, epoch: plan.epoch, prepared: true, files }
+}

@@ -1,0 +1,189 @@
+//! The program's file operations on one rank, and what the shim and the engine do at each.
+
+use scr_core::session::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
+
+use super::Fault;
+use super::cluster::{Content, Record, Stage};
+use super::job::{Checked, Moment, OpenFile, Sim, trace};
+use super::style::{Op, Style};
+
+impl Sim {
+    /// Carries out one operation on files.
+    pub fn file_op(&mut self, rank: usize, op: Op) -> Checked {
+        match op {
+            Op::Write(file) => {
+                let creates = !self.ranks[rank].sees.contains_key(&file.name);
+                self.open(rank, &file, Intent { truncates: true, creates });
+            }
+            Op::Update(file) => {
+                let creates = !self.ranks[rank].sees.contains_key(&file.name);
+                self.open(rank, &file, Intent { truncates: false, creates });
+            }
+            Op::Close(name, draft) => {
+                self.close(rank, &name, if draft { Stage::Draft } else { Stage::Final });
+            }
+            Op::WriteAside { file, matched } => self.write_aside(rank, &file, matched),
+            Op::Delete(file) => self.delete(rank, &file),
+            Op::Sync { .. } | Op::Pause(_) | Op::Spawn(_) | Op::Join | Op::Finalize => {}
+        }
+        Ok(())
+    }
+
+    /// The checkpoint that a rank is writing.
+    fn step_of(&self, rank: usize) -> u32 {
+        self.ranks[rank].next_step - 1
+    }
+
+    fn open(&mut self, rank: usize, file: &FileRef, intent: Intent) {
+        let now_ms = self.clock_ms;
+        let torn = self.content(self.step_of(rank), Stage::Torn);
+        self.ranks[rank].sees.insert(file.name.clone(), torn);
+        let placement = self.ranks[rank].machine.write_open(file, intent, now_ms);
+        self.opened(rank, file, placement);
+    }
+
+    fn opened(&mut self, rank: usize, file: &FileRef, placement: Placement) {
+        let now_ms = self.clock_ms;
+        let torn = self.content(self.step_of(rank), Stage::Torn);
+        trace!(self, "{now_ms} r{rank} opens {}: {placement:?}", file.name);
+        let open = match placement {
+            Placement::Pass => {
+                self.cluster.pfs.insert(file.name.clone(), torn);
+                OpenFile::Passed
+            }
+            Placement::CopyUp { .. } => OpenFile::Shadow,
+            Placement::Dataset(placed) => {
+                self.take_place(rank, &placed);
+                self.store(rank, &placed.key, placed.on_prefix, &file.name, torn);
+                OpenFile::Placed { key: placed.key, on_prefix: placed.on_prefix }
+            }
+        };
+        self.ranks[rank].open.insert(file.name.clone(), open);
+    }
+
+    /// The durable part of a placement.
+    fn take_place(&mut self, rank: usize, placed: &Placed) {
+        if placed.revoke {
+            self.moment(rank, Moment::Revoked);
+        }
+        let skip_revoke = self.fault == Some(Fault::SkipRevoke);
+        let part = (rank, placed.key.clone());
+        let records = &mut self.cluster.node(rank).records;
+        if placed.begin && !records.contains_key(&part) {
+            records.insert(part.clone(), Record::open());
+        }
+        if let Some(record) = records.get_mut(&part).filter(|_| placed.revoke && !skip_revoke) {
+            record.prepared = false;
+        }
+    }
+
+    fn store(&mut self, rank: usize, key: &DatasetKey, prefix: bool, name: &str, content: Content) {
+        if prefix {
+            self.in_place = true;
+            self.cluster.pfs.insert(name.to_string(), content);
+        } else {
+            let files = self.cluster.node(rank).files.entry((rank, key.clone())).or_default();
+            files.insert(name.to_string(), content);
+        }
+    }
+
+    fn close(&mut self, rank: usize, name: &str, stage: Stage) {
+        let now_ms = self.clock_ms;
+        let whole = self.content(self.step_of(rank), stage);
+        self.ranks[rank].sees.insert(name.to_string(), whole);
+        trace!(self, "{now_ms} r{rank} closes {name}");
+        match self.ranks[rank].open.remove(name) {
+            Some(OpenFile::Placed { key, on_prefix }) => {
+                self.store(rank, &key, on_prefix, name, whole);
+                self.ranks[rank].machine.write_closed(&key, name, 1, now_ms);
+            }
+            Some(OpenFile::Shadow) => {
+                let file = FileRef { series: 0, id: None, name: name.into(), masked: name.into() };
+                let machine = &mut self.ranks[rank].machine;
+                let placement = machine.copy_up_closed(&file, true, now_ms);
+                if let Placement::Dataset(placed) = placement {
+                    self.take_place(rank, &placed);
+                    self.store(rank, &placed.key, placed.on_prefix, name, whole);
+                    self.ranks[rank].machine.write_closed(&placed.key, name, 1, now_ms);
+                } else {
+                    self.cluster.pfs.insert(name.to_string(), whole);
+                }
+            }
+            Some(OpenFile::Passed) => {
+                self.cluster.pfs.insert(name.to_string(), whole);
+            }
+            None => {}
+        }
+    }
+
+    fn write_aside(&mut self, rank: usize, file: &FileRef, matched: bool) {
+        let temporary = Style::temporary(file);
+        let now_ms = self.clock_ms;
+        if matched {
+            let torn = self.content(self.step_of(rank), Stage::Torn);
+            self.ranks[rank].sees.insert(temporary.name.clone(), torn);
+            let machine = &mut self.ranks[rank].machine;
+            let placement = machine.write_open_temporary(&temporary, file, now_ms);
+            self.opened(rank, &temporary, placement);
+            self.close(rank, &temporary.name, Stage::Final);
+            self.ranks[rank].sees.remove(&temporary.name);
+        }
+        let whole = self.content(self.step_of(rank), Stage::Final);
+        let machine = &mut self.ranks[rank].machine;
+        let from = matched.then_some(&temporary);
+        let renamed = machine.renamed(from, Some(file), 1, !matched, now_ms);
+        trace!(self, "{now_ms} r{rank} renames to {}: {renamed:?}", file.name);
+        if let Some(deletion) = renamed.from {
+            self.remove(rank, &temporary.name, deletion);
+        }
+        match renamed.to {
+            Placement::Dataset(placed) => {
+                self.take_place(rank, &placed);
+                self.store(rank, &placed.key, placed.on_prefix, &file.name, whole);
+            }
+            _ => {
+                self.cluster.pfs.insert(file.name.clone(), whole);
+            }
+        }
+        self.ranks[rank].sees.insert(file.name.clone(), whole);
+    }
+
+    /// The program unlinks a file that it sees.
+    pub fn delete(&mut self, rank: usize, file: &FileRef) {
+        if self.ranks[rank].sees.remove(&file.name).is_none() {
+            return;
+        }
+        self.truth.deleted.insert(file.name.clone());
+        let now_ms = self.clock_ms;
+        let mut deletion = self.ranks[rank].machine.deleted(file, now_ms);
+        trace!(self, "{now_ms} r{rank} deletes {}: {deletion:?}", file.name);
+        if self.fault == Some(Fault::DeleteAtOnce) {
+            deletion = Deletion::Now;
+            for files in self.cluster.node(rank).files.values_mut() {
+                files.remove(&file.name);
+            }
+        }
+        self.remove(rank, &file.name, deletion);
+    }
+
+    fn remove(&mut self, rank: usize, name: &str, deletion: Deletion) {
+        if deletion == Deletion::Deferred {
+            return;
+        }
+        // The newest dataset in progress that holds it; sealed ones keep theirs.
+        let node = self.cluster.node(rank);
+        let holders = node.files.iter_mut().filter(|((owner, _), _)| *owner == rank);
+        for ((_, key), files) in holders {
+            let part = (rank, key.clone());
+            let record = node.records.get_mut(&part);
+            let Some(record) = record else { continue };
+            if deletion == Deletion::NowAfterRevoke && files.contains_key(name) {
+                record.prepared = false;
+            }
+            if !record.prepared {
+                files.remove(name);
+            }
+        }
+        self.cluster.pfs.remove(name);
+    }
+}
