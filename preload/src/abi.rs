@@ -14,7 +14,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -39,6 +39,9 @@ pub struct Host {
     pub open_count: extern "C" fn(token: u64) -> c_int,
     /// Undoes one `enter_thread` of the calling thread.
     pub leave_thread: extern "C" fn(),
+    /// What was answered with [`Verdict::foreign`] no longer holds: the shim asks anew about every
+    /// name. Callable from any thread, with locks of the engine held.
+    pub names_changed: extern "C" fn(),
 }
 
 /// How the hook goes on. Values of [`Verdict::kind`].
@@ -77,13 +80,17 @@ pub struct StatAnswer {
     pub mtime_nanoseconds: i64,
 }
 
-/// The engine's answer to a path question. The caller zeroes it.
+/// The engine's answer to a path question. The caller zeroes all but [`Verdict::path`], which is
+/// not even initialised: it is long, and most answers have none.
 #[repr(C)]
 pub struct Verdict {
     /// One of [`kind`].
     pub kind: u32,
     /// For [`kind::FAIL`].
     pub errno: c_int,
+    /// Nonzero with [`kind::PASS`]: nothing of ours can ever concern this name, whatever is done to
+    /// it, until [`Host::names_changed`] is called. The shim need not ask again.
+    pub foreign: u32,
     /// Nonzero: the descriptor that results is tracked; `opened` and `closed` must follow.
     pub token: u64,
     /// For [`kind::STAT`].

@@ -1,9 +1,11 @@
 //! Questions to the engine, and what a hook does with the answer.
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::mem::MaybeUninit;
 
-use crate::abi::{Engine, PATH_BYTES, StatAnswer, Verdict, kind};
+use crate::abi::{Engine, StatAnswer, Verdict, kind};
 use crate::engine::{self, Active};
+use crate::memory::{Key, Known};
 use crate::{guard, paths};
 
 /// Symlinks followed in one name, as many as the kernel follows.
@@ -48,11 +50,14 @@ pub(crate) struct Question {
     pub prefix: &'static [u8],
     /// The canonical path, below the prefix.
     pub path: CString,
+    /// The name as the program wrote it, to be remembered when it turns out not to be ours.
+    pub written: Option<Key>,
 }
 
 /// Runs `job` if `path` lies below the prefix; `None` means: make the real call.
 ///
-/// Costs one load before the engine is active, and a look at the path afterwards.
+/// Costs one load before the engine is active, and a look at the path afterwards: a name that was
+/// found not to be ours once is remembered, so neither a lock nor a system call is needed.
 ///
 /// # Safety
 /// `path` is null or a C string.
@@ -69,12 +74,56 @@ pub(crate) unsafe fn below_prefix<T>(
     }
     // SAFETY: not null, so a C string by this function's contract.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let written = Key::as_written(dirfd, path);
+    if written.is_some_and(|key| key.recall() == Known::Foreign) {
+        return None;
+    }
+    ask_below(active, failed, dirfd, path, written, job)
+}
+
+/// Like [`below_prefix`], for calls that make or remove links and directories: even a name that is
+/// not ours by itself changes what other names mean.
+///
+/// # Safety
+/// As for [`below_prefix`].
+pub(crate) unsafe fn below_prefix_anew<T>(
+    failed: T,
+    dirfd: c_int,
+    path: *const c_char,
+    job: impl FnOnce(Question) -> Outcome<T>,
+) -> Option<T> {
+    let active = engine::active()?;
+    if path.is_null() || guard::inside() {
+        return None;
+    }
+    // SAFETY: as in `below_prefix`.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    ask_below(active, failed, dirfd, path, None, job)
+}
+
+fn ask_below<T>(
+    active: &'static Active,
+    failed: T,
+    dirfd: c_int,
+    path: &[u8],
+    written: Option<Key>,
+    job: impl FnOnce(Question) -> Outcome<T>,
+) -> Option<T> {
     if paths::surely_outside(&active.prefix, path) {
         return None;
     }
     handle(failed, active, || match paths::locate(&active.prefix, dirfd, path) {
-        Some(path) => job(Question { engine: &active.table, prefix: &active.prefix, path }),
-        None => Outcome::Pass,
+        Some(path) => {
+            job(Question { engine: &active.table, prefix: &active.prefix, path, written })
+        }
+        None => {
+            if let Some(key) = written
+                && paths::is_outside(&active.prefix, dirfd, path)
+            {
+                key.remember(Known::Foreign);
+            }
+            Outcome::Pass
+        }
     })
 }
 
@@ -98,23 +147,35 @@ pub(crate) fn handle<T>(
 
 /// Asks once. Returns the answer and the token, 0 for none.
 pub(crate) fn ask(question: impl FnOnce(*mut Verdict)) -> (Answer, u64) {
-    let mut verdict = Verdict {
-        kind: kind::PASS,
-        errno: 0,
-        token: 0,
-        stat: StatAnswer::default(),
-        path: [0; PATH_BYTES],
-    };
-    question(&raw mut verdict);
-    let answer = match verdict.kind {
-        kind::REDIRECT => CStr::from_bytes_until_nul(&verdict.path)
-            .map_or(Answer::Pass, |path| Answer::Redirect(path.to_owned())),
-        kind::FAIL => Answer::Fail(verdict.errno),
-        kind::DONE => Answer::Done,
-        kind::STAT => Answer::Stat(verdict.stat),
-        _ => Answer::Pass,
-    };
-    (answer, verdict.token)
+    let (answer, token, _) = ask_whole(question);
+    (answer, token)
+}
+
+/// Like [`ask`]; the last part is true if the engine never wants to hear of the name again.
+fn ask_whole(question: impl FnOnce(*mut Verdict)) -> (Answer, u64, bool) {
+    let mut verdict = MaybeUninit::<Verdict>::uninit();
+    let to = verdict.as_mut_ptr();
+    // SAFETY: the fields are written, and then read, one by one through the pointer to the whole;
+    // the path is read only when the engine says that it wrote a C string there.
+    unsafe {
+        (&raw mut (*to).kind).write(kind::PASS);
+        (&raw mut (*to).errno).write(0);
+        (&raw mut (*to).foreign).write(0);
+        (&raw mut (*to).token).write(0);
+        (&raw mut (*to).stat).write(StatAnswer::default());
+        question(to);
+        let answer = match (*to).kind {
+            kind::REDIRECT => {
+                let path = (&raw const (*to).path).cast::<c_char>();
+                Answer::Redirect(CStr::from_ptr(path).to_owned())
+            }
+            kind::FAIL => Answer::Fail((*to).errno),
+            kind::DONE => Answer::Done,
+            kind::STAT => Answer::Stat((*to).stat),
+            _ => Answer::Pass,
+        };
+        (answer, (*to).token, (*to).foreign != 0)
+    }
 }
 
 impl Question {
@@ -126,14 +187,22 @@ impl Question {
         mut question: impl FnMut(&CStr, *mut Verdict),
     ) -> (Answer, u64) {
         for _ in 0..LINKS_MAX {
-            let answer = ask(|verdict| question(&self.path, verdict));
-            if !matches!(answer, (Answer::Pass, 0)) {
-                return answer;
+            let (answer, token, foreign) = ask_whole(|verdict| question(&self.path, verdict));
+            if !matches!((&answer, token), (Answer::Pass, 0)) {
+                return (answer, token);
             }
-            match paths::follow(self.prefix, &self.path) {
-                Some(target) => self.path = target,
-                None => return answer,
+            if let Some(target) = paths::follow(self.prefix, &self.path) {
+                self.path = target;
+                self.written = None;
+                continue;
             }
+            if let Some(key) = self.written
+                && foreign
+                && paths::is_no_link(&self.path)
+            {
+                key.remember(Known::Foreign);
+            }
+            return (answer, token);
         }
         (Answer::Pass, 0)
     }

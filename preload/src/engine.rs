@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{guard, listing, open_files, real};
+use crate::{guard, listing, memory, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -44,6 +44,10 @@ extern "C" fn open_count(token: u64) -> c_int {
     c_int::try_from(open_files::writers_of(token)).unwrap_or(c_int::MAX)
 }
 
+extern "C" fn names_changed() {
+    memory::forget();
+}
+
 /// Opens and starts the engine. Called once, after the real MPI_Init, with both guards held.
 ///
 /// `granted` is the thread level. Collective inside the engine from its launch check on.
@@ -73,6 +77,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         library_path: leak_c_string(library_path().as_os_str()),
         open_count,
         leave_thread: guard::leave_thread,
+        names_changed,
     };
     // The engine may keep the pointer, so the table lives as long as the process.
     let host: &'static Host = Box::leak(Box::new(host));

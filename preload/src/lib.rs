@@ -26,6 +26,8 @@ mod launcher;
 #[cfg_attr(test, allow(dead_code))]
 mod listing;
 #[cfg_attr(test, allow(dead_code))]
+mod memory;
+#[cfg_attr(test, allow(dead_code))]
 mod message;
 #[cfg_attr(test, allow(dead_code))]
 mod open_files;

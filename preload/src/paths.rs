@@ -1,60 +1,54 @@
 //! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with
 //! the symlinks of its directory resolved.
 //!
-//! Most opens of a program concern files outside the prefix. For those [`surely_outside`] decides
-//! without lock, allocation or system call: it remembers, as 64-bit hashes in a fixed table, which
-//! directories lie outside, which are their own canonical spelling, and which files are no
-//! symlinks. A symlink or directory that the program makes or moves empties the memory
+//! Most opens of a program concern files that are not ours. For those [`crate::memory`] decides
+//! without lock, allocation or system call: it knows which directories lie outside the prefix,
+//! which are their own canonical spelling, which files are no symlinks, and which names the engine
+//! does not want to hear of. A symlink or directory that the program makes or moves empties it
 //! ([`forget`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Slots of the directory memory; a power of two.
-const SLOTS: usize = 4096;
-const OUTSIDE: u64 = 1;
-const CANONICAL: u64 = 2;
-const NO_LINK: u64 = 3;
-const TAG_BITS: u64 = 3;
-/// Sets the memory of files apart from that of directories.
-const FILES: u64 = 0x5851_f42d_4c95_7f2d;
-const DIRECTORIES: u64 = 0;
+use crate::memory::{self, About, Key, Known};
+
 /// Directories reached through symlinks are remembered by name, up to this number.
 const ALIASES_MAX: usize = 1024;
 
-static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
-static GENERATION: AtomicU64 = AtomicU64::new(0);
 static WORKING_DIRECTORY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static ALIASES: Mutex<BTreeMap<Vec<u8>, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+    memory::forget();
     ALIASES.lock().clear();
+    forget_working_directory();
 }
 
 /// Forgets the working directory. Guard held.
 pub(crate) fn forget_working_directory() {
     WORKING_DIRECTORY.lock().clear();
+    memory::forget_relative();
 }
 
 /// True if `path` is, for sure and at once, not below `prefix`. False proves nothing.
+#[inline]
 pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     let Some(slash) = last_slash_if_plain(path) else { return false };
     if below(prefix, path) {
         return false;
     }
-    recall(&path[..slash.max(1)], DIRECTORIES) == OUTSIDE
+    Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Foreign
 }
 
 /// True if `path` is, for sure and at once, the one name of something below `prefix`. False proves
 /// nothing.
 fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     last_slash_if_plain(path).is_some_and(|slash| {
-        below(prefix, path) && recall(&path[..slash.max(1)], DIRECTORIES) == CANONICAL
+        below(prefix, path)
+            && Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Canonical
     })
 }
 
@@ -91,6 +85,18 @@ pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString
     if below(prefix, &found) { CString::new(found).ok() } else { None }
 }
 
+/// True if `path`, relative to `dirfd`, is known not to lie below `prefix`. Guard held.
+pub(crate) fn is_outside(prefix: &[u8], dirfd: c_int, path: &[u8]) -> bool {
+    !path.is_empty()
+        && absolute(dirfd, path)
+            .is_some_and(|whole| !has_dot_dot(&whole) && surely_outside(prefix, &lexical(&whole)))
+}
+
+/// True if the file `path` (canonical) is known to be no symlink.
+pub(crate) fn is_no_link(path: &CStr) -> bool {
+    Key::of(path.to_bytes(), About::File).recall() == Known::NoLink
+}
+
 /// Absolute name of `path`, wherever it lies; symlinks are left as they are. Guard held.
 pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     if path.is_empty() {
@@ -108,7 +114,8 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
 /// not ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let own = link.to_bytes();
-    if recall(own, FILES) == NO_LINK {
+    let key = Key::of(own, About::File);
+    if key.recall() == Known::NoLink {
         return None;
     }
     let mut target = [0_u8; libc::PATH_MAX as usize];
@@ -116,7 +123,7 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     let Ok(length) = usize::try_from(length) else {
         if crate::guard::errno() == libc::EINVAL {
-            remember(own, FILES, NO_LINK);
+            key.remember(Known::NoLink);
         }
         return None;
     };
@@ -238,9 +245,10 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
 
 /// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
 fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
-    match recall(directory, DIRECTORIES) {
-        OUTSIDE => return None,
-        CANONICAL => return Some(directory.to_vec()),
+    let key = Key::of(directory, About::Directory);
+    match key.recall() {
+        Known::Foreign => return None,
+        Known::Canonical => return Some(directory.to_vec()),
         _ => {}
     }
     if let Some(known) = ALIASES.lock().get(directory) {
@@ -259,11 +267,11 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
         Err(_) => return Some(directory.to_vec()),
     };
     if !below(prefix, &real) {
-        remember(directory, DIRECTORIES, OUTSIDE);
+        key.remember(Known::Foreign);
         return None;
     }
     if real == directory {
-        remember(directory, DIRECTORIES, CANONICAL);
+        key.remember(Known::Canonical);
     } else {
         let mut aliases = ALIASES.lock();
         if aliases.len() < ALIASES_MAX {
@@ -271,38 +279,6 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
         }
     }
     Some(real)
-}
-
-/// A 64-bit hash of a name and the generation, tag bits clear.
-fn fingerprint(name: &[u8], salt: u64) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = GENERATION.load(Ordering::Relaxed) ^ name.len() as u64 ^ FACTOR ^ salt;
-    for chunk in name.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        let product = u128::from(u64::from_ne_bytes(word) ^ hash) * u128::from(FACTOR);
-        #[allow(clippy::cast_possible_truncation)] // the two halves are folded on purpose
-        {
-            hash = (product as u64) ^ ((product >> 64) as u64).rotate_left(23);
-        }
-    }
-    hash & !TAG_BITS
-}
-
-fn slot(fingerprint: u64) -> &'static AtomicU64 {
-    #[allow(clippy::cast_possible_truncation)] // the upper bits choose the slot
-    &MEMORY[(fingerprint >> 40) as usize % SLOTS]
-}
-
-fn recall(name: &[u8], salt: u64) -> u64 {
-    let fingerprint = fingerprint(name, salt);
-    let known = slot(fingerprint).load(Ordering::Relaxed);
-    if known & !TAG_BITS == fingerprint { known & TAG_BITS } else { 0 }
-}
-
-fn remember(name: &[u8], salt: u64, tag: u64) {
-    let fingerprint = fingerprint(name, salt);
-    slot(fingerprint).store(fingerprint | tag, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::abi::{
 };
 use crate::engine;
 use scr_core::session;
-use scr_core::session::{Answer, Note, Session};
+use scr_core::session::{Answer, Attributes, Note, Session};
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
@@ -81,47 +81,70 @@ unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
 /// Writes `answer` into the caller's verdict.
 ///
 /// # Safety
-/// `verdict` points to a zeroed [`Verdict`] that no one else uses.
+/// `verdict` points to a [`Verdict`] that no one else uses, zeroed but for its path.
 unsafe fn put(answer: Answer, verdict: *mut Verdict) {
-    // SAFETY: valid and exclusive by this function's contract.
-    let verdict = unsafe { &mut *verdict };
-    match answer {
-        Answer::Pass { token } => {
-            verdict.kind = kind::PASS;
-            verdict.token = token;
-        }
+    // The path is not initialised, so it is written before anything refers to the whole.
+    let (answer, path) = match answer {
         Answer::Redirect { path, token } => {
             let bytes = path.into_os_string().into_vec();
             if bytes.len() >= PATH_BYTES {
-                verdict.kind = kind::FAIL;
-                verdict.errno = libc::ENAMETOOLONG;
-                return;
+                (Answer::Fail(libc::ENAMETOOLONG), Vec::new())
+            } else {
+                (Answer::Redirect { path: PathBuf::new(), token }, bytes)
             }
-            verdict.kind = kind::REDIRECT;
-            verdict.token = token;
-            verdict.path[..bytes.len()].copy_from_slice(&bytes);
-            verdict.path[bytes.len()] = 0;
         }
-        Answer::Fail(errno) => {
-            verdict.kind = kind::FAIL;
-            verdict.errno = errno;
+        other => (other, Vec::new()),
+    };
+    // SAFETY: valid and exclusive by this function's contract; the path fits, with its NUL.
+    let (verdict_kind, errno, token, foreign, stat) = unsafe {
+        let to = (&raw mut (*verdict).path).cast::<u8>();
+        to.copy_from_nonoverlapping(path.as_ptr(), path.len());
+        to.add(path.len()).write(0);
+        (
+            &mut (*verdict).kind,
+            &mut (*verdict).errno,
+            &mut (*verdict).token,
+            &mut (*verdict).foreign,
+            &mut (*verdict).stat,
+        )
+    };
+    match answer {
+        Answer::Pass { token: given } => {
+            *verdict_kind = kind::PASS;
+            *token = given;
         }
-        Answer::Done => verdict.kind = kind::DONE,
+        Answer::Foreign => {
+            *verdict_kind = kind::PASS;
+            *foreign = 1;
+        }
+        Answer::Redirect { token: given, .. } => {
+            *verdict_kind = kind::REDIRECT;
+            *token = given;
+        }
+        Answer::Fail(code) => {
+            *verdict_kind = kind::FAIL;
+            *errno = code;
+        }
+        Answer::Done => *verdict_kind = kind::DONE,
         Answer::Known(known) => {
-            verdict.kind = kind::STAT;
-            verdict.stat = StatAnswer {
-                size: known.size,
-                mode: known.mode,
-                // SAFETY: these two have no preconditions and cannot fail.
-                uid: unsafe { libc::geteuid() },
-                // SAFETY: as above.
-                gid: unsafe { libc::getegid() },
-                nlink: 1,
-                ino: known.ino,
-                mtime_seconds: known.mtime_seconds,
-                mtime_nanoseconds: known.mtime_nanoseconds,
-            };
+            *verdict_kind = kind::STAT;
+            *stat = stat_answer(&known);
         }
+    }
+}
+
+fn stat_answer(known: &Attributes) -> StatAnswer {
+    StatAnswer {
+        size: known.size,
+        mode: known.mode,
+        // SAFETY: these two have no preconditions and cannot fail.
+        uid: unsafe { libc::geteuid() },
+        // SAFETY: as above.
+        gid: unsafe { libc::getegid() },
+        nlink: 1,
+        ino: known.ino,
+        mtime_seconds: known.mtime_seconds,
+        mtime_nanoseconds: known.mtime_nanoseconds,
     }
 }
 
@@ -139,6 +162,7 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
             enter_thread: host.enter_thread,
             leave_thread: host.leave_thread,
             open_count: host.open_count,
+            names_changed: host.names_changed,
         };
         let Some(session) = engine::start(host, granted) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();
@@ -175,7 +199,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict) {
-    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
         put(with_session(Answer::PASS, |session| session.open(path, flags, mode)), verdict);
@@ -199,7 +223,7 @@ extern "C" fn evacuate(token: u64, fd: c_int) -> c_int {
 }
 
 extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {
-    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
         put(with_session(Answer::PASS, |session| session.lookup(path)), verdict);
@@ -207,7 +231,7 @@ extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict)
 }
 
 extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
-    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
         put(with_session(Answer::PASS, |session| session.change(path)), verdict);
@@ -215,7 +239,7 @@ extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
 }
 
 extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
-    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
         put(with_session(Answer::PASS, |session| session.unlink(path)), verdict);
@@ -223,7 +247,7 @@ extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
 }
 
 extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
-    // SAFETY: the shim passes two strings and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
         let (from, to) = (path_of(from), path_of(to));
         put(with_session(Answer::PASS, |session| session.rename(from, to)), verdict);
@@ -236,7 +260,7 @@ extern "C" fn link(
     symbolic: c_int,
     verdict: *mut Verdict,
 ) {
-    // SAFETY: the shim passes two strings and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
         let (target, path) = (path_of(target), path_of(path));
         let answer = |session: &Session| session.link(target, path, symbolic != 0);
@@ -245,7 +269,7 @@ extern "C" fn link(
 }
 
 extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
-    // SAFETY: the shim passes a string and a zeroed verdict that live during the call.
+    // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
         put(with_session(Answer::PASS, |session| session.rmdir(path)), verdict);

@@ -13,6 +13,7 @@ mod shim;
 
 mod descriptors;
 mod families;
+mod foreign;
 mod launch;
 mod listings;
 mod messages;

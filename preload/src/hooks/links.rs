@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use libc::{AT_FDCWD, size_t, ssize_t};
 
 use crate::abi::Engine;
-use crate::ask::{Answer, Outcome, Question, ask, below_prefix};
+use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_anew};
 use crate::family::interpose;
 use crate::{engine, paths};
 
@@ -138,7 +138,7 @@ unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char
         return None;
     }
     // SAFETY: `path` is null or a C string of the program.
-    unsafe { below_prefix(-1, dirfd, path, job) }
+    unsafe { below_prefix_anew(-1, dirfd, path, job) }
 }
 
 unsafe fn readlink(

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use libc::{AT_FDCWD, mode_t};
 
 use crate::abi::event;
-use crate::ask::{Answer, Outcome, Question, ask, below_prefix, handle};
+use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, handle};
 use crate::family::interpose;
 use crate::{engine, guard, paths};
 
@@ -46,7 +46,7 @@ unsafe fn unlink(real: ByPath, path: *const c_char) -> c_int {
 unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
-        below_prefix(-1, dirfd, path, |question| {
+        below_prefix_anew(-1, dirfd, path, |question| {
             if flags & libc::AT_REMOVEDIR == 0 {
                 unlink_below(&question)
             } else {
@@ -60,7 +60,7 @@ unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_i
 unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
-        below_prefix(-1, AT_FDCWD, path, |question| rmdir_below(&question))
+        below_prefix_anew(-1, AT_FDCWD, path, |question| rmdir_below(&question))
             .unwrap_or_else(|| real(path))
     }
 }
@@ -69,7 +69,7 @@ unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
 unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
-        below_prefix(-1, AT_FDCWD, path, |question| {
+        below_prefix_anew(-1, AT_FDCWD, path, |question| {
             if kind_of(&question.path) == libc::S_IFDIR {
                 rmdir_below(&question)
             } else {
@@ -139,7 +139,7 @@ unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t
 unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
     // SAFETY: as in `unlink`.
     let done = unsafe {
-        below_prefix(-1, dirfd, path, |mut question| {
+        below_prefix_anew(-1, dirfd, path, |mut question| {
             let mut outcome = Outcome::of(call());
             if matches!(outcome, Outcome::Fail(libc::EEXIST))
                 && matches!(question.lookup(false), Answer::Fail(libc::ENOENT))
@@ -237,8 +237,10 @@ fn rename_below(
     flags: c_uint,
 ) -> Outcome<c_int> {
     if flags != 0 {
-        let place =
-            |path: &CString| Question { engine: table, prefix, path: path.clone() }.lookup(false);
+        let place = |path: &CString| {
+            let path = path.clone();
+            Question { engine: table, prefix, path, written: None }.lookup(false)
+        };
         let (from_place, to_place) = (place(&from), place(&to));
         if matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
             return Outcome::Pass;

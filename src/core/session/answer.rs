@@ -10,6 +10,10 @@ pub enum Answer {
         /// See [`Answer::Redirect::token`].
         token: u64,
     },
+    /// As it is, and no call on this name can concern us until [`Host::names_changed`].
+    ///
+    /// [`Host::names_changed`]: super::Host::names_changed
+    Foreign,
     /// On this path instead.
     Redirect {
         /// Where the file is.

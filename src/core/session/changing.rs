@@ -32,7 +32,8 @@ impl Session {
             return Answer::Fail(libc::ENOENT);
         }
         if !self.concerns(&state, name) {
-            return Answer::PASS;
+            let foreign = self.is_foreign(&state, name);
+            return if foreign { Answer::Foreign } else { Answer::PASS };
         }
         if let Some(copy) = state.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
@@ -393,6 +394,7 @@ impl Session {
             return Answer::PASS;
         }
         state.view.remove_dir(name);
+        (self.site.host.names_changed)();
         Answer::Done
     }
 }

@@ -20,6 +20,8 @@ pub struct Host {
     pub leave_thread: extern "C" fn(),
     /// Descriptors that are still open for writing with a token.
     pub open_count: extern "C" fn(token: u64) -> i32,
+    /// Names that were answered with `Answer::Foreign` may have become ours.
+    pub names_changed: extern "C" fn(),
 }
 
 impl Host {

@@ -23,6 +23,7 @@ impl Session {
         match place {
             Place::Private(here) if !intent.may_change => return Answer::at(here),
             Place::Private(_) => {}
+            _ if self.is_foreign(&state, name) => return Answer::Foreign,
             _ if !intent.may_change || intent.special || self.is_child() => return Answer::PASS,
             _ => {}
         }
@@ -61,6 +62,17 @@ impl Session {
         })
     }
 
+    /// Whether nothing that the program does to `name` can concern us: no pattern matches it, nor
+    /// what it may be renamed to as far as is known, and no change of the view is about it.
+    pub(super) fn is_foreign(&self, state: &State, name: &str) -> bool {
+        let becomes_ours = |(_, template): &(usize, Template)| {
+            template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
+        };
+        !self.concerns(state, name)
+            && !state.view.is_removed_dir(name)
+            && !state.templates.iter().any(becomes_ours)
+    }
+
     fn private_target(
         &self,
         state: &mut State,
@@ -91,6 +103,7 @@ impl Session {
         if !state.templates.iter().any(known) {
             state.machine.learn_temporary(series, &text);
             state.templates.push((series, template));
+            (self.site.host.names_changed)();
         }
     }
 

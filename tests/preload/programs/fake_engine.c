@@ -1,6 +1,7 @@
 /* An engine that the tests can see through: every path below $FAKE_PREFIX whose last component
  * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..."
- * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes.
+ * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
+ * of "n..." the engine never wants to hear again, until "x..." is opened.
  * Each call appends a line to $FAKE_LOG. Mirrors preload/src/abi.rs. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,10 +16,12 @@
 enum { PASS, REDIRECT, FAIL, DONE, STAT };
 
 struct answer { uint64_t size; uint32_t mode, uid, gid, nlink; uint64_t ino; int64_t sec, nsec; };
-struct verdict { uint32_t kind; int err; uint64_t token; struct answer stat; char path[4096]; };
+struct verdict {
+    uint32_t kind; int err; uint32_t foreign; uint64_t token; struct answer stat; char path[4096];
+};
 struct host {
     size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
-    void (*leave)(void);
+    void (*leave)(void); void (*names_changed)(void);
 };
 typedef void (*entry_fn)(void *, const char *, unsigned char, int);
 struct engine {
@@ -69,6 +72,8 @@ static int cached(const char *path, char *place)
 static int answer(const char *path, struct verdict *v)
 {
     if (last(path)[0] == 'f') { v->kind = FAIL; v->err = EDOM; return 1; }
+    if (last(path)[0] == 'n') { v->foreign = 1; return 0; }
+    if (last(path)[0] == 'x') host->names_changed();
     if (cached(path, v->path)) { v->kind = REDIRECT; return 1; }
     return 0;
 }
@@ -182,7 +187,7 @@ static int list(const char *path, entry_fn entry, void *context)
 }
 
 static const struct engine table = {
-    sizeof table, 1, init, get_prefix, sync_, note, open_, opened, closed, failed, evacuate, lookup,
+    sizeof table, 2, init, get_prefix, sync_, note, open_, opened, closed, failed, evacuate, lookup,
     change, unlink_, rename_, link_, rmdir_, list,
 };
 

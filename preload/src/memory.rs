@@ -1,0 +1,164 @@
+//! What was found out about names, so that the next call on one need not ask again: 64-bit hashes
+//! in a fixed table, read and written without lock or allocation.
+//!
+//! A slot holds a hash with a tag in its lowest bits. The hash contains the generation of all
+//! names, so one increment forgets everything. Whoever asks something about a name takes the key
+//! *before* asking: an answer that has become wrong meanwhile is remembered under a key that nobody
+//! will look for.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots of the table; a power of two.
+const SLOTS: usize = 8192;
+const TAG_BITS: u64 = 3;
+
+static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+static WORKING_DIRECTORY: AtomicU64 = AtomicU64::new(1);
+
+/// What a name stands for; the same text can be known in each way.
+#[derive(Clone, Copy)]
+pub(crate) enum About {
+    /// A directory's lexically normal name.
+    Directory = 1,
+    /// A file's canonical name.
+    File = 2,
+}
+
+/// What is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing.
+    Nothing,
+    /// The directory is not below the prefix. The name as the program writes it: no call on it
+    /// concerns us.
+    Foreign,
+    /// The directory is its own canonical spelling.
+    Canonical,
+    /// The file is no symlink.
+    NoLink,
+}
+
+/// A name's place in the memory, at the generation of its making.
+#[derive(Clone, Copy)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    /// The key of a name of ours.
+    #[inline]
+    pub(crate) fn of(name: &[u8], about: About) -> Self {
+        Self(fingerprint(name, about as u64))
+    }
+
+    /// The key of a name as the program writes it, absolute or relative to the working directory;
+    /// `None` when it is relative to another one.
+    #[inline]
+    pub(crate) fn as_written(dirfd: c_int, name: &[u8]) -> Option<Self> {
+        // The numbers of working directories are odd and those of `About` are small: no clash.
+        const STEP: u64 = 0x5851_f42d_4c95_7f2d;
+        if name.first() == Some(&b'/') {
+            Some(Self(fingerprint(name, STEP)))
+        } else if dirfd == libc::AT_FDCWD {
+            let directory = WORKING_DIRECTORY.load(Ordering::Relaxed);
+            Some(Self(fingerprint(name, STEP.wrapping_mul(directory.wrapping_add(2)))))
+        } else {
+            None
+        }
+    }
+
+    /// What is known about the name.
+    #[inline]
+    pub(crate) fn recall(self) -> Known {
+        let known = self.slot().load(Ordering::Relaxed);
+        if known & !TAG_BITS != self.0 {
+            return Known::Nothing;
+        }
+        match known & TAG_BITS {
+            1 => Known::Foreign,
+            2 => Known::Canonical,
+            3 => Known::NoLink,
+            _ => Known::Nothing,
+        }
+    }
+
+    /// Remembers it, until another name needs the slot.
+    pub(crate) fn remember(self, known: Known) {
+        let tag = match known {
+            Known::Nothing => 0,
+            Known::Foreign => 1,
+            Known::Canonical => 2,
+            Known::NoLink => 3,
+        };
+        self.slot().store(self.0 | tag, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn slot(self) -> &'static AtomicU64 {
+        #[allow(clippy::cast_possible_truncation)] // the upper bits choose the slot
+        &MEMORY[(self.0 >> 40) as usize % SLOTS]
+    }
+}
+
+/// Forgets everything about every name.
+pub(crate) fn forget() {
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Forgets what is known about names relative to the working directory.
+pub(crate) fn forget_relative() {
+    WORKING_DIRECTORY.fetch_add(2, Ordering::SeqCst);
+}
+
+/// A 64-bit hash of a name and the generation, tag bits clear.
+#[inline]
+fn fingerprint(name: &[u8], salt: u64) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |hash: u64, word: u64| {
+        let product = u128::from(word ^ hash) * u128::from(FACTOR);
+        #[allow(clippy::cast_possible_truncation)] // the two halves are folded on purpose
+        let folded = (product as u64) ^ ((product >> 64) as u64).rotate_left(23);
+        folded
+    };
+    let start = GENERATION.load(Ordering::Relaxed) ^ name.len() as u64 ^ FACTOR;
+    let (words, rest) = name.as_chunks::<8>();
+    let mut hash = fold(start, salt);
+    for word in words {
+        hash = fold(hash, u64::from_ne_bytes(*word));
+    }
+    // The last word overlaps the one before, as the length tells; short names are built bytewise.
+    let last = match name.last_chunk::<8>() {
+        Some(word) if !rest.is_empty() => u64::from_ne_bytes(*word),
+        _ => rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    fold(hash, last) & !TAG_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart_and_forgotten_together() {
+        let key = || Key::as_written(libc::AT_FDCWD, b"a/name/of/some/length").unwrap();
+        assert_eq!(key().recall(), Known::Nothing);
+        let old = key();
+        key().remember(Known::Foreign);
+        assert_eq!(key().recall(), Known::Foreign);
+        for other in [&b"a/name/of/some/lengtH"[..], b"A/name/of/some/length", b"a/name/of/some/le"]
+        {
+            let other = Key::as_written(libc::AT_FDCWD, other).unwrap();
+            assert_eq!(other.recall(), Known::Nothing);
+        }
+        assert!(Key::as_written(3, b"a").is_none() && Key::as_written(3, b"/a").is_some());
+        assert_eq!(Key::of(b"a/name/of/some/length", About::File).recall(), Known::Nothing);
+        forget_relative();
+        assert_eq!(key().recall(), Known::Nothing);
+        key().remember(Known::Foreign);
+        forget();
+        assert_eq!(key().recall(), Known::Nothing);
+        // An answer that comes late is of no use to anyone.
+        old.remember(Known::Foreign);
+        assert_eq!(key().recall(), Known::Nothing);
+    }
+}
