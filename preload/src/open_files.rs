@@ -164,6 +164,11 @@ pub(crate) fn streams() -> Vec<usize> {
     TABLE.lock().streams.values().copied().collect()
 }
 
+/// Tracked descriptors that streams were made on.
+pub(crate) fn stream_descriptors() -> Vec<c_int> {
+    TABLE.lock().streams.keys().copied().collect()
+}
+
 /// Gives up everything that is still held. Returns the tokens.
 pub(crate) fn detach_all() -> Vec<u64> {
     let mut table = TABLE.lock();

@@ -18,5 +18,6 @@ mod launch;
 mod listings;
 mod messages;
 mod mpi;
+mod symbols;
 mod threads;
 mod tools;

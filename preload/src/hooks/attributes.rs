@@ -22,6 +22,7 @@ interpose! {
     plain [truncate, truncate64](path: *const c_char, length: off_t) -> c_int
         = Truncate => truncate;
     plain [chmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => chmod;
+    plain [lchmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => lchmod;
     plain [fchmodat](dirfd: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int
         = ChmodAt => fchmodat;
     plain [chown](path: *const c_char, user: uid_t, group: gid_t) -> c_int = Chown => chown;
@@ -90,6 +91,14 @@ unsafe fn chmod(real: Chmod, path: *const c_char, mode: mode_t) -> c_int {
     // SAFETY: as in `truncate`.
     unsafe {
         attributes(AT_FDCWD, path, true, |to| real(to.as_ptr(), mode))
+            .unwrap_or_else(|| real(path, mode))
+    }
+}
+
+unsafe fn lchmod(real: Chmod, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: as in `truncate`.
+    unsafe {
+        attributes(AT_FDCWD, path, false, |to| real(to.as_ptr(), mode))
             .unwrap_or_else(|| real(path, mode))
     }
 }

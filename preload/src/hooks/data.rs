@@ -20,6 +20,8 @@ type Pwritev2 = unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t, c
 type Sendfile = unsafe extern "C-unwind" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type CopyRange =
     unsafe extern "C-unwind" fn(c_int, *mut i64, c_int, *mut i64, size_t, u32) -> ssize_t;
+type AioError = unsafe extern "C-unwind" fn(*const c_void) -> c_int;
+type AioReturn = unsafe extern "C-unwind" fn(*mut c_void) -> ssize_t;
 type Sync = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type Ftruncate = unsafe extern "C-unwind" fn(c_int, off_t) -> c_int;
 type Fallocate = unsafe extern "C-unwind" fn(c_int, c_int, off_t, off_t) -> c_int;
@@ -45,6 +47,11 @@ interpose! {
     cancellable [copy_file_range](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
     ) -> ssize_t = CopyRange => copy_file_range;
+    cancellable [splice](
+        from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
+    ) -> ssize_t = CopyRange => splice;
+    plain [aio_error, aio_error64](block: *const c_void) -> c_int = AioError => aio_error;
+    plain [aio_return, aio_return64](block: *mut c_void) -> ssize_t = AioReturn => aio_return;
     cancellable [fsync](fd: c_int) -> c_int = Sync => fsync;
     cancellable [fdatasync](fd: c_int) -> c_int = Sync => fdatasync;
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int = Ftruncate => ftruncate;
@@ -179,6 +186,53 @@ unsafe fn copy_file_range(
     flags: u32,
 ) -> ssize_t {
     checked!(to, real(from, from_at, to, to_at, bytes, flags))
+}
+
+unsafe fn splice(
+    real: CopyRange,
+    from: c_int,
+    from_at: *mut i64,
+    to: c_int,
+    to_at: *mut i64,
+    bytes: size_t,
+    flags: u32,
+) -> ssize_t {
+    checked!(to, real(from, from_at, to, to_at, bytes, flags))
+}
+
+/// Asynchronous calls are made by libc's own threads, which pass no hook: their results are seen
+/// when the program asks for them. It is too late to write elsewhere.
+unsafe fn aio_error(real: AioError, block: *const c_void) -> c_int {
+    // SAFETY: the program's own call; a control block begins with its descriptor.
+    let (code, fd) = unsafe { (real(block), *block.cast::<c_int>()) };
+    if code > 0 && code != libc::EINPROGRESS && code != libc::ECANCELED {
+        failed_later(fd, code);
+    }
+    code
+}
+
+unsafe fn aio_return(real: AioReturn, block: *mut c_void) -> ssize_t {
+    // SAFETY: the program's own call. The error is to be asked for before the result is taken; the
+    // function is the one above.
+    unsafe {
+        libc::aio_error(block.cast::<libc::aiocb>());
+        real(block)
+    }
+}
+
+#[cold]
+fn failed_later(fd: c_int, code: c_int) {
+    if open_files::may_hold(fd)
+        && !harmless(code)
+        && let Some(active) = engine::active()
+    {
+        let _: Option<c_int> = handle(0, active, || {
+            if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) {
+                (active.table.failed)(claim.token, code);
+            }
+            Outcome::Pass
+        });
+    }
 }
 
 unsafe fn fsync(real: Sync, fd: c_int) -> c_int {

@@ -23,6 +23,13 @@ type Scandir = unsafe extern "C-unwind" fn(
     Option<Filter>,
     Option<Compare>,
 ) -> c_int;
+type ScandirAt = unsafe extern "C-unwind" fn(
+    c_int,
+    *const c_char,
+    *mut *mut *mut dirent,
+    Option<Filter>,
+    Option<Compare>,
+) -> c_int;
 type Glob =
     unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_void, *mut GlobResult) -> c_int;
 type Seekdir = unsafe extern "C-unwind" fn(*mut DIR, c_long);
@@ -42,6 +49,10 @@ interpose! {
         path: *const c_char, list: *mut *mut *mut dirent,
         filter: Option<Filter>, compare: Option<Compare>
     ) -> c_int = Scandir => scandir;
+    plain [scandirat, scandirat64](
+        dirfd: c_int, path: *const c_char, list: *mut *mut *mut dirent,
+        filter: Option<Filter>, compare: Option<Compare>
+    ) -> c_int = ScandirAt => scandirat;
     plain [glob, glob64](
         pattern: *const c_char, flags: c_int, error: *const c_void, result: *mut GlobResult
     ) -> c_int = Glob => glob;
@@ -194,20 +205,62 @@ unsafe fn scandir(
     filter: Option<Filter>,
     compare: Option<Compare>,
 ) -> c_int {
-    // SAFETY: the program's arguments; opendir and readdir are the exported ones above.
+    // SAFETY: the program's arguments; opendir is the exported one above.
     unsafe {
         if engine::active().is_some() && !guard::inside() {
             let stream = libc::opendir(path);
-            if !stream.is_null() {
-                let result = with_merged(stream, |_| ())
-                    .map(|()| scan_merged(stream, list, filter, compare));
-                libc::closedir(stream);
-                if let Some(result) = result {
+            if let Some(result) = scan_if_merged(stream, list, filter, compare) {
+                return result;
+            }
+        }
+        real(path, list, filter, compare)
+    }
+}
+
+unsafe fn scandirat(
+    real: ScandirAt,
+    dirfd: c_int,
+    path: *const c_char,
+    list: *mut *mut *mut dirent,
+    filter: Option<Filter>,
+    compare: Option<Compare>,
+) -> c_int {
+    // SAFETY: the program's arguments; fdopendir is the exported one above, and takes the
+    // descriptor over.
+    unsafe {
+        if engine::active().is_some() && !guard::inside() {
+            let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+            let directory = libc::openat(dirfd, path, flags);
+            if directory >= 0 {
+                let stream = libc::fdopendir(directory);
+                if stream.is_null() {
+                    libc::close(directory);
+                }
+                if let Some(result) = scan_if_merged(stream, list, filter, compare) {
                     return result;
                 }
             }
         }
-        real(path, list, filter, compare)
+        real(dirfd, path, list, filter, compare)
+    }
+}
+
+/// Scans and closes `stream`, which may be null. `None` if it is not merged: the real call will do.
+unsafe fn scan_if_merged(
+    stream: *mut DIR,
+    list: *mut *mut *mut dirent,
+    filter: Option<Filter>,
+    compare: Option<Compare>,
+) -> Option<c_int> {
+    if stream.is_null() {
+        return None;
+    }
+    // SAFETY: an open stream; the exported functions.
+    unsafe {
+        let result =
+            with_merged(stream, |_| ()).map(|()| scan_merged(stream, list, filter, compare));
+        libc::closedir(stream);
+        result
     }
 }
 

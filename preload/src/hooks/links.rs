@@ -15,6 +15,12 @@ type LinkAt =
 type SymlinkAt = unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_char) -> c_int;
 type Readlink = unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> ssize_t;
 type ReadlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_char, size_t) -> ssize_t;
+type ReadlinkChecked =
+    unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t, size_t) -> ssize_t;
+type ReadlinkAtChecked =
+    unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_char, size_t, size_t) -> ssize_t;
+type RealpathChecked =
+    unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> *mut c_char;
 type Realpath = unsafe extern "C-unwind" fn(*const c_char, *mut c_char) -> *mut c_char;
 type Canonical = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_char;
 type Statfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statfs) -> c_int;
@@ -32,11 +38,18 @@ interpose! {
         = Readlink => readlink;
     plain [readlinkat](dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t)
         -> ssize_t = ReadlinkAt => readlinkat;
+    plain [__readlink_chk](path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t)
+        -> ssize_t = ReadlinkChecked => readlink_checked;
+    plain [__readlinkat_chk](
+        dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t
+    ) -> ssize_t = ReadlinkAtChecked => readlinkat_checked;
+    plain [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t) -> *mut c_char
+        = RealpathChecked => realpath_checked;
     plain [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
         = Realpath => realpath;
     plain [canonicalize_file_name](path: *const c_char) -> *mut c_char
         = Canonical => canonicalize_file_name;
-    plain [statfs, statfs64](path: *const c_char, buffer: *mut libc::statfs) -> c_int
+    plain [statfs, statfs64, __statfs](path: *const c_char, buffer: *mut libc::statfs) -> c_int
         = Statfs => statfs;
     plain [statvfs, statvfs64](path: *const c_char, buffer: *mut libc::statvfs) -> c_int
         = Statvfs => statvfs;
@@ -168,6 +181,36 @@ unsafe fn readlinkat(
     }
 }
 
+/// Of the fortified forms the real one judges the sizes: it ends the program when they do not fit.
+unsafe fn readlink_checked(
+    real: ReadlinkChecked,
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: size_t,
+    room: size_t,
+) -> ssize_t {
+    // SAFETY: as in `link`.
+    unsafe {
+        read_link(AT_FDCWD, path, |to| real(to.as_ptr(), buffer, size, room))
+            .unwrap_or_else(|| real(path, buffer, size, room))
+    }
+}
+
+unsafe fn readlinkat_checked(
+    real: ReadlinkAtChecked,
+    dirfd: c_int,
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: size_t,
+    room: size_t,
+) -> ssize_t {
+    // SAFETY: as in `link`.
+    unsafe {
+        read_link(dirfd, path, |to| real(AT_FDCWD, to.as_ptr(), buffer, size, room))
+            .unwrap_or_else(|| real(dirfd, path, buffer, size, room))
+    }
+}
+
 unsafe fn read_link(
     dirfd: c_int,
     path: *const c_char,
@@ -190,6 +233,21 @@ unsafe fn read_link(
 unsafe fn realpath(real: Realpath, path: *const c_char, resolved: *mut c_char) -> *mut c_char {
     // SAFETY: as in `link`.
     unsafe { canonical(path, resolved).unwrap_or_else(|| real(path, resolved)) }
+}
+
+unsafe fn realpath_checked(
+    real: RealpathChecked,
+    path: *const c_char,
+    resolved: *mut c_char,
+    room: size_t,
+) -> *mut c_char {
+    // SAFETY: as in `link`; a buffer that is too small is left to the real function.
+    unsafe {
+        if room < libc::PATH_MAX as size_t {
+            return real(path, resolved, room);
+        }
+        canonical(path, resolved).unwrap_or_else(|| real(path, resolved, room))
+    }
 }
 
 unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c_char {

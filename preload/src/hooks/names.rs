@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 
-use libc::{AT_FDCWD, mode_t};
+use libc::{AT_FDCWD, dev_t, mode_t};
 
 use crate::abi::event;
 use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, handle};
@@ -13,6 +13,11 @@ type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type UnlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int) -> c_int;
 type Mkdir = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
 type MkdirAt = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t) -> c_int;
+type Mknod = unsafe extern "C-unwind" fn(*const c_char, mode_t, dev_t) -> c_int;
+type MknodAt = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t, dev_t) -> c_int;
+type XMknod = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t, *mut dev_t) -> c_int;
+type XMknodAt =
+    unsafe extern "C-unwind" fn(c_int, c_int, *const c_char, mode_t, *mut dev_t) -> c_int;
 type Rename = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
 type RenameAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
 type RenameAt2 =
@@ -26,6 +31,17 @@ interpose! {
     plain [rmdir](path: *const c_char) -> c_int = ByPath => rmdir;
     plain [mkdir](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkdir;
     plain [mkdirat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int = MkdirAt => mkdirat;
+    plain [mkfifo](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkfifo;
+    plain [mkfifoat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int
+        = MkdirAt => mkfifoat;
+    plain [mknod](path: *const c_char, mode: mode_t, device: dev_t) -> c_int = Mknod => mknod;
+    plain [mknodat](dirfd: c_int, path: *const c_char, mode: mode_t, device: dev_t) -> c_int
+        = MknodAt => mknodat;
+    plain [__xmknod](version: c_int, path: *const c_char, mode: mode_t, device: *mut dev_t)
+        -> c_int = XMknod => xmknod;
+    plain [__xmknodat](
+        version: c_int, dirfd: c_int, path: *const c_char, mode: mode_t, device: *mut dev_t
+    ) -> c_int = XMknodAt => xmknodat;
     plain [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
     plain [renameat](
         from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char
@@ -154,6 +170,65 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
         })
     };
     done.unwrap_or_else(call)
+}
+
+/// Special files are the PFS's business; but a cached file of that name is in the way.
+unsafe fn make_special(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
+    let job = |mut question: Question| match question.lookup(false) {
+        Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::EEXIST),
+        _ => Outcome::Pass,
+    };
+    // SAFETY: as in `unlink`.
+    unsafe { below_prefix_anew(-1, dirfd, path, job) }.unwrap_or_else(call)
+}
+
+unsafe fn mkfifo(real: Mkdir, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(AT_FDCWD, path, || real(path, mode)) }
+}
+
+unsafe fn mkfifoat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(dirfd, path, || real(dirfd, path, mode)) }
+}
+
+unsafe fn mknod(real: Mknod, path: *const c_char, mode: mode_t, device: dev_t) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(AT_FDCWD, path, || real(path, mode, device)) }
+}
+
+unsafe fn mknodat(
+    real: MknodAt,
+    dirfd: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: dev_t,
+) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(dirfd, path, || real(dirfd, path, mode, device)) }
+}
+
+unsafe fn xmknod(
+    real: XMknod,
+    version: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: *mut dev_t,
+) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(AT_FDCWD, path, || real(version, path, mode, device)) }
+}
+
+unsafe fn xmknodat(
+    real: XMknodAt,
+    version: c_int,
+    dirfd: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: *mut dev_t,
+) -> c_int {
+    // SAFETY: as in `unlink`.
+    unsafe { make_special(dirfd, path, || real(version, dirfd, path, mode, device)) }
 }
 
 unsafe fn rename(real: Rename, from: *const c_char, to: *const c_char) -> c_int {

@@ -13,6 +13,7 @@ use crate::{engine, guard, open_files};
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
 type Fdopen = unsafe extern "C-unwind" fn(c_int, *const c_char) -> *mut FILE;
+type Fcloseall = unsafe extern "C-unwind" fn() -> c_int;
 type Fclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
 
 interpose! {
@@ -22,6 +23,7 @@ interpose! {
         (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = Freopen => freopen;
     plain [fdopen, _IO_fdopen](fd: c_int, mode: *const c_char) -> *mut FILE = Fdopen => fdopen;
+    cancellable [fcloseall]() -> c_int = Fcloseall => fcloseall;
     cancellable [fclose, _IO_fclose](stream: *mut FILE) -> c_int = Fclose => fclose;
 }
 
@@ -173,4 +175,26 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
     };
     // SAFETY: the program's own call.
     done.unwrap_or_else(|| unsafe { real(stream) })
+}
+
+/// Closes every stream, inside of libc; the descriptors of those that we know are given up after.
+unsafe fn fcloseall(real: Fcloseall) -> c_int {
+    let done = engine::active().filter(|_| !guard::inside()).and_then(|active| {
+        handle(libc::EOF, active, || {
+            let held = open_files::stream_descriptors();
+            // SAFETY: the program's own call.
+            let result = unsafe { real() };
+            let code = guard::errno();
+            for fd in held {
+                let Some(released) = open_files::detach(fd) else { continue };
+                if result != 0 && released.claim.writable && loses_data(code) {
+                    (active.table.failed)(released.claim.token, code);
+                }
+                report(&active.table, [released]);
+            }
+            if result == 0 { Outcome::Done(0) } else { Outcome::Fail(code) }
+        })
+    });
+    // SAFETY: the program's own call.
+    done.unwrap_or_else(|| unsafe { real() })
 }

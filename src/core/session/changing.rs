@@ -18,7 +18,7 @@ use crate::transfer::publish_file;
 impl Session {
     /// Whether `name` can have anything to do with us.
     pub(super) fn concerns(&self, state: &State, name: &str) -> bool {
-        self.match_name(name).is_some() || state.view.is_private(name)
+        self.match_name(name).is_some() || state.view.changes(name)
     }
 
     /// stat, access, readlink, statfs, realpath.

@@ -196,6 +196,15 @@ impl View {
         self.private.contains_key(name)
     }
 
+    /// Whether `name` stands for something else than what the PFS has, whatever the patterns say:
+    /// a directory may have moved such names to where none matches.
+    pub fn changes(&self, name: &str) -> bool {
+        self.private.contains_key(name)
+            || self.deleted.contains(name)
+            || self.hidden.contains(name)
+            || self.ghosts.contains_key(name)
+    }
+
     /// The program deleted `name`: it is gone from the view.
     pub fn delete(&mut self, name: &str) {
         if self.ghosts.remove(name).is_none() {
