@@ -9,7 +9,8 @@ MPIS      := openmpi mpich
 DIST      := $(CURDIR)/target/dist
 PYTHON    ?= /usr/bin/python3
 EXAMPLES  := $(CURDIR)/target/examples
-PROFILE_FLAG := $(if $(filter release,$(PROFILE)),--release)
+PROFILE_FLAG := --profile $(PROFILE)
+BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
              libclang-dev iproute2 util-linux procps python3 python3-dev python3-pip \
              python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
@@ -39,8 +40,8 @@ build: deps shim sim-library engines examples
 shim: deps
 	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
 	@mkdir -p $(DIST)/bin $(DIST)/lib
-	@cp -f target/$(PROFILE)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
-	@cp -f target/$(PROFILE)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
+	@cp -f target/$(BUILT)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
+	@cp -f target/$(BUILT)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
 	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
 
 # For MPICH on virtual nodes; see the head of its source.
@@ -54,7 +55,7 @@ engines: deps $(addprefix engine-,$(MPIS))
 engine-%:
 	MPICC=mpicc.$* $(CARGO) build $(PROFILE_FLAG) -p scr --lib --target-dir target/$*
 	@mkdir -p $(DIST)/lib/scr/$*
-	@cp -f target/$*/$(PROFILE)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
+	@cp -f target/$*/$(BUILT)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
 	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
 
 examples: deps $(addprefix examples-,$(MPIS))
@@ -82,8 +83,8 @@ target/python-mpich/mpi4py: | deps
 demo: build
 	python3 tests/demo.py
 
-## test: everything CI runs, on both MPIs; the last line is the summary
-test: build
+## test: everything CI runs, on both MPIs, with nodes that die (root); the last line is the summary
+test: build python-mpich
 	python3 tests/run.py
 
 ## test-cluster: the matrix of failures on virtual nodes, both MPIs (root)

@@ -13,6 +13,7 @@ from samples import environment
 NODES = 4
 STEPS, EVERY, DELAY_MS = 50, 10, 4
 LENGTH = ("--steps", STEPS, "--every", EVERY, "--delay", DELAY_MS)
+SPARSE = ("--steps", STEPS, "--every", 20, "--delay", DELAY_MS)
 CHECKSUM = re.compile(r"checksum ([0-9A-Fa-f]+)")
 
 

@@ -7,7 +7,7 @@ import time
 
 from cluster import DIST, LIMIT_SECONDS, SHIM, Cluster, Run
 from samples import SAMPLES, environment
-from scene import LENGTH, Prefix, Scene
+from scene import LENGTH, SPARSE, Prefix, Scene, checksum, newest_files
 
 POSIX = next(sample for sample in SAMPLES if sample.name == "heat_posix")
 STORIES = []
@@ -84,16 +84,66 @@ def another_program_on_a_node_in_between(mpi):
         scene.restart(least=30)
 
 
+def provisional_seal(scene):
+    """Runs up to the first seal of a series that nobody knows, which nothing has confirmed yet."""
+    run = scene.start(
+        *SPARSE, "--pause", "step", 39, scene.mark, SCR_LEARN="0", SCR_DEBUG="1"
+    )
+    run.wait_for_file(scene.mark)
+    said = run.outcome().err
+    assert "checkpoint 20 is sealed as dataset 1" in said, said
+    return run
+
+
 @story
-def first_seal_is_only_provisional(mpi):
-    """A node is lost right after the first seal of a series that nobody knows: not offered."""
-    settings = {"SCR_COPY_TYPE": "XOR", "SCR_LEARN": "0"}
-    with Scene(POSIX, mpi, spare=1, **settings) as scene:
-        run = scene.start(*LENGTH, SCR_TEST_PAUSE=f"seal.committed:{scene.mark}")
-        run.wait_for_file(scene.mark)
+def node_lost_right_after_a_provisional_seal(mpi):
+    """Nobody can tell whether more was to come: it is not offered, and that is said."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR") as scene:
+        run = provisional_seal(scene)
         scene.cluster.kill("node3")
         scene.ended(run)
-        scene.restart(least=0, most=10)
+        outcome = scene.restart(least=0, most=0)
+        scene.expect(outcome, "checkpoint 20", "cannot be offered", "rank 2")
+
+
+@story
+def process_lost_right_after_a_provisional_seal(mpi):
+    """All of its files are there: it is offered."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR") as scene:
+        run = provisional_seal(scene)
+        scene.cluster.kill_process("node3", POSIX.process())
+        scene.ended(run)
+        scene.restart(least=20, most=20)
+
+
+@story
+def node_lost_in_the_middle_of_an_encode(mpi):
+    """Half of the parity is not taken for parity: the checkpoint before is rebuilt."""
+    for scheme in ("XOR", "PARTNER"):
+        with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE=scheme, SCR_LEARN="0") as scene:
+            # In the third encode: XOR exchanges three times in each, PARTNER twice.
+            arrival = {"XOR": 8, "PARTNER": 5}[scheme]
+            run = scene.start(*LENGTH, SCR_TEST_PAUSE=f"encode.middle@{arrival}:{scene.mark}")
+            run.wait_for_file(scene.mark)
+            scene.cluster.kill("node3")
+            scene.ended(run)
+            scene.restart(least=20, most=20)
+
+
+@story
+def two_jobs_at_once(mpi):
+    """On nodes of their own, with one prefix: the second one runs without us, and says so."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR") as scene:
+        first = scene.start(
+            *LENGTH, "--pause", "step", 25, scene.mark, nodes=["node1", "node2"]
+        )
+        first.wait_for_file(scene.mark)
+        outcome = scene.restart(least=0, nodes=["node3", "node4"])
+        scene.expect(outcome, "another run uses", "node1")
+        scene.mark.unlink()
+        outcome = first.finish()
+        assert outcome.status == 0 and checksum(outcome) == scene.sum_wanted, outcome
+        assert newest_files(POSIX, scene.directory) == scene.files_wanted, outcome
 
 
 @story
@@ -113,7 +163,8 @@ def engine_missing_on_one_node(mpi):
         engine = DIST / "lib" / "scr" / mpi
         scene.cluster.on("node2", "mount", "-t", "tmpfs", "none", str(engine))
         outcome = scene.restart(least=0, most=0)
-        scene.expect(outcome, "only 3 of 4 ranks", "node1 (1), node3 (1), node4 (1)")
+        scene.expect(outcome, "only 3 of 4 ranks", "rank 1;", "node1 (0), node3 (2), node4 (3)")
+        assert outcome.err.count("SCR: ") == 1, outcome
         assert len(list(scene.directory.glob("ckpt/step_*"))) == 5, scene.story
 
 
@@ -123,10 +174,21 @@ def shim_missing_on_one_node(mpi):
     with Scene(POSIX, mpi) as scene:
         scene.cluster.on("node3", "mount", "--bind", "/dev/null", str(SHIM))
         outcome = scene.restart(least=0, most=0)
-        scene.expect(outcome, "only 3 of 4 ranks", "node1 (1), node2 (1), node4 (1)")
+        scene.expect(outcome, "only 3 of 4 ranks", "rank 2;", "node1 (0), node2 (1), node4 (3)")
+        assert outcome.err.count("SCR: ") == 1, outcome
 
 
-PRINT = "echo SHIM=$LD_PRELOAD FOO=$FOO SEEN=$SCR_SEEN"
+@story
+def shim_missing_on_the_first_node(mpi):
+    """Rank 0 cannot tell; another rank does."""
+    with Scene(POSIX, mpi) as scene:
+        scene.cluster.on("node1", "mount", "--bind", "/dev/null", str(SHIM))
+        outcome = scene.restart(least=0, most=0)
+        scene.expect(outcome, "only 3 of 4 ranks", "rank 0;", "node2 (1), node3 (2), node4 (3)")
+        assert outcome.err.count("SCR: ") == 1, outcome
+
+
+PRINT = "echo SHIM=$LD_PRELOAD FOO=$FOO SEEN=$SCR_SEEN CONF=$SCR_CONF_FILE"
 
 
 def launched_with(cluster, mpi, before, after=(), ranks=2, **variables):
@@ -144,11 +206,12 @@ def launched_with(cluster, mpi, before, after=(), ranks=2, **variables):
 
 
 def check_launch(cluster, mpi, foo=None, **arguments):
-    shim = ["env", f"LD_PRELOAD={SHIM}", "SCR_SEEN=1"]
+    shim = ["env", f"LD_PRELOAD={SHIM}", "SCR_SEEN=1", "SCR_CONF_FILE=my.conf"]
     for line in launched_with(cluster, mpi, shim, ranks=4, **arguments):
         words = dict(word.split("=", 1) for word in line.split())
         assert str(SHIM) in words["SHIM"], line
         assert words["SEEN"] == "1", line
+        assert words["CONF"].startswith("/") and words["CONF"].endswith("/my.conf"), line
         assert foo is None or words["FOO"] == foo, line
 
 
@@ -176,6 +239,8 @@ def the_literal_command_reaches_other_nodes(mpi):
             check_launch(cluster, mpi, after=("-genv", "FOO", "1"), foo="1")
             check_launch(cluster, mpi, after=("-genvlist", "FOO,PATH"), FOO="2", foo="2")
             check_launch(cluster, mpi, after=("-genvnone",))
+            check_launch(cluster, mpi, after=("-envnone",))
+            check_launch(cluster, mpi, after=("-envlist", "FOO,PATH"), FOO="4", foo="4")
             check_launch(cluster, mpi, after=("-envall",), FOO="3", foo="3")
 
 

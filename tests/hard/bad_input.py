@@ -6,9 +6,11 @@ import pathlib
 import shutil
 import subprocess
 
-from support import DIST, data_files, place
+from support import DIST, data_files, finish, place
 
 CASES = []
+# For a mount that nobody else sees.
+NAMESPACES = ["--mount"] if os.geteuid() == 0 else ["--mount", "--user", "--map-root-user"]
 
 
 def bad(message_has, **settings):
@@ -19,10 +21,7 @@ def bad(message_has, **settings):
             with place(mpi, program) as plain, place(mpi, program) as here:
                 want = plain.run(2, "steady", 20, 5, shim=False)
                 changed = prepare(here) or {}
-                try:
-                    got = here.run(2, "steady", 20, 5, **{"SCR_FLUSH": "1", **settings, **changed})
-                finally:
-                    unprotect(here.prefix)
+                got = here.run(2, "steady", 20, 5, **{"SCR_FLUSH": "1", **settings, **changed})
                 assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
                 check_message(got, message_has)
                 assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
@@ -39,10 +38,6 @@ def check_message(got, words):
     assert len(lines) == 1, f"not exactly one message: {got}"
     for word in words:
         assert word in lines[0], f"{word!r} is not in the message: {got}"
-
-
-def unprotect(prefix):
-    subprocess.run(["chattr", "-R", "-i", str(prefix)], stderr=subprocess.DEVNULL, check=False)
 
 
 @bad(["nowhere.conf"])
@@ -73,6 +68,21 @@ def broken_pattern(here):
 @bad(["/nonexistent/prefix"], SCR_PREFIX="/nonexistent/prefix")
 def prefix_that_does_not_exist(here):
     del here
+
+
+def prefix_that_is_read_only(mpi, program):
+    """The program writes no checkpoint then; what it computes is not harmed."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(2, "steady", 4, 5, shim=False)
+        frozen = f"mount --bind {here.prefix} {here.prefix} && " \
+                 f"mount -o remount,ro,bind {here.prefix} && cd {here.prefix} && exec \"$@\""
+        alone = ["unshare", *NAMESPACES, "sh", "-c", frozen, "sh"]
+        got = finish(here.start(2, "steady", command=alone + here.command(2, "steady", [4, 5])))
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        check_message(got, [str(here.prefix), "Read-only"])
+
+
+CASES.append(prefix_that_is_read_only)
 
 
 @bad(["/proc/scr-cache"], SCR_CACHE_BASE="/proc/scr-cache", SCR_CNTL_BASE="/proc/scr-cache")

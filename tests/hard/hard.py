@@ -7,6 +7,7 @@ usage: hard.py [openmpi|mpich] [case ...]
 
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import tempfile
@@ -123,16 +124,19 @@ def no_collective_for_long(mpi, program):
 
 @case
 def one_rank_without_the_shim(mpi, program):
-    """One rank never loads the shim: all pass through, with one message."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+    """One rank, the first or the last, never loads the shim: all pass through, one message."""
+    with place(mpi, program) as plain:
         want = plain.run(2, "steady", 20, 5, shim=False)
-        steady = program("steady")
-        command = [f"mpirun.{mpi}", "-n", "1", steady, "20", "5", ":",
-                   "-n", "1", "env", "-u", "LD_PRELOAD", steady, "20", "5"]
-        got = finish(shimmed.start(2, "steady", command=command))
-        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
-        assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
-        assert data_files(plain.tree()) == data_files(shimmed.tree()), f"files differ: {got}"
+        steady = [program("steady"), "20", "5"]
+        bare = ["env", "-u", "LD_PRELOAD", *steady]
+        for missing, ranks in ((1, (steady, bare)), (0, (bare, steady))):
+            with place(mpi, program) as shimmed:
+                command = [f"mpirun.{mpi}", "-n", "1", *ranks[0], ":", "-n", "1", *ranks[1]]
+                got = finish(shimmed.start(2, "steady", command=command))
+                assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+                assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
+                assert f"Missing: rank {missing};" in got.err, f"who is missing? {got}"
+                assert data_files(plain.tree()) == data_files(shimmed.tree()), f"files: {got}"
 
 
 @case
@@ -265,6 +269,28 @@ def links_and_renamed_directories(mpi, program):
     """What is cached reaches the prefix before it gets another name."""
     same(mpi, program, 1, "landing")
     same(mpi, program, 2, "landing", files=False, SCR_FLUSH="0")
+
+
+@case
+def learned_from_the_first_run(mpi, program):
+    """The first checkpoint of an unknown series goes to the prefix, watched; what was learned holds
+    for the next run, which caches from its first one on."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+        settings, pause = {"SCR_LEARN": "1", "SCR_FLUSH": "0"}, shimmed.prefix / "pause"
+        for first in (True, False):
+            run = shimmed.start(2, "steady", 20, 5, 7, pause, **settings)
+            wait_for(pause.exists, run)
+            pause.unlink()
+            got = finish(run)
+            assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+            found = {path.split("/")[1] for path in data_files(shimmed.tree())}
+            # Whether the second one is cached depends on when the first is known to be complete.
+            expected = {"step_5", "step_20"} if first else {"step_20"}
+            assert found - ({"step_10"} if first else set()) == expected, f"{found}\n{got}"
+            shutil.rmtree(shimmed.prefix / "ckpt")
+            for cache in shimmed.base.iterdir():
+                shutil.rmtree(cache)
 
 
 @case

@@ -2,16 +2,17 @@
 //!
 //! A rank without the shim, or without a working engine, would hang our first collective. So before
 //! it, and without MPI, every rank reports to its node (a file in the node's control directory),
-//! one rank of the node reports the count to the prefix, and when the counts add up to the world
-//! size, rank 0 publishes the verdict "go". The verdict is one file, made by link(2): the first one
+//! one rank of the node reports them to the prefix, and when their number is the world's size,
+//! rank 0 publishes the verdict "go". The verdict is one file, made by link(2): the first one
 //! wins, so a rank that gives up ("stop") and a rank that goes on can never both have their way.
 //!
 //! ```text
 //! <control>/launch.<nonce>/rank.<r>, reporter             on each node
-//! <prefix>/.scr/launch/<nonce>/node.<host>                its count of ready ranks
+//! <prefix>/.scr/launch/<nonce>/node.<host>                its ranks that are ready
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,20 @@ pub struct Launch {
     pub rank: usize,
     /// Ranks in the world.
     pub size: usize,
+}
+
+/// What a launch came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// We are in all ranks.
+    Go,
+    /// This launch stays without us.
+    Stop {
+        /// For a person: who is missing.
+        reason: String,
+        /// This rank came to the verdict. The one that tells: rank 0 may be what is missing.
+        own: bool,
+    },
 }
 
 /// The launch's distinguishing name: what the shim in the launcher has put into the environment, or
@@ -64,37 +79,40 @@ impl Launch {
         self.control.join(format!("launch.{}", self.nonce))
     }
 
-    /// Waits until every rank of the launch has called this. `Err` carries the reason why this
-    /// launch stays without us; all ranks get the same verdict.
+    /// Waits until every rank of the launch has called this, or for `limit`. All ranks get the same
+    /// verdict.
     ///
     /// # Errors
-    /// Ranks are missing after `limit`, or the directories cannot be used.
-    pub fn prove_whole(&self, limit: Duration) -> Result<()> {
+    /// The directories cannot be used.
+    pub fn prove_whole(&self, limit: Duration) -> Result<Verdict> {
         let (shared, local) = (self.shared(), self.local());
         for dir in [&shared, &local] {
             fs::create_dir_all(dir)
                 .map_err(|e| Error::io("cannot create the directory", dir, e))?;
         }
-        let own = local.join(format!("rank.{}", self.rank));
-        fs::write(&own, b"").map_err(|e| Error::io("cannot write", &own, e))?;
+        let ready = local.join(format!("rank.{}", self.rank));
+        fs::write(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))?;
         let reporter = claim(&local.join("reporter"))?;
         // Rank 0 decides; the others wait longer, so that it normally is the one who says stop.
         let patience = if self.rank == 0 { limit } else { limit + limit / 2 };
-        let (start, mut reported) = (Instant::now(), 0);
+        let (start, mut reported, mut own) = (Instant::now(), 0, false);
         let mut pause = Duration::from_micros(500);
         loop {
             if reporter {
                 reported = self.report(&local, &shared, reported)?;
             }
-            if self.rank == 0 && counted(&shared)?.0 == self.size {
+            if self.rank == 0 && all_ready(&nodes(&shared)?).len() == self.size {
                 decide(&shared, self.rank, "go")?;
             }
-            if let Some(verdict) = read_verdict(&shared)? {
-                return follow(&verdict);
+            if let Some(text) = read_verdict(&shared)? {
+                return Ok(match text.strip_prefix("stop ") {
+                    None => Verdict::Go,
+                    Some(reason) => Verdict::Stop { reason: reason.to_owned(), own },
+                });
             }
             if start.elapsed() > patience {
                 let reason = self.what_is_missing(&shared)?;
-                decide(&shared, self.rank, &format!("stop {reason}"))?;
+                own = decide(&shared, self.rank, &format!("stop {reason}"))?;
                 continue;
             }
             std::thread::sleep(pause);
@@ -102,26 +120,34 @@ impl Launch {
         }
     }
 
-    /// Writes this node's count to the prefix if it has grown; returns the count.
+    /// Writes this node's ranks to the prefix if there are more; returns their number.
     fn report(&self, local: &Path, shared: &Path, reported: usize) -> Result<usize> {
-        let ready = entries(local, "rank.")?.len();
-        if ready > reported {
+        let ready = entries(local, "rank.")?;
+        if ready.len() > reported {
             let temporary = shared.join(format!(".{}.{}", self.host, self.rank));
             let target = shared.join(format!("node.{}", self.host));
-            fs::write(&temporary, ready.to_string())
+            fs::write(&temporary, ready.join(","))
                 .and_then(|()| fs::rename(&temporary, &target))
                 .map_err(|e| Error::io("cannot write", &target, e))?;
         }
-        Ok(ready)
+        Ok(ready.len())
     }
 
+    /// The nodes of the missing ranks are not known: nothing of ours runs there.
     fn what_is_missing(&self, shared: &Path) -> Result<String> {
-        let (count, nodes) = counted(shared)?;
+        let nodes = nodes(shared)?;
+        let ready = all_ready(&nodes);
+        let missing: BTreeSet<usize> =
+            (0..self.size).filter(|rank| !ready.contains(rank)).collect();
         let list: Vec<String> =
-            nodes.iter().map(|(host, count)| format!("{host} ({count})")).collect();
+            nodes.iter().map(|(host, ranks)| format!("{host} ({})", ranges(ranks))).collect();
         Ok(format!(
-            "only {count} of {} ranks have the shim and a working engine; ranks ready by node: {}",
+            "only {} of {} ranks have the shim and a working engine. Missing: rank {}; ready, by \
+             node: {}. See that libscr_preload.so and the engine beside it can be read on every \
+             node",
+            ready.len(),
             self.size,
+            ranges(&missing),
             if list.is_empty() { "none".into() } else { list.join(", ") }
         ))
     }
@@ -155,29 +181,49 @@ fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The sum of all nodes' counts, and the counts.
-fn counted(shared: &Path) -> Result<(usize, Vec<(String, usize)>)> {
-    let mut nodes = Vec::new();
-    for host in entries(shared, "node.")? {
+/// The nodes that have reported, with their ready ranks.
+fn nodes(shared: &Path) -> Result<BTreeMap<String, BTreeSet<usize>>> {
+    let read = |host: String| {
         let text = fs::read_to_string(shared.join(format!("node.{host}"))).unwrap_or_default();
-        nodes.push((host, text.trim().parse().unwrap_or(0)));
-    }
-    nodes.sort();
-    Ok((nodes.iter().map(|(_, count)| count).sum(), nodes))
+        (host, text.split(',').filter_map(|rank| rank.parse().ok()).collect())
+    };
+    Ok(entries(shared, "node.")?.into_iter().map(read).collect())
 }
 
-/// Publishes the verdict unless there is one.
-fn decide(shared: &Path, rank: usize, verdict: &str) -> Result<()> {
+fn all_ready(nodes: &BTreeMap<String, BTreeSet<usize>>) -> BTreeSet<usize> {
+    nodes.values().flatten().copied().collect()
+}
+
+/// "0-2,5": short for any number of neighbours.
+fn ranges(ranks: &BTreeSet<usize>) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let text = |&(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// Publishes the verdict unless there is one; true if it is this one.
+fn decide(shared: &Path, rank: usize, verdict: &str) -> Result<bool> {
     let temporary = shared.join(format!(".verdict.{rank}"));
     let target = shared.join("verdict");
-    let write = || -> std::io::Result<()> {
+    let write = || -> std::io::Result<bool> {
         let mut file = fs::File::create(&temporary)?;
         file.write_all(verdict.as_bytes())?;
         file.sync_all()?;
-        match fs::hard_link(&temporary, &target) {
-            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
-            _ => fs::remove_file(&temporary),
-        }
+        let published = match fs::hard_link(&temporary, &target) {
+            Ok(()) => true,
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => false,
+            Err(e) => return Err(e),
+        };
+        fs::remove_file(&temporary)?;
+        Ok(published)
     };
     write().map_err(|e| Error::io("cannot write", &target, e))
 }
@@ -188,13 +234,6 @@ fn read_verdict(shared: &Path) -> Result<Option<String>> {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("cannot read", &path, e)),
-    }
-}
-
-fn follow(verdict: &str) -> Result<()> {
-    match verdict.strip_prefix("stop ") {
-        None => Ok(()),
-        Some(reason) => Err(Error::Other(reason.to_string())),
     }
 }
 
@@ -214,31 +253,42 @@ mod tests {
         }
     }
 
-    fn run(ranks: &[usize], size: usize, limit: Duration) -> Vec<Result<()>> {
+    fn run(ranks: &[usize], size: usize, limit: Duration) -> Vec<Verdict> {
         let base = tempfile::tempdir().unwrap();
         let all: Vec<_> = ranks.iter().map(|&rank| launch(base.path(), rank, size)).collect();
         std::thread::scope(|scope| {
             let each: Vec<_> =
                 all.iter().map(|one| scope.spawn(move || one.prove_whole(limit))).collect();
-            each.into_iter().map(|one| one.join().unwrap()).collect()
+            each.into_iter().map(|one| one.join().unwrap().unwrap()).collect()
         })
     }
 
     #[test]
     fn a_whole_launch_goes() {
         let results = run(&[0, 1, 2, 3, 4], 5, Duration::from_secs(10));
-        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        assert!(results.iter().all(|verdict| *verdict == Verdict::Go), "{results:?}");
     }
 
     #[test]
-    fn a_launch_with_a_missing_rank_stops_everywhere_with_the_counts() {
-        for ranks in [[0, 1, 2], [1, 2, 3]] {
+    fn a_launch_with_a_missing_rank_stops_everywhere_and_one_rank_tells() {
+        let cases = [([0, 1, 2], "rank 3;", "node1 (2)"), ([1, 2, 3], "rank 0;", "node1 (2-3)")];
+        for (ranks, missing, ready) in cases {
             let results = run(&ranks, 4, Duration::from_millis(60));
+            let mut tellers = 0;
             for result in results {
-                let text = result.unwrap_err().to_string();
-                assert!(text.contains("only 3 of 4"), "{text}");
+                let Verdict::Stop { reason, own } = result else { panic!("{result:?}") };
+                assert!(reason.contains("only 3 of 4"), "{reason}");
+                assert!(reason.contains(missing) && reason.contains(ready), "{reason}");
+                tellers += usize::from(own);
             }
+            assert_eq!(tellers, 1, "{ranks:?}");
         }
+    }
+
+    #[test]
+    fn many_ranks_are_told_in_few_words() {
+        assert_eq!(ranges(&(0..1000).filter(|rank| *rank != 7).collect()), "0-6,8-999");
+        assert_eq!(ranges(&BTreeSet::from([3])), "3");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::launch::{LIMIT, Launch, nonce};
+use super::launch::{LIMIT, Launch, Verdict, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
 use super::site::Host;
 use crate::cache::Layout;
@@ -91,15 +91,13 @@ impl Preparation {
             trouble,
             environment,
         };
-        preparation.check_launch()?;
-        Ok(Some(preparation))
+        Ok(preparation.launch_is_whole()?.then_some(preparation))
     }
 
-    fn check_launch(&mut self) -> Result<()> {
-        let Some(nonce) = nonce(|name| self.environment.get(name).cloned()) else { return Ok(()) };
-        if self.size == 1 {
-            return Ok(());
-        }
+    /// False: ranks are without us. One of the others has said so.
+    fn launch_is_whole(&mut self) -> Result<bool> {
+        let found = nonce(|name| self.environment.get(name).cloned());
+        let Some(nonce) = found.filter(|_| self.size > 1) else { return Ok(true) };
         // A directory that is not safely ours is not used, not even for this.
         let control = match &self.trouble {
             None => self.layout.control_dir.clone(),
@@ -113,9 +111,14 @@ impl Preparation {
             rank: self.rank,
             size: self.size,
         };
-        launch.prove_whole(LIMIT)?;
+        if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT)? {
+            if own {
+                log::warn(format_args!("{reason}; the program runs without SCR"));
+            }
+            return Ok(false);
+        }
         self.launch = Some(launch);
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -46,8 +46,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Stops here if a test asked for it. Points: `seal.encode`, `seal.prepared`, `seal.committed`,
-/// `flush.staged`, `flush.publish`.
+/// Stops here if a test asked for it. Points: `seal.encode`, `encode.middle`, `seal.prepared`,
+/// `seal.committed`, `flush.staged`, `flush.publish`.
 pub fn test_pause(point: &str) {
     static WISH: OnceLock<Option<Wish>> = OnceLock::new();
     static ARRIVALS: AtomicU32 = AtomicU32::new(0);

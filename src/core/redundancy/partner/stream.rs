@@ -5,6 +5,7 @@ use super::super::ring::{Deferred, Ring};
 use super::super::{MemberList, PIECE_BYTES};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::system::test_pause;
 
 /// One direction around the ring.
 #[derive(Clone, Copy)]
@@ -69,6 +70,7 @@ pub(super) fn stream(
             failed.act(|| out.read_padded(offset, sent));
         }
         ring.comm.exchange(sent, way.to, received, way.from)?;
+        test_pause("encode.middle");
         if let Some(into) = into.as_mut() {
             failed.act(|| into.write_padded(offset, received));
         }

@@ -13,6 +13,7 @@ use super::part::ParityWriter;
 use super::{chunk_offset, pieces, xor_into};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::system::test_pause;
 
 /// Computes the parity of the set. A member that has its XOR file already (`existing`) takes part
 /// but does not touch it: should this be cut off, it has lost nothing.
@@ -95,6 +96,7 @@ fn reduce_scatter(
                 xor_into(out, into);
             }
             ring.comm.exchange(out, ring.right, into, ring.left)?;
+            test_pause("encode.middle");
         }
         // What came last is the own slot, complete.
         if let Some(writer) = writer.as_mut() {
