@@ -51,6 +51,8 @@ fn start_together(
     let Some(session) = preparation.start(Box::new(world))? else { return Ok(None) };
     let running = RUNNING.get_or_init(|| Running { session, classifier });
     mpi::at_finalize(finish)?;
+    running.session.on_exit(mpi::finalize);
+    running.session.halt_at_start();
     running.session.start_helper();
     Ok(Some(&running.session))
 }

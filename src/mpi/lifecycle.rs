@@ -15,6 +15,15 @@ pub fn is_finalized() -> bool {
     unsafe { ffi::PMPI_Finalized(&mut flag) == 0 && flag != 0 }
 }
 
+/// Ends MPI for this process; nothing if that has happened. Waits for the other ranks.
+pub fn finalize() {
+    if !is_finalized() {
+        // SAFETY: MPI is initialised and not finalised; the process makes no MPI call afterwards.
+        // An error could not be told to anybody any more.
+        unsafe { ffi::PMPI_Finalize() };
+    }
+}
+
 /// Whether this process was spawned by another MPI program.
 pub fn has_parent() -> bool {
     // SAFETY: MPI is initialised; MPI replaces the handle before it is compared.

@@ -10,7 +10,7 @@ mod sparse;
 mod world;
 
 pub use communicator::MpiComm;
-pub use lifecycle::{at_finalize, has_parent, is_finalized};
+pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized};
 pub use world::{Classifier, thread_multiple_level, world_rank, world_size};
 
 use scr_core::error::{Error, Result};

@@ -15,6 +15,7 @@ import time
 import traceback
 
 import bad_input
+import settings
 import support
 from support import data_files, finish, place
 
@@ -344,7 +345,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            for function in CASES + bad_input.CASES:
+            for function in CASES + bad_input.CASES + settings.CASES:
                 if wanted and function.__name__ not in wanted:
                     continue
                 begun = time.monotonic()

@@ -41,6 +41,7 @@ use crate::comm::Comm;
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::redundancy::{RedundancySet, Scheme};
+use crate::transfer::Options;
 
 pub use catalog::{Catalog, CatalogEntry};
 pub use decide::{Claim, Decision, Verdict, decide};
@@ -70,6 +71,8 @@ pub struct Ctx<'a> {
     pub prefix: &'a Path,
     /// Schemes and the choice of sets.
     pub protection: &'a dyn Protect,
+    /// How files travel between cache and prefix.
+    pub transfer: Options,
 }
 
 impl Ctx<'_> {

@@ -69,6 +69,11 @@ const NO_BBAPI: (&str, &str) =
 const NO_DATAWARP: (&str, &str) =
     ("DATAWARP", "Cray's DataWarp interface is not built in; use PTHREAD (asynchronous) or SYNC");
 
+const ONLY_WHEN_ASKED: Status =
+    Status::NoEffect("the program decides when to checkpoint, it does not ask SCR");
+const NO_LOG: Status = Status::NoEffect("this version keeps no log of events");
+const NO_RELAUNCH: Status = Status::NoEffect("this version does not relaunch by itself");
+
 parameters! {
     "What is a checkpoint" {
         ENABLE: Bool = "1", "", "0 switches SCR off: the program runs as if it were not there.";
@@ -102,13 +107,16 @@ parameters! {
     }
     "When a checkpoint is due and complete" {
         CHECKPOINT_INTERVAL: Count = "0", "calls",
-            "SCR_Need_checkpoint says yes at every nth call (0: not by count).";
+            "SCR_Need_checkpoint says yes at every nth call (0: not by count).",
+            status(ONLY_WHEN_ASKED);
         CHECKPOINT_SECONDS: Seconds = "0", "seconds",
             "SCR_Need_checkpoint says yes when this long has passed since the last (0: not by \
-             time).";
+             time).",
+            status(ONLY_WHEN_ASKED);
         CHECKPOINT_OVERHEAD: Float = "0", "percent",
             "SCR_Need_checkpoint says yes while checkpoints take less than this share of the run \
-             time (0: not by cost).";
+             time (0: not by cost).",
+            status(ONLY_WHEN_ASKED);
         SETTLE_MILLISECONDS: Milliseconds = "50", "milliseconds",
             "How long a dataset's files stay closed before it is taken for complete, where nothing \
              better is known.";
@@ -143,7 +151,8 @@ parameters! {
         HOP_DISTANCE: Count = "1", "groups",
             "How many failure groups further on the partner is.", at_least(1);
         MPI_BUF_SIZE: ByteSize = "1MB", "bytes",
-            "Size of the pieces in which redundancy data travels.", at_least(4096);
+            "Size of the pieces in which redundancy data travels.", at_least(4096),
+            status(Status::NoEffect("redundancy data travels in pieces of 128 KiB"));
     }
     "Restart" {
         DISTRIBUTE: Bool = "1", "", "1: rebuild the cache at start. 0: publish and drop it.";
@@ -158,7 +167,7 @@ parameters! {
              read each other's files.";
         CURRENT: Text, "", "Name of the checkpoint to restart from; newer ones are hidden.";
         DROP_AFTER_CURRENT: Bool = "0", "",
-            "1: forget checkpoints newer than SCR_CURRENT in the index.";
+            "1: forget checkpoints newer than SCR_CURRENT in the index; their files stay.";
         RESTART_REQUIRED: Bool = "0", "",
             "1: end the program before it computes if a complete checkpoint was lost.";
         LATEST_NAME: Text, "", "Checkpoint that a relaunch restarts from.",
@@ -172,7 +181,8 @@ parameters! {
         FLUSH_TYPE: Choice = "SYNC", "",
             "How a flush is done; PTHREAD: by a thread of each rank.",
             choices(&["SYNC", "PTHREAD"]), refused(&[NO_BBAPI, NO_DATAWARP]);
-        FLUSH_WIDTH: Count = "256", "processes", "Processes that flush at the same time.",
+        FLUSH_WIDTH: Count = "256", "processes",
+            "Processes that flush at the same time, when all flush together.",
             at_least(1);
         FLUSH_ON_RESTART: Bool = "0", "",
             "1: flush what is cached at start, for programs that restart by themselves.";
@@ -188,25 +198,34 @@ parameters! {
         FILE_BUF_SIZE: ByteSize = "1MB", "bytes", "Size of the pieces in which files are copied.",
             at_least(4096);
         PREFIX_SIZE: Count = "0", "checkpoints",
-            "Checkpoints of a series kept on the parallel file system (0: all); output is never \
-             deleted.";
+            "Checkpoints of a series kept on the parallel file system (0: all): after a flush \
+             older ones are deleted there, files and records; output never is.";
         PREFIX_PURGE: Bool = "0", "",
             "1: delete all datasets on the parallel file system at start.";
-        COPY_METADATA: Bool = "1", "", "1: a flush keeps mode, owner and times.";
+        COPY_METADATA: Bool = "1", "", "1: a flush keeps mode and times.",
+            refused(&[("0", "by its times a flushed file is told from an older one of its name")]);
         AXL_MKDIR: Bool = "0", "", "1: let AXL make directories.",
             status(Status::NoEffect("directories are always made"));
-        CRC_ON_COPY: Bool = "0", "", "1: check CRC32 when redundancy data is copied.";
-        CRC_ON_FLUSH: Bool = "1", "", "1: record CRC32 in a flush, check it in a fetch.";
-        CRC_ON_DELETE: Bool = "0", "", "1: check CRC32 when a file is deleted from cache.";
+        CRC_ON_COPY: Bool = "0", "", "1: check CRC32 when redundancy data is copied.",
+            status(Status::NoEffect("it is always checked"));
+        CRC_ON_FLUSH: Bool = "1", "",
+            "1: compare CRC32 in a flush, and at a restart for files on the parallel file system.";
+        CRC_ON_DELETE: Bool = "0", "",
+            "1: check CRC32 when a dataset leaves the cache: damage in node-local storage is told \
+             of.";
     }
     "Halt" {
         HALT_SECONDS: Seconds = "0", "seconds",
-            "Halt when less than this is left of the allocation (0: never).";
-        HALT_EXIT: Bool = "0", "", "1: exit at a halt condition, after the flush.";
+            "Halt when less than this is left until SCR_END_TIME or ExitBefore in \
+             <SCR_PREFIX>/.scr/halt.scr (0: never).";
+        HALT_EXIT: Bool = "0", "",
+            "A halt condition flushes the newest checkpoint, then ends the run. 0, if set: the run \
+             goes on after the flush.";
         HALT_ENABLED: Bool, "", "Other name of SCR_HALT_EXIT.",
             status(Status::Alias("SCR_HALT_EXIT"));
         HALT_STATUS: Count = "0", "", "Exit status of a run that a halt condition ended.";
-        WATCHDOG: Bool = "0", "", "1: kill a run that makes no progress.";
+        WATCHDOG: Bool = "0", "",
+            "1: kill a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT.";
         WATCHDOG_TIMEOUT: Seconds, "seconds", "Time without a checkpoint before the run is killed.";
         WATCHDOG_TIMEOUT_PFS: Seconds, "seconds",
             "The same while a checkpoint is written to the parallel file system.";
@@ -214,26 +233,33 @@ parameters! {
     "Job and nodes" {
         JOB_ID: Text, "",
             "Identity of the job; from the resource manager, else from user and prefix.";
-        JOB_NAME: Text, "", "Name of the job, for the log.";
+        JOB_NAME: Text, "", "Name of the job, for the log.", status(NO_LOG);
         USER_NAME: Text, "", "Name of the user; from the system if not set.";
-        CLUSTER_NAME: Text, "", "Name of the cluster, for the log.";
+        CLUSTER_NAME: Text, "", "Name of the cluster, for the log.", status(NO_LOG);
         END_TIME: Count, "seconds since 1970",
-            "When the allocation ends; from the resource manager if not set.";
-        RUNS: Integer = "1", "runs", "Launches in one allocation (-1: no limit).", at_least(-1);
-        MIN_NODES: Count, "nodes", "Healthy nodes that a relaunch needs.";
-        EXCLUDE_NODES: Text, "", "Nodes to avoid.";
-        NODELIST: Text, "", "Nodes of the allocation; from the resource manager if not set.";
-        NODE_TESTS: Text, "", "Tests that a node has to pass before a relaunch.";
-        RETRIES: Count, "tries", "How often a test of a node is repeated.";
+            "When the allocation ends.";
+        RUNS: Integer = "1", "runs", "Launches in one allocation (-1: no limit).", at_least(-1),
+            status(NO_RELAUNCH);
+        MIN_NODES: Count, "nodes", "Healthy nodes that a relaunch needs.", status(NO_RELAUNCH);
+        EXCLUDE_NODES: Text, "", "Nodes to avoid.", status(NO_RELAUNCH);
+        NODELIST: Text, "",
+            "Nodes of the allocation; from the resource manager if not set.",
+            status(NO_RELAUNCH);
+        NODE_TESTS: Text, "",
+            "Tests that a node has to pass before a relaunch.",
+            status(NO_RELAUNCH);
+        RETRIES: Count, "tries", "How often a test of a node is repeated.", status(NO_RELAUNCH);
     }
     "Messages and log" {
         DEBUG: Count = "0", "level", "1 or 2: say what is done.";
-        LOG_ENABLE: Bool = "0", "", "1: log events.";
-        LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.";
-        LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.";
-        LOG_DB_ENABLE: Bool = "0", "", "1: log to a database.";
-        LOG_DB_DEBUG: Count = "0", "level", "1: say what is done with the database.";
-        LOG_DB_NAME: Text, "", "Database; <SCR_PREFIX>/.scr/log.sqlite if not set.";
+        LOG_ENABLE: Bool = "0", "", "1: log events.", status(NO_LOG);
+        LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.", status(NO_LOG);
+        LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.", status(NO_LOG);
+        LOG_DB_ENABLE: Bool = "0", "", "1: log to a database.", status(NO_LOG);
+        LOG_DB_DEBUG: Count = "0", "level",
+            "1: say what is done with the database.",
+            status(NO_LOG);
+        LOG_DB_NAME: Text, "", "Database; <SCR_PREFIX>/.scr/log.sqlite if not set.", status(NO_LOG);
         LOG_DB_HOST: Text, "", "Host of a database server.",
             status(Status::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
         LOG_DB_USER: Text, "", "User of a database server.",

@@ -18,6 +18,50 @@ pub struct HaltFile {
     pub exit_reason: Option<String>,
 }
 
+/// Reason that the end of a run leaves; it stops relaunches of the same allocation only.
+pub const FINALIZE_CALLED: &str = "SCR_FINALIZE_CALLED";
+const NO_CHECKPOINTS_LEFT: &str = "SCR_NO_CHECKPOINTS_LEFT";
+const EXIT_AFTER: &str = "SCR_EXIT_AFTER";
+const EXIT_BEFORE: &str = "SCR_EXIT_BEFORE";
+
+impl HaltFile {
+    /// Name of the file in the prefix's `.scr` directory.
+    pub const NAME: &'static str = "halt.scr";
+
+    /// The reason to halt at `now` (seconds since 1970), as it is recorded; `None`: the run goes
+    /// on.
+    #[must_use]
+    pub fn due(&self, now: u64) -> Option<&str> {
+        let limit = self.exit_before.map(|end| end.saturating_sub(self.halt_seconds.unwrap_or(0)));
+        match self {
+            HaltFile { exit_reason: Some(reason), .. } => Some(reason),
+            HaltFile { checkpoints_left: Some(0), .. } => Some(NO_CHECKPOINTS_LEFT),
+            HaltFile { exit_after: Some(time), .. } if now > *time => Some(EXIT_AFTER),
+            _ if limit.is_some_and(|limit| now >= limit) => Some(EXIT_BEFORE),
+            _ => None,
+        }
+    }
+
+    /// Takes back what an earlier run has recorded itself; what a person asked for stays. `true`
+    /// if there was something.
+    pub fn forget_own_reason(&mut self) -> bool {
+        let own = [FINALIZE_CALLED, NO_CHECKPOINTS_LEFT, EXIT_AFTER, EXIT_BEFORE];
+        let is_own = self.exit_reason.as_deref().is_some_and(|reason| own.contains(&reason));
+        if is_own {
+            self.exit_reason = None;
+        }
+        is_own
+    }
+
+    /// A condition that was carried out is used up, as far as it can come true but once.
+    pub fn carried_out(&mut self, reason: &str) {
+        if self.checkpoints_left == Some(0) {
+            self.checkpoints_left = None;
+        }
+        self.exit_reason = Some(reason.to_owned());
+    }
+}
+
 impl Record for HaltFile {
     const KIND: &'static str = "the halt file";
 
@@ -56,5 +100,40 @@ impl Record for HaltFile {
             // Several reasons can have been merged; the first one will do.
             exit_reason: tree.child("ExitReason").keys().next().map(str::to_owned),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_condition_comes_true_at_its_time() {
+        let before = HaltFile {
+            exit_before: Some(1000),
+            halt_seconds: Some(100),
+            checkpoints_left: Some(1),
+            exit_after: Some(2000),
+            exit_reason: None,
+        };
+        assert_eq!(before.due(899), None);
+        assert_eq!(before.due(900), Some(EXIT_BEFORE));
+        let after = HaltFile { exit_before: None, ..before.clone() };
+        assert_eq!((after.due(2000), after.due(2001)), (None, Some(EXIT_AFTER)));
+        let none_left = HaltFile { checkpoints_left: Some(0), ..before.clone() };
+        assert_eq!(none_left.due(0), Some(NO_CHECKPOINTS_LEFT));
+        let asked = HaltFile { exit_reason: Some("maintenance".into()), ..before };
+        assert_eq!(asked.due(0), Some("maintenance"));
+    }
+
+    #[test]
+    fn a_run_takes_back_its_own_reasons_only() {
+        let mut file = HaltFile { checkpoints_left: Some(0), ..HaltFile::default() };
+        file.carried_out(NO_CHECKPOINTS_LEFT);
+        assert!(file.forget_own_reason());
+        assert_eq!(file, HaltFile::default());
+        file.carried_out("maintenance");
+        assert!(!file.forget_own_reason());
+        assert_eq!(file.due(0), Some("maintenance"));
     }
 }

@@ -22,7 +22,7 @@ pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use flush_state::{FlushState, Location};
-pub use halt_file::HaltFile;
+pub use halt_file::{FINALIZE_CALLED, HaltFile};
 pub use nodes::Nodes;
 pub use prefix_index::{IndexEntry, PrefixIndex};
 pub use record::{Record, update, update_within};

@@ -4,9 +4,11 @@ use super::machine::DatasetKey;
 use super::namespace::{self as ns, OnPrefix, Remote};
 use super::runtime::{Session, State};
 use super::site::Links;
-use crate::cache::{self, Catalog};
+use crate::cache::{self, Catalog, Ctx};
 use crate::error::{Error, Result};
+use crate::files::crc32_of_file;
 use crate::log;
+use crate::params::keys;
 
 impl Session {
     /// Removes the dataset of `key` from this node. Collective over the node.
@@ -22,6 +24,9 @@ impl Session {
             state.view.remove(key);
             state.books.remove(key);
         }
+        if self.site.settings.get(keys::CRC_ON_DELETE) {
+            self.check_before_deletion(&ctx, key, id);
+        }
         let outcome = match id {
             0 => cache::drop_open(&ctx, &self.record_key(key)),
             _ => cache::evict(&ctx, id),
@@ -32,6 +37,26 @@ impl Session {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.
+    fn check_before_deletion(&self, ctx: &Ctx, key: &DatasetKey, id: u64) {
+        let Some(record) = ctx.filemap.get_id(id) else { return };
+        let dir = ctx.layout.data_dir(&record);
+        for file in record.files.iter().filter(|file| !file.on_prefix) {
+            let path = dir.join(&file.name);
+            let found = crc32_of_file(&path).ok().map(|(_, crc32)| crc32);
+            if path.exists() && file.crc32.is_some() && found != file.crc32 {
+                log::warn(format_args!(
+                    "rank {}: {} of {} has not the content that it was sealed with: the storage of \
+                     node {} is not to be trusted",
+                    self.site.rank,
+                    path.display(),
+                    self.title(key),
+                    self.site.node_name
+                ));
+            }
+        }
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or an

@@ -26,6 +26,7 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
+        self.finishing.store(true, Ordering::Relaxed);
         if let Some(links) = self.links()
             && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
@@ -42,6 +43,7 @@ impl Session {
         self.publish_all_private();
         self.settle_deletions();
         self.complete_background(links)?;
+        self.record_end();
         self.clear_cache(links)
     }
 
@@ -149,15 +151,6 @@ impl Session {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-    }
-
-    /// All is sealed and flushed: the launch ends here, on every rank.
-    pub(super) fn halt(&self, links: &Links, reason: i64) -> Result<()> {
-        if self.site.rank == 0 {
-            log::warn(format_args!("the run stops at a halt condition (reason {reason})"));
-        }
-        links.world.barrier()?;
-        std::process::exit(0)
     }
 
     /// Files that have waited for an agreement for too long go to the PFS by themselves. Runs on

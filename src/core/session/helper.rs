@@ -1,23 +1,83 @@
 //! The helper thread of a rank: files that no sync point comes for go to the PFS without MPI.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::runtime::Session;
 use crate::log;
-use crate::system::block_signals;
+use crate::params::keys;
+use crate::system::{block_signals, exit_at_once};
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_millis(500);
 
+/// `SCR_WATCHDOG`: ends a run that hangs, so that it can be restarted.
+struct Watchdog {
+    limit: Duration,
+    limit_on_prefix: Duration,
+    seen: Progress,
+    since: Instant,
+}
+
+/// What tells that a run is getting on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    newest: u64,
+    to_prefix: bool,
+}
+
+impl Watchdog {
+    fn look(&mut self, now: Progress) {
+        if self.seen != now {
+            self.seen = now;
+            self.since = Instant::now();
+        }
+        let limit = if now.to_prefix { self.limit_on_prefix } else { self.limit };
+        if self.since.elapsed() > limit {
+            log::warn(format_args!(
+                "no checkpoint was completed for {} s: the run is killed (SCR_WATCHDOG=1)",
+                limit.as_secs_f64()
+            ));
+            exit_at_once(1);
+        }
+    }
+}
+
 impl Session {
+    /// On rank 0, if the user wants it.
+    fn watchdog(&self) -> Option<Watchdog> {
+        let settings = &self.site.settings;
+        let limit = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
+        let on_prefix = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS);
+        let wanted = settings.get(keys::WATCHDOG) && self.site.rank == 0;
+        wanted.then(|| Watchdog {
+            limit,
+            limit_on_prefix: on_prefix.unwrap_or(limit),
+            seen: self.progress(),
+            since: Instant::now(),
+        })
+    }
+
+    fn progress(&self) -> Progress {
+        let state = self.state();
+        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let newest = all.map(|dataset| dataset.id).max().unwrap_or(0);
+        let to_prefix = self.flushing.load(Ordering::Relaxed);
+        Progress { newest, to_prefix }
+    }
+
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn start_helper(&'static self) {
         let enter = self.site.host.enter_thread;
         let body = move || {
             block_signals();
             enter();
+            let mut watchdog = self.watchdog();
             while !self.is_ended() {
                 std::thread::sleep(PERIOD);
+                if let Some(watchdog) = &mut watchdog {
+                    watchdog.look(self.progress());
+                }
                 self.publish_overdue();
                 self.tell_published();
             }

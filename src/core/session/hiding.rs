@@ -11,13 +11,14 @@ use super::namespace::{self as ns, HiddenDir};
 use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
-use crate::cache::{Offered, RebuildReport};
+use crate::cache::agree::agree;
+use crate::cache::{Ctx, Offered, RebuildReport};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
 use crate::records::DatasetKey;
-use crate::transfer::{Check, names_on_prefix, verify_on_prefix};
+use crate::transfer::{Check, forget_newer, names_on_prefix, verify_on_prefix};
 
 /// Contents are read at the start if a rank's share of a checkpoint is no larger than this.
 const CONTENT_BYTES_MAX: u64 = 16 << 20;
@@ -68,6 +69,9 @@ impl Session {
             ));
             return Ok(u64::MAX);
         };
+        if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
+            self.forget_newer(&links.ctx(&self.site), limit)?;
+        }
         let mut told = BTreeSet::new();
         for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
             hidden.names.extend(names_on_prefix(&links.ctx(&self.site), one.id)?);
@@ -89,6 +93,15 @@ impl Session {
             ));
         }
         Ok(limit)
+    }
+
+    /// `SCR_DROP_AFTER_CURRENT`. Collective.
+    fn forget_newer(&self, ctx: &Ctx, limit: u64) -> Result<()> {
+        let newer = match self.site.rank {
+            0 => forget_newer(ctx.prefix, limit),
+            _ => Ok(Vec::new()),
+        };
+        agree(ctx.world, newer).map(drop)
     }
 
     /// The id of the dataset that the user means: by its name (`<series>.<id>`), its directory in
@@ -132,6 +145,9 @@ impl Session {
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);
             }
+            if found.gone {
+                index.gone.push(one.id);
+            }
             let Some(fault) = found.fault else {
                 if found.gone && cached.is_none() {
                     continue;
@@ -164,7 +180,7 @@ impl Session {
     }
 
     /// One line, by one rank.
-    fn tell(&self, text: impl Display) {
+    pub(super) fn tell(&self, text: impl Display) {
         if self.site.rank == 0 {
             log::warn(text);
         }

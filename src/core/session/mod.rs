@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
+//! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs` | checkpoints on the prefix that a restart does not show |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
@@ -14,14 +15,17 @@
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
 //! | `background.rs` | the flush that a restart begins |
+//! | `halt.rs` | conditions under which the run is to end |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
 mod answer;
+mod arrival;
 mod background;
 mod books;
 mod changing;
 mod eviction;
 mod finish;
+mod halt;
 mod helper;
 mod hiding;
 mod knowledge;

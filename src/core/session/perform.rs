@@ -6,8 +6,9 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use super::machine::{DatasetKey, Outcome, SealPlan, Step};
+use super::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
 use super::namespace::{self as ns, OnPrefix, Remote};
 use super::runtime::{Session, State};
 use super::site::Links;
@@ -39,7 +40,7 @@ impl Session {
             Step::Evict { key, id } => self.evict(links, key, *id)?,
             Step::Learned { .. } => self.store_knowledge(links)?,
             Step::Spill { key, files } => files.iter().for_each(|name| self.spill(key, name)),
-            Step::Halt { reason } => self.halt(links, *reason)?,
+            Step::Halt { .. } => self.halt(links)?,
         }
         Ok(Outcome::Done)
     }
@@ -58,6 +59,9 @@ impl Session {
                 if self.site.rank == 0 {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
+                }
+                if plan.confirmed {
+                    self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
                 }
                 Ok(Outcome::Done)
             }
@@ -182,7 +186,38 @@ impl Session {
         if let Err(error) = &marked {
             log::message(1, format_args!("{}: {error}", self.title(key)));
         }
-        self.all_agree(links, if marked.is_ok() { Outcome::Done } else { Outcome::Failed })
+        let own = if marked.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let outcome = self.all_agree(links, own)?;
+        let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
+        let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
+        if outcome == Outcome::Done {
+            self.completed(links, key, id, on_prefix)?;
+        }
+        Ok(outcome)
+    }
+
+    /// The dataset is sealed and confirmed.
+    fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
+        if on_prefix {
+            self.enter_index(links, key, id)?;
+        }
+        self.check_halt(self.series.series()[key.series].checkpoint);
+        Ok(())
+    }
+
+    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
+    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        match flush_sync(&links.ctx(&self.site), id, &|_| false) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) if self.site.rank == 0 => {
+                let (title, prefix) = (self.title(key), self.site.prefix.display());
+                let text = format!("{title} is on {prefix}, but not in its index: {error}");
+                log::warn_once("index", text);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
@@ -229,7 +264,9 @@ impl Session {
 
     fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        self.flushing.store(true, Ordering::Relaxed);
         let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);
+        self.flushing.store(false, Ordering::Relaxed);
         if let Err(error @ Error::Comm(_)) = outcome {
             return Err(error);
         }

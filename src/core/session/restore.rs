@@ -22,6 +22,8 @@ pub(super) struct Index {
     pub flushed: Vec<u64>,
     /// Per series, the largest number in it.
     last_numbers: Vec<u64>,
+    /// Of those that are not there any more, the ones that somebody has deleted.
+    pub gone: Vec<u64>,
     /// All datasets, newest first.
     pub listed: Vec<Listed>,
 }
@@ -48,8 +50,10 @@ impl Session {
     pub(super) fn offer(&self, report: &mut RebuildReport, elapsed: Duration) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
         let mut known = self.read_index(&links)?;
+        self.arrange(&links, report, &mut known)?;
         let mut hidden = self.choose_hidden(&links, &mut known, report)?;
         let report = &*report;
+        let lost = self.lost_checkpoint(report, &known);
         let numbers = self.numbers(&links, report)?;
         let mut resumed = Resumed {
             last_id: known.last_id,
@@ -85,6 +89,7 @@ impl Session {
             report.withheld.iter().for_each(|one| self.tell_withheld(one));
             self.tell_offered(report, elapsed);
         }
+        self.require_restart(&links, lost)?;
         self.flush_newest(report, &known.flushed);
         Ok(())
     }
@@ -105,7 +110,7 @@ impl Session {
     }
 
     /// What the index on the prefix says; rank 0 reads, all get it.
-    fn read_index(&self, links: &Links) -> Result<Index> {
+    pub(super) fn read_index(&self, links: &Links) -> Result<Index> {
         let series = self.series.series();
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
@@ -160,7 +165,7 @@ impl Session {
     }
 
     /// The number of each offered dataset in its series, as any rank's record has it.
-    fn numbers(&self, links: &Links, report: &RebuildReport) -> Result<Vec<u64>> {
+    pub(super) fn numbers(&self, links: &Links, report: &RebuildReport) -> Result<Vec<u64>> {
         let number = |offered: &Offered| {
             let record = self.site.filemap.get_id(offered.id);
             let tag = record.as_ref().and_then(|record| record.tags.get(about::TAG_CHECKPOINT));

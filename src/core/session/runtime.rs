@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
+use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
 use super::site::{Links, Site};
@@ -86,6 +87,11 @@ pub struct Session {
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
+    /// In MPI_Finalize, or ending for a halt condition.
+    pub(super) finishing: AtomicBool,
+    pub(super) halt: Halt,
+    /// In a flush of all ranks together.
+    pub(super) flushing: AtomicBool,
     /// Random, the same on all ranks of this launch.
     pub(super) launch: u64,
     /// What a launch must share with the one whose cache it takes over.

@@ -6,6 +6,7 @@ use crate::cache::{Ctx, FilemapFile, Layout};
 use crate::comm::Comm;
 use crate::descriptors::Descriptors;
 use crate::params::Settings;
+use crate::transfer::Options;
 
 use super::protection::Sets;
 
@@ -59,6 +60,8 @@ pub struct Site {
     pub ranks_on_node: u64,
     /// Settings of rank 0.
     pub settings: Settings,
+    /// How files travel between cache and prefix.
+    pub transfer: Options,
     /// Stores, schemes and groups.
     pub descriptors: Descriptors,
 }
@@ -98,6 +101,7 @@ impl Links {
             filemap: &site.filemap,
             prefix: Path::new(&site.prefix),
             protection: &self.sets,
+            transfer: site.transfer,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::arrival::purge;
 use super::books::Tokens;
+use super::halt::Halt;
 use super::knowledge;
 use super::lease::{self, Lease, Taken};
 use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
@@ -23,7 +25,7 @@ use crate::log;
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
-use crate::transfer::recover_journal;
+use crate::transfer::{Options, recover_journal};
 
 impl Preparation {
     /// Everything that all ranks do together before the program goes on. `None`: the launch stays
@@ -61,6 +63,7 @@ impl Preparation {
             prefix: self.prefix,
             layout: self.layout,
             ranks_on_node: node_ranks.len() as u64,
+            transfer: Options::new(&self.settings),
             settings: self.settings,
             descriptors,
         });
@@ -70,6 +73,7 @@ impl Preparation {
         }
         let links = Links { world, node, node_ranks, sets };
         recover_journal(&links.ctx(&site))?;
+        purge(&links, &site)?;
         let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
             return Err(Error::Other(format!(
@@ -198,6 +202,9 @@ fn build(
         routing: AtomicBool::new(true),
         child: AtomicBool::new(false),
         ended: AtomicBool::new(false),
+        finishing: AtomicBool::new(false),
+        halt: Halt::default(),
+        flushing: AtomicBool::new(false),
         background: Mutex::new(None),
         launch: 0,
         identity,

@@ -91,6 +91,12 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
+/// Ends the process without any of its exit handlers: for a process that hangs in one.
+pub fn exit_at_once(status: i32) -> ! {
+    // SAFETY: _exit has no precondition and does not return.
+    unsafe { libc::_exit(status) }
+}
+
 /// Blocks all signals in the calling thread: our helper threads must not run the program's
 /// handlers.
 pub fn block_signals() {

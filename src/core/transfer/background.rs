@@ -18,7 +18,7 @@ use super::stage::{publish_staged, stage};
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, remove_tree, sync_dir};
+use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
@@ -131,7 +131,8 @@ fn publish(job: &BackgroundJob, file: &FileMeta, stop: &AtomicBool) -> Result<()
         false => Ok(()),
     };
     let source = job.record.dir.join(&file.name);
-    stage(&source, &target, job.record.epoch, Some(file), Some(&mut go_on))?;
+    let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
+    stage(&source, &target, job.record.epoch, Some(file), how)?;
     sync_dir(&publish_staged(&target, job.record.epoch)?)
 }
 

@@ -6,13 +6,16 @@ use std::time::Instant;
 use super::about::About;
 use super::index::{announce, mark_failed, record_flushed};
 use super::journal::{Journal, publish_part, unstage_part};
+use super::options::in_turns;
 use super::stage::stage;
+use super::window::trim;
 use crate::cache::agree::{agree, any};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::DatasetRecord;
+use crate::log;
+use crate::records::{Dataset, DatasetRecord};
 use crate::system::test_pause;
 
 /// What a flush did.
@@ -52,7 +55,7 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     let announced =
         if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
     agree(ctx.world, announced)?;
-    if let Err(error) = agree(ctx.world, stage_own(ctx, &record)) {
+    if let Err(error) = stage_in_turns(ctx, &record) {
         undo(ctx, &journal, &part, &error)?;
         return Err(error);
     }
@@ -73,6 +76,9 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
         false => Ok(()),
     };
     agree(ctx.world, recorded)?;
+    if is_root {
+        keep_window(ctx, &about.dataset);
+    }
     let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
     Ok(FlushReport {
         files: copied.clone().count() as u64,
@@ -80,6 +86,13 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
         seconds: start.elapsed().as_secs_f64(),
         replaced: broadcast_ids(ctx, &replaced)?,
     })
+}
+
+/// The dataset is there; that an older one cannot be deleted is no reason to write it again.
+fn keep_window(ctx: &Ctx, newest: &Dataset) {
+    if let Err(error) = trim(ctx.prefix, newest, ctx.transfer.prefix_size) {
+        log::warn_once("window", format_args!("{error}; SCR_PREFIX_SIZE is exceeded"));
+    }
 }
 
 /// Turns the ranks of a catalog gathered over the node into world ranks.
@@ -99,11 +112,16 @@ fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
 }
 
+fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord) -> Result<()> {
+    let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage_own(ctx, record));
+    agree(ctx.world, staged)
+}
+
 fn stage_own(ctx: &Ctx, record: &DatasetRecord) -> Result<()> {
     let dir = ctx.layout.data_dir(record);
     for file in record.files.iter().filter(|file| !file.on_prefix) {
         let target = join_relative(ctx.prefix, &file.name)?;
-        stage(&dir.join(&file.name), &target, record.epoch, Some(file), None)?;
+        stage(&dir.join(&file.name), &target, record.epoch, Some(file), ctx.transfer.copy())?;
     }
     Ok(())
 }

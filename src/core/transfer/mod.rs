@@ -6,9 +6,11 @@
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
+//! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
+//! | `window.rs` | datasets leave the prefix |
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
 pub mod about;
@@ -16,9 +18,11 @@ mod background;
 mod flush;
 mod index;
 mod journal;
+mod options;
 mod repair;
 mod stage;
 mod verify;
+mod window;
 
 pub use background::{
     Background, BackgroundJob, announce_background, background_ids, complete_background,
@@ -26,6 +30,8 @@ pub use background::{
 };
 pub use flush::{FlushReport, JournalReport, flush_sync, recover_journal};
 pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart};
+pub use options::Options;
 pub use repair::{Repaired, repair_prefix};
 pub use stage::{is_staged_name, publish_file, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};
+pub use window::{forget_newer, purge_prefix};

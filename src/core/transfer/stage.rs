@@ -59,9 +59,6 @@ fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf)> {
     }
 }
 
-/// Called with the bytes moved; an error ends the copy.
-pub(super) type Progress<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
-
 /// Copies `source` into the staged file of `target`, durably, and checks it against `expected`.
 ///
 /// # Errors
@@ -71,13 +68,13 @@ pub(super) fn stage(
     target: &Path,
     epoch: u64,
     expected: Option<&FileMeta>,
-    progress: Option<Progress>,
+    how: CopyOptions<'_>,
 ) -> Result<FileMeta> {
     let (staged, target) = staged_path(target, epoch)?;
     if let Some(parent) = target.parent() {
         create_dirs(parent, 0o777)?;
     }
-    let outcome = copy_checked(source, &staged, expected, progress);
+    let outcome = copy_checked(source, &staged, expected, how);
     if outcome.is_err() {
         // The copy's error is what a person needs.
         let _ = fs::remove_file(&staged);
@@ -89,14 +86,15 @@ fn copy_checked(
     source: &Path,
     staged: &Path,
     expected: Option<&FileMeta>,
-    progress: Option<Progress>,
+    how: CopyOptions<'_>,
 ) -> Result<FileMeta> {
-    let copied = copy_file(source, staged, CopyOptions { progress, ..CopyOptions::default() })?;
+    let copied = copy_file(source, staged, how)?;
     let name = expected.map_or("", |meta| &meta.name);
     let found = crate::cache::disk::describe(staged, name)?;
     let found = FileMeta { crc32: copied.crc32, ..found };
     let Some(expected) = expected else { return Ok(found) };
-    let same_content = expected.crc32.is_none() || expected.crc32 == found.crc32;
+    let unknown = expected.crc32.is_none() || found.crc32.is_none();
+    let same_content = unknown || expected.crc32 == found.crc32;
     if expected.size != found.size || !same_content {
         return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
     }
@@ -136,7 +134,7 @@ pub fn publish_file(
     epoch: u64,
     expected: Option<&FileMeta>,
 ) -> Result<FileMeta> {
-    let meta = stage(source, target, epoch, expected, None)?;
+    let meta = stage(source, target, epoch, expected, CopyOptions::default())?;
     let dir = publish_staged(target, epoch)?;
     sync_dir(&dir)?;
     Ok(meta)

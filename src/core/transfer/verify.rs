@@ -38,7 +38,8 @@ pub struct Verified {
 /// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
 /// is recorded in the index, and the names tell what to hide from the program. A file that a newer
 /// dataset lists too (a pointer file) may differ, and one that the program wrote to the prefix
-/// itself may have grown, or gone. Collective.
+/// itself may have grown, or gone; in a series without ids it may even have been written anew by
+/// half. Collective.
 ///
 /// # Errors
 /// If communication fails, or the index cannot be written. A damaged summary is a fault.
@@ -59,7 +60,12 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     };
     let share = files.iter().skip(ctx.world.rank()).step_by(ctx.world.size());
     let mut own = Tally::default();
-    share.for_each(|file| own.count(ctx.prefix, id, file, contents));
+    // Without ids the program writes the same files again: what it left half written is what it
+    // would find without us, too.
+    let in_place = summary.dataset.key.id.is_empty();
+    share.filter(|file| !(in_place && is_rewritten(ctx.prefix, file))).for_each(|file| {
+        own.count(ctx.prefix, id, file, contents);
+    });
     let all = ctx.world.all_gather(&own.to_tree().encode())?;
     let mut total = Tally::default();
     for part in &all {
@@ -185,6 +191,15 @@ fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
         }
     };
     agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
+}
+
+/// The program wrote the file to the prefix itself, and has written to it since.
+fn is_rewritten(prefix: &Path, file: &FileMeta) -> bool {
+    let found = join_relative(prefix, &file.name).and_then(|path| {
+        let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
+        Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
+    });
+    file.on_prefix && matches!(found, Ok(false))
 }
 
 fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {

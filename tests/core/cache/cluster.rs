@@ -15,6 +15,7 @@ use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
 use scr_core::records::{DatasetKey, FileMeta};
 use scr_core::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use scr_core::transfer::Options;
 use tempfile::TempDir;
 
 /// What all launches of the tests share.
@@ -30,6 +31,7 @@ pub struct Launch<'a> {
     cluster: &'a Cluster,
     hosts: Vec<String>,
     kill: Option<(usize, usize)>,
+    transfer: Options,
 }
 
 impl Cluster {
@@ -74,7 +76,7 @@ impl Cluster {
     /// Rank i runs on the i-th of `hosts`, which are letters.
     pub fn launch(&self, hosts: &str) -> Launch<'_> {
         let hosts = hosts.chars().map(String::from).collect();
-        Launch { cluster: self, hosts, kill: None }
+        Launch { cluster: self, hosts, kill: None, transfer: Options::default() }
     }
 
     /// Restarts on `hosts` and checks the content of everything that is offered.
@@ -102,6 +104,12 @@ impl Launch<'_> {
     /// Kills `rank` instead of its communication call number `call`.
     pub fn kill(mut self, rank: usize, call: usize) -> Self {
         self.kill = Some((rank, call));
+        self
+    }
+
+    /// Flushes go by these settings.
+    pub fn transfer(mut self, options: Options) -> Self {
+        self.transfer = options;
         self
     }
 
@@ -133,6 +141,7 @@ impl Launch<'_> {
             host,
             layout: &layout,
             filemap: &filemap,
+            transfer: self.transfer,
             prefix: &self.cluster.prefix(),
             protection: &protection,
         };

@@ -8,7 +8,7 @@ use scr_core::cache;
 use scr_core::error::Error;
 use scr_core::records::{DatasetKey, DatasetRecord, Record, Summary};
 use scr_core::transfer::{
-    self, Background, BackgroundJob, JournalReport, list_prefix, newest_on_prefix,
+    self, Background, BackgroundJob, JournalReport, Options, list_prefix, newest_on_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -45,6 +45,22 @@ fn a_flush_writes_files_summary_and_index_and_nothing_else() {
     assert_eq!((summary.ranks, summary.dataset.files), (4, 4));
     assert!(summary.files[&0][0].crc32.is_some());
     assert!(!own.join("journal/2").exists());
+}
+
+#[test]
+fn a_flush_takes_turns_and_keeps_the_window() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1, 2, 3], "XOR");
+    let options = Options { flush_width: 1, buffer_bytes: 4096, ..Options::default() };
+    let options = Options { prefix_size: 2, check_crc: false, ..options };
+    cluster.launch("aabb").transfer(options).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        (1..=3).for_each(|id| drop(transfer::flush_sync(ctx, id, &|_| false).unwrap()));
+        check_files(ctx.prefix, &content(30, ctx.world.rank()));
+    });
+    let ids: Vec<u64> = list_prefix(&cluster.prefix()).unwrap().iter().map(|one| one.id).collect();
+    assert_eq!(ids, [3, 2]);
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 8);
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! What the settings ask of a start: purges before the cache is taken over; after it, datasets that
+//! go to the prefix before the program runs, a cache that is dropped, and an end where a complete
+//! checkpoint was lost.
+
+use std::collections::BTreeMap;
+
+use super::restore::Index;
+use super::runtime::Session;
+use super::site::{Links, Site};
+use crate::cache::agree::agree;
+use crate::cache::{self, Offered, RebuildReport};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::params::keys;
+use crate::transfer::{flush_sync, purge_prefix};
+
+/// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Collective.
+///
+/// # Errors
+/// Communication failed, or something could not be deleted.
+pub(super) fn purge(links: &Links, site: &Site) -> Result<()> {
+    let is_root = site.rank == 0;
+    if site.settings.get(keys::CACHE_PURGE) {
+        agree(links.world.as_ref(), cache::finish(&links.ctx(site)))?;
+        links.world.barrier()?;
+        if is_root {
+            log::message(1, "the cache is deleted (SCR_CACHE_PURGE=1)");
+        }
+    }
+    if site.settings.get(keys::PREFIX_PURGE) {
+        let purged = if is_root { purge_prefix(&site.prefix) } else { Ok(0) };
+        let purged = agree(links.world.as_ref(), purged)?;
+        if is_root && purged > 0 {
+            log::warn(format_args!(
+                "{purged} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
+                site.prefix.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Session {
+    /// `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does not
+    /// have is written there; then the cache is dropped if that is wanted, so that the program
+    /// reads the prefix. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or the cache could not be dropped.
+    pub(super) fn arrange(
+        &self,
+        links: &Links,
+        report: &mut RebuildReport,
+        known: &mut Index,
+    ) -> Result<()> {
+        let settings = &self.site.settings;
+        let drops = !settings.get(keys::DISTRIBUTE) || settings.get(keys::GLOBAL_RESTART);
+        if !drops && !settings.get(keys::FLUSH_ON_RESTART) {
+            return Ok(());
+        }
+        for offered in self.worth_flushing(links, report, known)? {
+            match flush_sync(&links.ctx(&self.site), offered, &|_| false) {
+                Ok(_) => {
+                    known.flushed.push(offered);
+                    self.tell_written(report, offered);
+                }
+                Err(error @ Error::Comm(_)) => return Err(error),
+                Err(error) => {
+                    self.tell(format_args!(
+                        "dataset {offered} cannot be written to {}: {error}; the cache stays",
+                        self.site.prefix.display()
+                    ));
+                    return Ok(());
+                }
+            }
+        }
+        if drops {
+            // The leader of a node removes what the others look at.
+            links.node.barrier()?;
+            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
+            let highest_id = report.highest_id;
+            *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
+            report.highest_id = report.highest_id.max(highest_id);
+            let again = self.read_index(links)?;
+            *known = again;
+        }
+        Ok(())
+    }
+
+    fn tell_written(&self, report: &RebuildReport, id: u64) {
+        let one = report.offered.iter().find(|one| one.id == id);
+        let key = one.and_then(|one| self.machine_key(&one.key));
+        if let (0, Some(key)) = (self.site.rank, key) {
+            let (title, prefix) = (self.title(&key), self.site.prefix.display());
+            log::message(1, format_args!("{title} is written to {prefix} before the program runs"));
+        }
+    }
+
+    /// The newest of each series and those that were due, oldest first, unless the prefix has them.
+    fn worth_flushing(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        known: &Index,
+    ) -> Result<Vec<u64>> {
+        let every = self.site.settings.get(keys::FLUSH);
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in &report.offered {
+            let id = newest.entry(&one.key.series).or_default();
+            *id = one.id.max(*id);
+        }
+        let numbers = self.numbers(links, report)?;
+        let wanted = |(one, number): (&Offered, u64)| {
+            let output = self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
+            let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
+            let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
+            let there = known.flushed.contains(&one.id) || one.is_on_prefix();
+            ((due || is_newest) && !there).then_some(one.id)
+        };
+        Ok(report.offered.iter().zip(numbers).filter_map(wanted).collect())
+    }
+
+    fn is_output(&self, series: usize) -> bool {
+        self.series.series().get(series).is_some_and(|series| series.output)
+    }
+
+    /// A checkpoint that was complete and is newer than all that can be had, in words; `None` if
+    /// nothing was lost. The same on all ranks.
+    pub(super) fn lost_checkpoint(&self, report: &RebuildReport, known: &Index) -> Option<String> {
+        let best = |series: &str| {
+            let cached = report.offered.iter().filter(|one| one.key.series == series);
+            let listed = known.listed.iter().filter(|one| one.key.series == series);
+            let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
+            cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
+        };
+        let withheld = report.withheld.iter().filter(|one| one.id > 0);
+        let withheld = withheld.map(|one| (one.id, &one.key));
+        let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint);
+        let damaged = damaged.filter(|one| !known.flushed.contains(&one.id));
+        let damaged = damaged.filter(|one| !known.gone.contains(&one.id));
+        let damaged = damaged.map(|one| (one.id, &one.key));
+        let lost = withheld.chain(damaged).filter(|(id, key)| *id > best(&key.series));
+        let (id, key) = lost.max_by_key(|(id, _)| *id)?;
+        let title = self.machine_key(key).map(|key| self.title(&key));
+        Some(format!("{} (dataset {id})", title.unwrap_or_else(|| key.series.clone())))
+    }
+
+    /// `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
+    pub(super) fn require_restart(&self, links: &Links, lost: Option<String>) -> Result<()> {
+        let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
+            return Ok(());
+        };
+        self.tell(format_args!(
+            "{lost} was complete and cannot be had again: the run ends before it computes \
+             (SCR_RESTART_REQUIRED=1; without it, it would go on from what is left)"
+        ));
+        links.world.barrier()?;
+        self.end_process(1)
+    }
+}

@@ -1,0 +1,175 @@
+//! Halt conditions (000 section 9.5): tested at the start and after each checkpoint by rank 0; the
+//! next agreement tells the others. Everything is sealed and flushed, the reason recorded, and
+//! every rank ends at the same sync point.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::runtime::Session;
+use super::site::Links;
+use crate::error::Result;
+use crate::log;
+use crate::params::{Source, keys};
+use crate::records::{FINALIZE_CALLED, HaltFile, Record, update};
+use crate::system::{exit_at_once, unix_seconds};
+
+/// How long the end of MPI may take at a halt: other communication of the program may be pending.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// A word of the agreement that asks for a halt.
+const HALT: i64 = 1;
+
+/// What a launch knows of its halt.
+#[derive(Default)]
+pub(super) struct Halt {
+    /// Rank 0: why.
+    reason: Mutex<Option<String>>,
+    /// Ends MPI, so that the launcher sees a program that has ended by itself.
+    end_mpi: OnceLock<fn()>,
+}
+
+impl Session {
+    /// What is called before the process exits at a halt condition.
+    pub fn on_exit(&self, end_mpi: fn()) {
+        self.halt.end_mpi.get_or_init(|| end_mpi);
+    }
+
+    fn halt_path(&self) -> PathBuf {
+        self.site.state_dir().join(HaltFile::NAME)
+    }
+
+    /// The halt file with what the settings add to it.
+    fn halt_file(&self) -> HaltFile {
+        let settings = &self.site.settings;
+        let mut file = HaltFile::read(&self.halt_path()).unwrap_or_else(|error| {
+            log::warn_once("halt", format_args!("{error}; halt conditions are not tested"));
+            None
+        });
+        let file = file.get_or_insert_default();
+        let end = settings.get_optional(keys::END_TIME);
+        file.exit_before = file.exit_before.or(end);
+        let seconds = settings.get(keys::HALT_SECONDS).as_secs();
+        file.halt_seconds = file.halt_seconds.or((seconds > 0).then_some(seconds));
+        if file.halt_seconds.is_none() {
+            // The end of the allocation alone is no wish to halt before it.
+            file.exit_before = None;
+        }
+        file.clone()
+    }
+
+    /// Tests the conditions before the program goes on. Collective.
+    pub fn halt_at_start(&self) {
+        let Some(links) = self.links() else { return };
+        let mut due = String::new();
+        if self.site.rank == 0 {
+            let own = HaltFile::read(&self.halt_path()).ok().flatten();
+            if own.is_some_and(|mut file| file.forget_own_reason()) {
+                self.change_halt_file(|file| {
+                    file.forget_own_reason();
+                });
+            }
+            due = self.halt_file().due(unix_seconds()).unwrap_or_default().to_string();
+        }
+        let mut bytes = due.into_bytes();
+        if links.world.broadcast(&mut bytes, 0).is_err() || bytes.is_empty() {
+            return;
+        }
+        let reason = String::from_utf8_lossy(&bytes).into_owned();
+        *self.halt_reason() = Some(reason);
+        if let Err(error) = self.site.host.inside(|| self.halt(&links)) {
+            self.stop_agreements(&error);
+        }
+    }
+
+    /// A dataset is confirmed. For rank 0.
+    pub(super) fn check_halt(&self, is_checkpoint: bool) {
+        if self.site.rank != 0 || self.finishing.load(Ordering::Relaxed) {
+            return;
+        }
+        let counts = |file: &HaltFile| is_checkpoint && file.checkpoints_left.is_some();
+        if HaltFile::read(&self.halt_path()).ok().flatten().is_some_and(|file| counts(&file)) {
+            self.change_halt_file(|file| {
+                file.checkpoints_left = file.checkpoints_left.map(|left| left.saturating_sub(1));
+            });
+        }
+        let mut known = self.halt_reason();
+        if known.is_some() {
+            return; // Asked for, or told of and left alone (SCR_HALT_EXIT=0).
+        }
+        if let Some(reason) = self.halt_file().due(unix_seconds()) {
+            *known = Some(reason.to_string());
+            drop(known);
+            self.state().machine.request_halt(HALT);
+        }
+    }
+
+    fn halt_reason(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.halt.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change_halt_file(&self, change: impl FnOnce(&mut HaltFile)) {
+        let changed = update(&self.halt_path(), |file: &mut HaltFile| {
+            change(file);
+            Ok(())
+        });
+        if let Err(error) = changed {
+            log::warn_once("halt file", format_args!("{error}"));
+        }
+    }
+
+    /// Whether a condition ends the process; SCR_HALT_EXIT=0 says that it is only to be flushed.
+    fn halt_exits(&self) -> bool {
+        let setting = self.site.settings.setting(keys::HALT_EXIT.param.name);
+        let chosen = setting.is_some_and(|setting| setting.origin.source != Source::Default);
+        !chosen || self.site.settings.get(keys::HALT_EXIT)
+    }
+
+    /// All is sealed and flushed: the launch ends here, on every rank. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn halt(&self, links: &Links) -> Result<()> {
+        let exits = self.halt_exits() && !self.finishing.load(Ordering::Relaxed);
+        if self.site.rank == 0 {
+            let reason = self.halt_reason().clone().unwrap_or_default();
+            let path = self.halt_path();
+            let then = match exits {
+                true => "the run ends here",
+                false => "the program goes on (SCR_HALT_EXIT=0)",
+            };
+            let path_text = path.display();
+            log::warn(format_args!("halt condition {reason} (see {path_text}): {then}"));
+            self.change_halt_file(|file| file.carried_out(&reason));
+            self.state().machine.request_halt(0);
+        }
+        if !exits {
+            return Ok(());
+        }
+        links.world.barrier()?;
+        self.finish();
+        self.end_process(self.site.settings.get(keys::HALT_STATUS).min(255) as i32)
+    }
+
+    /// Ends MPI, if that can be done in time, and the process. Every rank does the same.
+    pub(super) fn end_process(&self, status: i32) -> ! {
+        let limit = std::thread::Builder::new().name("scr-end".into());
+        let late = move || {
+            std::thread::sleep(END_LIMIT);
+            exit_at_once(status)
+        };
+        // Without the thread a program with pending communication may hang in MPI's end.
+        if let (Ok(_), Some(end_mpi)) = (limit.spawn(late), self.halt.end_mpi.get()) {
+            end_mpi();
+        }
+        std::process::exit(status)
+    }
+
+    /// The program has come to its end by itself: no relaunch in this allocation. For rank 0.
+    pub(super) fn record_end(&self) {
+        if self.site.rank == 0 && self.halt_reason().is_none() {
+            self.change_halt_file(|file| file.carried_out(FINALIZE_CALLED));
+        }
+    }
+}

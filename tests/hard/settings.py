@@ -1,0 +1,188 @@
+"""Settings that change what a run does: each case fails if its parameter is ignored."""
+
+import time
+
+from support import data_files, finish, place
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def datasets(here):
+    """Names of the datasets that have a summary on the prefix."""
+    return sorted(path.parent.name for path in here.prefix.glob(".scr/scr.dataset.*/summary.scr"))
+
+
+def steps_on_prefix(here):
+    return sorted({path.split("/")[1] for path in here.tree()})
+
+
+def write_tree_file(here, path, pairs):
+    """A hash file (000 section 3.4) with one value under each key; without a checksum."""
+    def text(word):
+        return word.encode() + b"\0"
+
+    def tree(entries):
+        packed = b"".join(text(key) + tree(below) for key, below in entries)
+        return len(entries).to_bytes(4, "big") + packed
+
+    body = tree([(key, [(str(value), [])]) for key, value in pairs])
+    size = 20 + len(body)
+    head = (0x951FC3F5).to_bytes(4, "big") + (1).to_bytes(2, "big") + (1).to_bytes(2, "big")
+    target = here.prefix / ".scr" / path
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(head + size.to_bytes(8, "big") + (0).to_bytes(4, "big") + body)
+
+
+@case
+def learned_dataset_enters_the_index(mpi, program):
+    """A dataset that never was in the cache is known at a restart like any other."""
+    with place(mpi, program) as here:
+        got = here.run(2, "steady", 20, 5, SCR_LEARN="1", SCR_FLUSH="0")
+        assert "step_5" in steps_on_prefix(here), f"nothing was learned: {here.tree()} {got}"
+        same = len(datasets(here)) == len(steps_on_prefix(here))
+        assert same, f"{datasets(here)}, but {steps_on_prefix(here)} {got}"
+
+
+@case
+def halt_after_a_number_of_checkpoints(mpi, program):
+    """CheckpointsLeft: every rank ends at the same sync point, the newest checkpoint is flushed."""
+    with place(mpi, program) as here, place(mpi, program) as plain:
+        want = plain.run(2, "steady", 4000, 5, shim=False)
+        write_tree_file(here, "halt.scr", [("CheckpointsLeft", 2)])
+        got = here.run(2, "steady", 4000, 5, SCR_FLUSH="0", SCR_HALT_STATUS="7")
+        assert got.status == 7 and got.line("checksum") is None, f"{got}"
+        assert got.err.count("SCR:") == 1 and "SCR_NO_CHECKPOINTS_LEFT" in got.err, f"{got}"
+        assert steps_on_prefix(here), f"nothing was flushed: {got}"
+        again = here.run(2, "steady", 4000, 5, SCR_FLUSH="0")
+        assert again.status == 0 and not again.line("restart").endswith(" 0"), f"{again}"
+        assert again.line("checksum") == want.line("checksum"), f"{want}\n{again}"
+
+
+@case
+def halt_at_the_start(mpi, program):
+    """A time that has passed ends the run before the program computes; without the wish, not."""
+    with place(mpi, program) as here:
+        end = str(int(time.time()) + 60)
+        got = here.run(2, "steady", 20, 5, SCR_END_TIME=end, SCR_HALT_SECONDS="3600")
+        assert got.status == 0 and got.out == "" and "SCR_EXIT_BEFORE" in got.err, f"{got}"
+        went = here.run(2, "steady", 20, 5, SCR_END_TIME=end)
+        assert went.line("checksum") and not went.err, f"{went}"
+
+
+@case
+def halt_that_only_flushes(mpi, program):
+    """SCR_HALT_EXIT=0: flushed and told of, and the program goes on to its end."""
+    with place(mpi, program) as here:
+        write_tree_file(here, "halt.scr", [("ExitReason", "maintenance")])
+        got = here.run(2, "steady", 40, 5, SCR_FLUSH="0", SCR_HALT_EXIT="0")
+        assert got.line("checksum") and got.err.count("maintenance") == 1, f"{got}"
+        stopped = here.run(2, "steady", 80, 5)
+        assert stopped.out == "" and "maintenance" in stopped.err, f"{stopped}"
+
+
+@case
+def prefix_window(mpi, program):
+    """SCR_PREFIX_SIZE: only the newest checkpoints stay on the prefix; the index agrees."""
+    with place(mpi, program) as here:
+        got = here.run(2, "steady", 40, 5, SCR_FLUSH="1", SCR_PREFIX_SIZE="3")
+        assert got.status == 0 and not got.err, f"{got}"
+        assert steps_on_prefix(here) == ["step_30", "step_35", "step_40"], f"{here.tree()} {got}"
+        assert len(datasets(here)) == 3, f"{datasets(here)}"
+
+
+@case
+def purges(mpi, program):
+    """SCR_CACHE_PURGE and SCR_PREFIX_PURGE: the run begins anew, the old files are gone."""
+    with place(mpi, program) as here:
+        here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        got = here.run(2, "steady", 10, 5, SCR_FLUSH="0", SCR_PREFIX_PURGE="1")
+        assert got.line("restart") == "restart 0" and got.err.count("SCR:") == 1, f"{got}"
+        assert not {"step_15", "step_20"} & set(steps_on_prefix(here)), f"{here.tree()}"
+    with place(mpi, program) as here:
+        kill_at_pause(here)
+        got = here.run(2, "steady", 40, 5, SCR_FLUSH="0", SCR_CACHE_PURGE="1")
+        assert got.line("restart") == "restart 0" and not got.err, f"{got}"
+
+
+@case
+def published_before_the_program_runs(mpi, program):
+    """What only the cache has is on the prefix before the program goes on, if so wished."""
+    for setting in ("SCR_FLUSH_ON_RESTART", "SCR_GLOBAL_RESTART", "SCR_DISTRIBUTE"):
+        with place(mpi, program) as here:
+            kill_at_pause(here)
+            assert not data_files(here.tree()), f"{here.tree()}"
+            value = {setting: "0" if setting == "SCR_DISTRIBUTE" else "1"}
+            seen = here.run(2, "scan", SCR_DEBUG="1", **value)
+            assert "15 is written to" in seen.err, f"{setting}: {seen}"
+            kept = setting == "SCR_FLUSH_ON_RESTART"
+            assert ("15 is in the cache" in seen.err) == kept, f"{setting}: {seen}"
+            assert steps_on_prefix(here) == ["step_15"], f"{setting}: {here.tree()} {seen}"
+            got = here.run(2, "steady", 40, 5, **value)
+            assert got.line("restart") == "restart 15", f"{setting}: {got}"
+
+
+@case
+def forgotten_after_current(mpi, program):
+    """SCR_DROP_AFTER_CURRENT takes newer ones out of the index for good."""
+    with place(mpi, program) as here:
+        here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        here.run(2, "scan", SCR_CURRENT="10")
+        assert len(datasets(here)) == 4, f"{datasets(here)}"
+        here.run(2, "scan", SCR_CURRENT="10", SCR_DROP_AFTER_CURRENT="1")
+        assert len(datasets(here)) == 2, f"{datasets(here)}"
+
+
+@case
+def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
+    """SCR_RESTART_REQUIRED=1: not from an older checkpoint; without it from the older one."""
+    with place(mpi, program) as here:
+        here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        (here.prefix / "ckpt/step_20/rank_0.dat").write_bytes(b"short")
+        got = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
+        assert got.status != 0 and not got.line("restart"), f"{got}"
+        assert "SCR_RESTART_REQUIRED" in got.err and "ckpt" in got.err, f"{got}"
+        went = here.run(2, "steady", 40, 5)
+        assert went.status == 0 and went.line("restart") == "restart 15", f"{went}"
+
+
+@case
+def a_hanging_run_is_killed(mpi, program):
+    """SCR_WATCHDOG: no checkpoint for that long; without it the run would wait for ever."""
+    with place(mpi, program) as here:
+        pause = here.prefix / "pause"
+        got = here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG="1", SCR_WATCHDOG_TIMEOUT="2")
+        assert got.status != 0 and "SCR_WATCHDOG" in got.err, f"{got}"
+        pause.unlink()
+        again = here.run(2, "steady", 40, 5)
+        assert again.status == 0 and again.line("restart") == "restart 15", f"{again}"
+
+
+@case
+def damage_in_the_cache_is_told_of(mpi, program):
+    """SCR_CRC_ON_DELETE looks at what leaves the cache."""
+    with place(mpi, program) as here:
+        pause = here.prefix / "pause"
+        run = here.start(2, "steady", 60, 5, 17, pause, SCR_FLUSH="0", SCR_CRC_ON_DELETE="1")
+        hard().wait_for(pause.exists, run)
+        damaged = [path for path in here.base.rglob("rank_1.dat") if "step_15" in str(path)]
+        damaged[0].write_bytes(b"x" * damaged[0].stat().st_size)
+        pause.unlink()
+        got = finish(run)
+        assert got.status == 0 and got.err.count("SCR:") == 1, f"{got}"
+        assert "step_15/rank_1.dat" in got.err and "rank 1" in got.err, f"{got}"
+
+
+def hard():
+    """The runner, which has some of the same needs."""
+    import hard as runner
+    return runner
+
+
+def kill_at_pause(here):
+    """Leaves checkpoints in the cache only: `steady` is killed at step 17."""
+    hard().kill_at_pause(here, here.prefix / "pause")
