@@ -1,6 +1,7 @@
 //! Where MPI meets the session: start at MPI_Init, sync points, the end inside MPI_Finalize.
 
 use std::ffi::c_int;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use scr_core::comm::Comm;
@@ -62,6 +63,14 @@ pub fn sync(comm: usize, constructor: bool) {
     let Some(running) = RUNNING.get() else { return };
     if running.classifier.is_world_class(comm) {
         running.session.sync(constructor);
+    }
+}
+
+/// The program is about to open `path` by MPI-IO, all ranks of `comm` together.
+pub fn file_open(comm: usize, path: &Path) {
+    let Some(running) = RUNNING.get() else { return };
+    if mpi::is_shared(comm) {
+        running.session.shared_open(path);
     }
 }
 

@@ -118,8 +118,6 @@ pub mod event {
     pub const DYNAMIC_PROCESSES: i32 = 1;
     /// MPI_Abort is about to be called.
     pub const ABORT: i32 = 2;
-    /// MPI_File_open was called on `path`.
-    pub const MPI_FILE_OPEN: i32 = 3;
     /// The process ends (`exit`, destructor) and MPI_Finalize was not called.
     pub const EXIT: i32 = 4;
     /// MPI_Finalize is about to be called.
@@ -154,6 +152,8 @@ pub struct Engine {
     pub sync: extern "C" fn(comm: usize, kind: c_int),
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
+    /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).
+    pub file_open: extern "C" fn(comm: usize, path: *const c_char),
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict),
     /// The real open for a token returned: `fd`, or -1 with `errno`.

@@ -24,6 +24,7 @@ static TABLE: Engine = Engine {
     prefix,
     sync,
     note,
+    file_open,
     open,
     opened,
     closed,
@@ -187,7 +188,6 @@ extern "C" fn note(what: c_int, path: *const c_char) {
         engine::restrict_to_world();
     }
     let note = match what {
-        event::MPI_FILE_OPEN => Note::SharedOpen(path),
         event::EXIT => Note::Exit,
         event::FINALIZE_END => Note::Finalized,
         event::FORKED_CHILD => Note::ForkedChild,
@@ -196,6 +196,12 @@ extern "C" fn note(what: c_int, path: *const c_char) {
         _ => return,
     };
     with_session((), |session| session.note(note));
+}
+
+extern "C" fn file_open(comm: usize, path: *const c_char) {
+    // SAFETY: the shim passes a string that lives during the call.
+    let path = unsafe { path_of(path) };
+    guarded((), || engine::file_open(comm, path));
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict) {

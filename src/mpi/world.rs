@@ -96,6 +96,17 @@ impl Classifier {
     }
 }
 
+/// Whether the communicator has more than one rank; a handle of no communicator has not.
+pub fn is_shared(handle: usize) -> bool {
+    let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+    let mut size = 0;
+    // SAFETY: the handle is what the program passes to its own MPI call right after; a null handle
+    // is sorted out first. The out-parameter is a local.
+    unsafe {
+        comm != ffi::RSMPI_COMM_NULL && ffi::PMPI_Comm_size(comm, &mut size) == 0 && size > 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -75,8 +75,8 @@ pub(super) enum Role {
     Sync(usize, c_int),
     /// Worth a note to the engine.
     Note(c_int),
-    /// MPI_File_open; this argument is the name.
-    FileOpen(usize),
+    /// MPI_File_open; which arguments are the communicator and the name.
+    FileOpen(usize, usize),
     /// Only its depth matters.
     Depth,
 }
@@ -148,7 +148,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
-        Role::FileOpen(name) => note_file_open(arguments[name]),
+        Role::FileOpen(comm, name) => note_file_open(arguments[comm], arguments[name]),
         Role::Depth => {}
     }
     let _depth = MpiDepth::enter();
@@ -176,7 +176,7 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-fn note_file_open(name: usize) {
+fn note_file_open(comm: usize, name: usize) {
     let Some(active) = engine::active() else { return };
     let name = name as *const c_char;
     if name.is_null() {
@@ -191,7 +191,8 @@ fn note_file_open(name: usize) {
         find(name).or_else(|| find(bare))
     });
     if let Some(Some(path)) = below {
-        note(event::MPI_FILE_OPEN, Some(&path));
+        let _depth = MpiDepth::enter();
+        let _: Option<()> = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
     }
 }
 

@@ -6,7 +6,7 @@
 use super::mpi::{Role, mpi};
 
 mpi! {
-    ("File_open", MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(1);
+    ("File_open", MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(0, 1);
     ("File_close", MPI_File_close, PMPI_File_close, file) => Role::Depth;
     ("File_sync", MPI_File_sync, PMPI_File_sync, file) => Role::Depth;
     ("File_delete", MPI_File_delete, PMPI_File_delete, file a) => Role::Depth;

@@ -8,6 +8,7 @@ use super::machine::DatasetState;
 use super::namespace::parent;
 use super::runtime::{Session, State};
 use super::site::Links;
+use super::tally::Count;
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::log;
@@ -37,6 +38,7 @@ impl Session {
     }
 
     fn finish_together(&self, links: &Links) -> Result<()> {
+        let begin = Instant::now();
         self.state().machine.begin_end(monotonic_ms());
         self.confer(links)?;
         self.state().machine.end();
@@ -44,7 +46,9 @@ impl Session {
         self.settle_deletions();
         self.complete_background(links)?;
         self.record_end();
-        self.clear_cache(links)
+        self.clear_cache(links)?;
+        self.tally.time(Count::EndNs, begin);
+        self.tell_tally(links)
     }
 
     /// What the program deleted goes for real now.

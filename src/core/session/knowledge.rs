@@ -68,6 +68,7 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         prefix_only: tree.get_flag("PREFIX"),
         rewrites: tree.get_flag("REWRITES"),
         temporaries: own.child("TEMPORARY").keys().map(str::to_string).collect(),
+        kinds: own.child("KIND").keys().filter_map(hash).collect(),
         sizes: sizes.collect(),
     }
 }
@@ -94,6 +95,9 @@ fn own_tree(known: &Knowledge) -> KvTree {
     }
     for template in &known.temporaries {
         tree.child_mut("TEMPORARY").child_mut(template);
+    }
+    for kind in &known.kinds {
+        tree.child_mut("KIND").child_mut(format!("{kind:016x}"));
     }
     for (name, bytes) in &known.sizes {
         tree.child_mut("SIZE").set_value(format!("{name:016x}"), bytes);
@@ -158,6 +162,7 @@ mod tests {
             prefix_only: true,
             rewrites: true,
             temporaries: vec!["0\tsuffix\t.tmp\t".into()],
+            kinds: [3].into(),
             sizes: [(9, 4096)].into(),
         };
         let mut tree = shared_tree(&known);

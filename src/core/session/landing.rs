@@ -53,6 +53,25 @@ impl Session {
         }
     }
 
+    /// The program is about to open `path` by MPI-IO, several ranks together: the name is one that
+    /// several ranks write. What this rank has cached of it is on the PFS before, where all find it.
+    pub fn shared_open(&self, path: &Path) {
+        let Some(name) = self.name_of(path) else { return };
+        let Some(file) = self.file_ref(name) else { return };
+        if self.is_child() {
+            return;
+        }
+        let mut state = self.state();
+        state.machine.mark_unsafe(&file);
+        let place = state.view.place(name);
+        if let Place::Cached(key, _) = &place
+            && self.land(&mut state, name, &place)
+        {
+            state.machine.moved_to_prefix(key, name);
+            state.enter_file(key, name, true);
+        }
+    }
+
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
     fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
         let target = self.site.on_prefix(name);

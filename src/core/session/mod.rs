@@ -14,6 +14,7 @@
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
+//! | `tally.rs` | what a launch did and what it cost |
 //! | `background.rs` | the flush that a restart begins |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
@@ -45,6 +46,7 @@ mod site;
 mod space;
 mod start;
 mod sync;
+mod tally;
 mod temporary;
 
 use std::time::Duration;

@@ -8,6 +8,7 @@ use super::books::{Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement, Routing};
 use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
 use super::runtime::{Session, State};
+use super::tally::Count;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
@@ -185,6 +186,7 @@ impl Session {
             return answer_in_place(found);
         }
         let on_prefix = way == Way::OnPrefix;
+        self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
         state.enter_file(&placed.key, name, on_prefix);
         let made = !found.exists;
         let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made };

@@ -29,7 +29,11 @@ impl Session {
             Step::Adopt { from, into, files, begin, revoke } => {
                 self.adopt(from, into, files, *begin, *revoke);
             }
-            Step::Seal(plan) => return self.seal(links, step, plan),
+            Step::Seal(plan) => {
+                let outcome = self.seal(links, step, plan)?;
+                self.tally.sealed(plan, outcome);
+                return Ok(outcome);
+            }
             Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
             Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
             Step::PublishDeletions { files, .. } => {

@@ -16,6 +16,7 @@ use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
 use super::site::{Links, Site};
+use super::tally::Tally;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
@@ -25,8 +26,6 @@ use crate::transfer::Background;
 /// Something that the shim has seen.
 #[derive(Debug, Clone, Copy)]
 pub enum Note<'a> {
-    /// MPI_File_open on this path.
-    SharedOpen(&'a Path),
     /// The process ends without MPI_Finalize.
     Exit,
     /// MPI_Finalize has returned.
@@ -100,6 +99,7 @@ pub struct Session {
     pub(super) background: Mutex<Option<(u64, Background)>>,
     /// Locks, held for the life of the process.
     pub(super) _leases: Vec<super::lease::Lease>,
+    pub(super) tally: Tally,
 }
 
 impl Session {
@@ -261,9 +261,8 @@ impl Session {
             Note::ForkedChild => self.child.store(true, Ordering::Relaxed),
             Note::Exit => self.exit(),
             Note::Finalized => self.ended.store(true, Ordering::Relaxed),
-            // Attributes are read from the files at the seal, and MPI-IO opens
-            // its files through the hooks.
-            Note::SharedOpen(_) | Note::Attributes(_) => {}
+            // Attributes are read from the files at the seal.
+            Note::Attributes(_) => {}
             Note::Mkdir(path) => {
                 if let Some(name) = self.name_of(path)
                     && self.state().view.settle_dir(name)

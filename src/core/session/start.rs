@@ -16,6 +16,7 @@ use super::prepare::Preparation;
 use super::protection::Sets;
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
+use super::tally::{Count, Tally};
 use crate::cache::{FilemapFile, Takeover, rebuild};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Groups};
@@ -93,6 +94,7 @@ impl Preparation {
             session.sweep_exits();
         }
         session.offer(&mut report, begin.elapsed())?;
+        session.tally.time(Count::StartNs, begin);
         Ok(Some(session))
     }
 
@@ -209,6 +211,7 @@ fn build(
         launch: 0,
         identity,
         _leases: leases,
+        tally: Tally::default(),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::machine::{Next, Report, WORDS};
 use super::runtime::Session;
 use super::site::Links;
+use super::tally::Count;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::system::{monotonic_ms, random_u64};
@@ -20,12 +22,16 @@ impl Session {
         let words = self.state().machine.sync_point(constructor, monotonic_ms());
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
-        if let Err(error) = self.agree(&links, words) {
+        let begin = Instant::now();
+        let agreed = self.agree(&links, words);
+        self.tally.time(Count::AgreementNs, begin);
+        if let Err(error) = agreed {
             self.stop_agreements(&error);
         }
     }
 
     fn agree(&self, links: &Links, mut words: [i64; WORDS]) -> Result<()> {
+        self.tally.one(Count::Agreements);
         links.world.all_max(&mut words)?;
         let next = self.state().machine.agreed(words);
         match next {
@@ -39,6 +45,7 @@ impl Session {
 
     /// All ranks say what they know; all decide the same; all do it.
     pub(super) fn confer(&self, links: &Links) -> Result<()> {
+        self.tally.one(Count::Conferences);
         let report = self.state().machine.report(random_u64(), monotonic_ms());
         let gathered = links.world.all_gather(&report.to_bytes())?;
         let reports: Option<Vec<Report>> =

@@ -93,9 +93,7 @@ impl Machine {
         let series = self.series.iter_mut().zip(shared).map(|(series, shared)| {
             let mut report = std::mem::take(&mut series.news);
             report.writes_nothing = !shared.rewrites && series.known == Some(empty);
-            if shared.routing == Routing::Learning {
-                report.written = series.written.iter().copied().collect();
-            }
+            report.written = series.written.iter().copied().collect();
             report
         });
         series.collect()
@@ -329,7 +327,7 @@ impl Machine {
 /// Finds names with several writers, or readers on other nodes than the writer's. Returns whether
 /// one of them has no id, so that the whole series must stay on the PFS.
 fn learn_unsafe(shared: &mut super::shared::SharedSeries, nodes: &[usize]) -> bool {
-    if shared.routing != Routing::Learning {
+    if shared.routing == Routing::Prefix {
         return false;
     }
     let mut found: BTreeSet<u64> = BTreeSet::new();

@@ -4,7 +4,7 @@
 
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
-use super::knowledge::name_hash;
+use super::knowledge::{kind_hash, name_hash};
 use super::local::{Phase, Tombstone};
 use super::shared::{DatasetState, Routing};
 use super::steps::Overdue;
@@ -416,7 +416,7 @@ impl Machine {
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let number = self.shared.find(&key).map_or(0, |dataset| dataset.number);
         let number = if number == 0 { shared.next_number } else { number };
-        let learning = shared.routing == Routing::Learning;
+        let learning = shared.routing == Routing::Learning || self.is_new(file);
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
         if learning {
@@ -442,8 +442,16 @@ impl Machine {
         let shared = &self.shared.series[file.series];
         shared.routing != Routing::Cache
             || shared.unsafe_names.contains(&name_hash(&file.masked))
+            || self.series[file.series].news.unsafe_names.contains(&name_hash(&file.masked))
+            || self.is_new(file)
             || self.unreachable
             || self.is_overfull(file.series)
+    }
+
+    /// Nobody has seen yet how the program treats files of this kind.
+    fn is_new(&self, file: &FileRef) -> bool {
+        self.config.series[file.series].learn
+            && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
     }
 
     /// Every place in the cache is taken by datasets that wait for their flush.

@@ -10,6 +10,21 @@ pub fn name_hash(masked: &str) -> u64 {
     })
 }
 
+/// Hash of a kind of names: a masked name whose other numbers are masked, too, so that `part.7` of one
+/// checkpoint is known when `part.8` of the next one comes.
+#[must_use]
+pub fn kind_hash(masked: &str) -> u64 {
+    let mut kind = String::with_capacity(masked.len());
+    for letter in masked.chars() {
+        match letter {
+            '0'..='9' if kind.ends_with('#') => {}
+            '0'..='9' => kind.push('#'),
+            other => kind.push(other),
+        }
+    }
+    name_hash(&kind)
+}
+
 /// Hash of a set of masked-name hashes; independent of their order.
 #[must_use]
 pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
@@ -21,7 +36,7 @@ pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
 }
 
 /// Knowledge of one series on one rank; stored in `<prefix>/.scr/learned.scr`. All fields but
-/// `files`, `sizes` and `temporaries` are equal on all ranks.
+/// `files`, `kinds`, `sizes` and `temporaries` are equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knowledge {
     /// [`set_hash`] of this rank's file names, the captured id masked, in the last confirmed
@@ -43,6 +58,8 @@ pub struct Knowledge {
     pub rewrites: bool,
     /// This rank's temporary-name templates (`patterns::temporary`), in text.
     pub temporaries: Vec<String>,
+    /// Kinds of names ([`kind_hash`]) that this rank has written in confirmed datasets.
+    pub kinds: BTreeSet<u64>,
     /// Largest size of each of this rank's files seen so far, bytes, by [`name_hash`].
     pub sizes: BTreeMap<u64, u64>,
 }

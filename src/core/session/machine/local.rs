@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{DatasetKey, FileRef};
-use super::knowledge::{name_hash, set_hash};
+use super::knowledge::{kind_hash, name_hash, set_hash};
 use super::report::SeriesReport;
 
 /// How far this rank's part of a dataset is.
@@ -29,6 +29,8 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LocalFile {
     pub masked: u64,
+    /// See [`kind_hash`].
+    pub kind: u64,
     /// The name carries no id.
     pub bare: bool,
     /// Opens for writing that are not closed.
@@ -113,6 +115,7 @@ impl LocalDataset {
     pub fn open_file(&mut self, file: &FileRef, on_prefix: bool) {
         let entry = self.files.entry(file.name.clone()).or_insert_with(|| LocalFile {
             masked: name_hash(&file.masked),
+            kind: kind_hash(&file.masked),
             bare: file.masked == file.name,
             open: 0,
             on_prefix,
@@ -151,9 +154,11 @@ pub(super) struct LocalSeries {
     pub last_begin_ms: Option<u64>,
     /// Findings since the last report.
     pub news: SeriesReport,
-    /// All names that this rank wrote while learning.
+    /// Names that this rank wrote while learning, or that were new, since the last confirmation.
     pub written: BTreeSet<u64>,
     pub temporaries: Vec<String>,
+    /// Kinds of names ([`kind_hash`]) written in confirmed datasets.
+    pub kinds: BTreeSet<u64>,
     pub sizes: BTreeMap<u64, u64>,
     /// Floating datasets so far, so that their directories differ.
     pub floating: u64,

@@ -56,7 +56,7 @@ pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
-pub use knowledge::{Knowledge, name_hash, set_hash};
+pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
 pub use outcome::{Outcome, SealFile};
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
@@ -115,6 +115,7 @@ impl Machine {
             LocalSeries {
                 known: known.files,
                 temporaries: known.temporaries,
+                kinds: known.kinds,
                 sizes: known.sizes,
                 ..LocalSeries::default()
             }
@@ -197,6 +198,7 @@ impl Machine {
         for (name, masked, bytes, on_prefix) in own.iter().flat_map(|own| &own.files) {
             let file = LocalFile {
                 masked: name_hash(masked),
+                kind: kind_hash(masked),
                 bare: name == masked,
                 open: 0,
                 on_prefix: *on_prefix,
@@ -253,6 +255,7 @@ impl Machine {
             prefix_only: shared.routing == Routing::Prefix,
             rewrites: shared.rewrites,
             temporaries: local.temporaries.clone(),
+            kinds: local.kinds.clone(),
             sizes: local.sizes.clone(),
         }
     }

@@ -7,7 +7,7 @@ use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
 use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
-use super::local::Phase;
+use super::local::{LocalFile, Phase};
 use super::shared::{DatasetState, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};
 
@@ -253,20 +253,24 @@ impl Machine {
         if series.routing == Routing::Learning {
             series.routing = Routing::Cache;
             series.learned = true;
-            series.written.clear();
-            series.read.clear();
             // A checkpoint that is partly on the PFS goes there as a whole, as it would without us.
             let open = series.datasets.iter_mut();
             for dataset in open.filter(|dataset| dataset.state == DatasetState::Open) {
                 dataset.prefix_only = true;
             }
         }
+        series.learned |= !series.written.is_empty();
+        series.written.clear();
+        series.read.clear();
         let local = &mut self.series[key.series];
+        local.written.clear();
         let parts = local.datasets.iter().filter(|dataset| match has_id {
             true => dataset.key.same_group(key),
             false => dataset.key == *key,
         });
-        let names: BTreeSet<u64> = parts.flat_map(|dataset| dataset.names()).collect();
+        let files: Vec<&LocalFile> = parts.flat_map(|dataset| dataset.files.values()).collect();
+        let names: BTreeSet<u64> = files.iter().map(|file| file.masked).collect();
+        local.kinds.extend(files.iter().map(|file| file.kind).collect::<Vec<_>>());
         local.known = Some(set_hash(&names));
     }
 

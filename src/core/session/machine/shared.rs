@@ -111,9 +111,9 @@ pub(super) struct SharedSeries {
     pub rewrites: bool,
     /// Oldest first.
     pub datasets: Vec<SharedDataset>,
-    /// While learning: (node, name) of all files written.
+    /// (name, rank) of all files written while learning, or new, since the last confirmation.
     pub written: BTreeSet<(u64, usize)>,
-    /// While learning: (node, name, has no id) of all files read but not written by a rank.
+    /// While learning: (name, rank, has no id) of all files read but not written by a rank.
     pub read: BTreeSet<(u64, usize, bool)>,
     /// The knowledge changed and is to be stored.
     pub learned: bool,

@@ -1,0 +1,71 @@
+"""What a test program is: its input, its runs, its files, and what may differ between two runs."""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import typing
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DECKS = HERE / "decks"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One mpirun."""
+
+    ranks: int
+    words: tuple
+    status: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Strike:
+    """A run that is killed, and the one that goes on from what it left."""
+
+    first: tuple  # words of the run that is killed
+    resume: tuple  # words of the restart
+    progress: re.Pattern  # a line of the first run's output, one for each step of its work
+    steps: int  # such lines in an undisturbed run
+    went_on: typing.Callable  # output of the restart -> the checkpoint that it went on from, or None
+    # (directory, plain) -> nothing; prepares `directory` so that a run without the shim can go on
+    # from the same checkpoint of the undisturbed run
+    rewind: typing.Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Application:
+    """A program, its standing runs and what is compared."""
+
+    name: str
+    config: str
+    stages: tuple
+    prepare: typing.Callable  # directory -> nothing
+    result: typing.Callable  # output of a stage -> the lines that must be equal
+    newest: tuple = ()  # globs of the newest dataset of every series
+    varying: tuple = ()  # globs of files with time stamps or run times of the program's own
+    environment: dict = dataclasses.field(default_factory=dict)
+    strike: Strike = None
+
+    def configuration(self):
+        """The example configuration for users of this program."""
+        return ROOT / "config" / self.config
+
+
+def missing(program, packages):
+    """Installs Debian packages if the program is not there; returns whether it still is not."""
+    found = subprocess.run(["which", program], stdout=subprocess.DEVNULL, check=False)
+    if found.returncode != 0:
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        found = subprocess.run(["which", program], stdout=subprocess.DEVNULL, check=False)
+    return found.returncode != 0
+
+
+def files(directory):
+    """Path below `directory` to content, without what SCR keeps there."""
+    paths = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    named = ((str(path.relative_to(directory)), path) for path in paths)
+    return {name: path.read_bytes() for name, path in named if not name.startswith(".scr")}

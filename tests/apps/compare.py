@@ -1,0 +1,104 @@
+"""Runs of an application on this host, with and without the shim, and what must be equal."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from application import ROOT, files
+
+sys.path.insert(0, str(ROOT / "tests" / "hard"))
+
+from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402  pylint: disable=wrong-import-position
+
+PLACE = ROOT / "target" / "apps"
+TALLY = re.compile(
+    r"SCR: in this run: (\d+) sealed, (\d+) amended, (\d+) seals voided; files opened for writing: "
+    r"(\d+) in cache, (\d+) on the prefix; (\d+) agreements, (\d+) conferences; seconds: "
+    r"([0-9.]+) start, ([0-9.]+) agreements and seals, ([0-9.]+) end"
+)
+
+
+@contextlib.contextmanager
+def directory(application):
+    """A fresh one with the application's input, gone afterwards."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    made = pathlib.Path(tempfile.mkdtemp(dir=PLACE))
+    try:
+        application.prepare(made)
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def shim_settings(application, where, **settings):
+    """Of a run under the shim, without the bases of cache and control."""
+    return {
+        "LD_PRELOAD": str(SHIM), "SCR_CONF_FILE": str(application.configuration()),
+        "SCR_PREFIX": str(where), "SCR_DEBUG": "1", **settings,
+    }
+
+
+def run_stage(application, stage, where, settings):
+    """One mpirun on this host; returns its output. SCR's words are in the error output."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
+    env.update(LAUNCH_ENVIRONMENT)
+    env.update(application.environment)
+    env.update(settings)
+    done = finish(subprocess.Popen(
+        ["mpirun.openmpi", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", start_new_session=True,
+    ))
+    assert stage.status in (None, done.status), f"{' '.join(stage.words)}: {done}"
+    return done
+
+
+def run_all(application, where, **settings):
+    """All stages under the shim (without `settings`: without it); returns their outcomes."""
+    if not settings:
+        return [run_stage(application, stage, where, {}) for stage in application.stages]
+    base = pathlib.Path(tempfile.mkdtemp(prefix="scr-apps-", dir="/dev/shm"))
+    usual = {"SCR_CNTL_BASE": str(base), "SCR_CACHE_BASE": str(base), "SCR_COPY_TYPE": "SINGLE"}
+    settings = shim_settings(application, where, **usual, **settings)
+    try:
+        return [run_stage(application, stage, where, settings) for stage in application.stages]
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def tallies(outcomes):
+    """What SCR counted in each stage; every stage must have told."""
+    found = [TALLY.search(outcome.err) for outcome in outcomes]
+    assert all(found), f"SCR did not say what it did: {outcomes[found.index(None)].err}"
+    return [tuple(map(float, one.groups())) for one in found]
+
+
+def same_output(application, wanted, found):
+    for stage, one, two in zip(application.stages, wanted, found):
+        expected, got = application.result(one.out), application.result(two.out)
+        assert expected == got, f"{stage.words}: {got}, not {expected}\n{two.err}"
+
+
+def matching(names, globs, where):
+    """Those of `names` that one of the globs finds below `where`."""
+    hits = {str(path.relative_to(where)) for glob in globs for path in where.glob(glob)}
+    return {name for name in names if name in hits}
+
+
+def same_files(application, plain, shimmed, newest_only):
+    """Every file of the plain run, byte for byte; or those of the newest datasets."""
+    wanted, found = files(plain), files(shimmed)
+    varying = matching(wanted, application.varying, plain)
+    names = matching(wanted, application.newest, plain) if newest_only else set(wanted)
+    assert names, "nothing to compare"
+    absent = sorted(names - set(found))
+    assert not absent, f"missing under the shim: {absent}"
+    differ = sorted(name for name in names - varying if wanted[name] != found[name])
+    assert not differ, f"other content under the shim: {differ}"
+    more = sorted(set(found) - set(wanted))
+    assert not more, f"only under the shim: {more}"
