@@ -29,9 +29,10 @@ class Strike:
     progress: re.Pattern  # a line of the first run's output, one for each step of its work
     steps: int  # such lines in an undisturbed run
     went_on: typing.Callable  # output of the restart -> the checkpoint that it went on from, or None
-    # (directory, plain) -> nothing; prepares `directory` so that a run without the shim can go on
-    # from the same checkpoint of the undisturbed run
+    # (directory, undisturbed, checkpoint) -> nothing; the checkpoint becomes the newest one there
     rewind: typing.Callable
+    newest: tuple  # globs of the newest dataset at the end
+    keep_all: typing.Callable = lambda directory: None  # an undisturbed run keeps all checkpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,14 @@ def missing(program, packages):
 
 
 def files(directory):
-    """Path below `directory` to content, without what SCR keeps there."""
+    """Path below `directory` to content, without what SCR keeps there.
+
+    Some programs write the directory's own path into their files; it counts as equal.
+    """
     paths = (path for path in sorted(directory.rglob("*")) if path.is_file())
     named = ((str(path.relative_to(directory)), path) for path in paths)
-    return {name: path.read_bytes() for name, path in named if not name.startswith(".scr")}
+    own = str(directory).encode()
+    return {
+        name: path.read_bytes().replace(own, b"(here)") for name, path in named
+        if not name.startswith(".scr")
+    }

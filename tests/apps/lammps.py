@@ -53,6 +53,6 @@ LAMMPS = Application(
     varying=("log.lammps",),
     strike=Strike(
         first=lmp("in.long"), resume=lmp("in.resume"), progress=THERMO, steps=41,
-        went_on=went_on, rewind=rewind,
+        went_on=went_on, rewind=rewind, newest=("ckpt/r.200.*",),
     ),
 )

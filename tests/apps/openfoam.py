@@ -69,15 +69,19 @@ def residuals(output):
 
 def went_on(output):
     """The time before the first one computed; times are written as OpenFOAM writes them."""
-    found = TIME.search(output) or re.search(TIME.pattern, output, re.M)
+    found = re.search(TIME.pattern, output, re.M)
     return f"{round(float(found.group(1)) - 0.005, 6):g}" if found else None
 
 
 def rewind(directory, plain, time):
-    """The undisturbed run's case, that time the newest; made by a run that ends there."""
-    del plain
+    """Copies that time's directories of the undisturbed run."""
+    for path in plain.glob(f"processor*/{time}"):
+        shutil.copytree(path, directory / path.relative_to(plain))
+
+
+def keep_all(directory):
     control = directory / "system" / "controlDict"
-    control.write_text(re.sub(r"endTime .*;", f"endTime {time};", control.read_text()))
+    control.write_text(control.read_text().replace("purgeWrite 2;", "purgeWrite 0;"))
 
 
 def icofoam(handler):
@@ -95,7 +99,7 @@ def application(name, handler=(), threaded=False):
         environment=environment(threaded),
         strike=Strike(
             first=icofoam(handler), resume=icofoam(handler), progress=TIME, steps=40,
-            went_on=went_on, rewind=rewind,
+            went_on=went_on, rewind=rewind, newest=("processor*/0.2/**/*",), keep_all=keep_all,
         ),
     )
 
