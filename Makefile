@@ -17,7 +17,7 @@ PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmp
 C_FLAGS   := -O2 -Wall -Wextra
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
-.PHONY: demo test test-cluster lint bench install clean
+.PHONY: demo test test-cluster test-apps lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -90,6 +90,10 @@ test: build python-mpich
 ## test-cluster: the matrix of failures on virtual nodes, both MPIs (root)
 test-cluster: build python-mpich
 	python3 tests/run.py cluster
+
+## test-apps: LAMMPS, OpenFOAM and Quantum ESPRESSO, unchanged, undisturbed and with lost nodes (root)
+test-apps: build
+	python3 tests/run.py apps
 
 ## lint: rustfmt and clippy, warnings are errors
 lint: deps

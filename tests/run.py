@@ -25,6 +25,7 @@ PARTS = [
     ("layout", [sys.executable, "tests/layout/layout.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
+    ("apps", [sys.executable, "tests/apps/run.py"], {}),
     ("cluster openmpi", [sys.executable, "tests/cluster/run.py", "openmpi"], {}),
     ("cluster mpich", [sys.executable, "tests/cluster/run.py", "mpich"], {}),
 ]

@@ -20,7 +20,10 @@ struct Ranks {
 
 impl Ranks {
     fn new(ranks: usize) -> Self {
-        let series = SeriesConfig { learn: false, ..SeriesConfig::new("state", false) };
+        Self::of(ranks, SeriesConfig { learn: false, ..SeriesConfig::new("state", false) })
+    }
+
+    fn of(ranks: usize, series: SeriesConfig) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
         Ranks { machines, now_ms: 0 }
@@ -75,6 +78,17 @@ impl Ranks {
             machine.done(step, worst);
         }
         true
+    }
+
+    /// The rank writes `name` with the id masked, of checkpoint `id`; whether it goes to the prefix.
+    fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
+        let (name, id) = (masked.replace("{id}", &id.to_string()), Some(id.to_string()));
+        let file = FileRef { series: 0, id, masked: masked.to_string(), name };
+        let (machine, now) = (&mut self.machines[rank], self.now_ms);
+        let placement = machine.write_open(&file, Intent::REWRITE, now);
+        let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
+        machine.write_closed(&placed.key, &file.name, BYTES, now);
+        placed.on_prefix
     }
 
     fn newest_confirmed(&self) -> Option<u64> {
@@ -175,4 +189,47 @@ fn a_deletion_keeps_a_file_from_the_flush_once_a_newer_dataset_is_confirmed() {
     assert_ne!(second.key, first);
     assert!(!ranks.machines[0].is_left_out(&second.key, &file(0).name));
     assert!(ranks.machines[0].is_left_out(&first, &file(0).name));
+}
+
+#[test]
+fn files_of_a_new_kind_go_to_the_prefix_until_one_writer_has_been_seen() {
+    let mut ranks = Ranks::of(2, SeriesConfig::new("ckpt", true));
+    let mut on_prefix = Vec::new();
+    for id in 1..=6 {
+        let own = [ranks.write(0, "{id}/part.0", id), ranks.write(1, "{id}/part.1", id)];
+        let (mut late, mut shared) = (None, None);
+        if id >= 3 {
+            late = Some(ranks.write(0, "{id}/late", id));
+            let both = [ranks.write(0, "{id}/shared", id), ranks.write(1, "{id}/shared", id)];
+            shared = Some(both);
+        }
+        on_prefix.push((own, late, shared));
+        for _ in 0..4 {
+            ranks.sync(200);
+        }
+    }
+    // The first dataset is confirmed when the second one has begun.
+    let (prefix, cache) = ([true; 2], [false; 2]);
+    let expected = [
+        (prefix, None, None),
+        (prefix, None, None),
+        (cache, Some(true), Some(prefix)),
+        (cache, Some(true), Some(prefix)),
+        (cache, Some(false), Some(prefix)),
+        (cache, Some(false), Some(prefix)),
+    ];
+    assert_eq!(on_prefix, expected);
+}
+
+#[test]
+fn another_number_in_a_name_is_no_new_kind() {
+    let mut ranks = Ranks::of(1, SeriesConfig::new("ckpt", true));
+    let mut on_prefix = Vec::new();
+    for id in 1..=4 {
+        on_prefix.push(ranks.write(0, &format!("{{id}}/part.{}", id + 6), id));
+        for _ in 0..4 {
+            ranks.sync(200);
+        }
+    }
+    assert_eq!(on_prefix, [true, true, false, false]);
 }

@@ -85,6 +85,18 @@ def mpi_io_in_the_middle(mpi, program):
 
 
 @case
+def mpi_io_after_a_header_that_one_rank_wrote(mpi, program):
+    same(mpi, program, 3, "late_shared", "header", SCR_FLUSH="1",
+         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
+
+
+@case
+def two_ranks_write_a_file_that_was_never_seen_before(mpi, program):
+    same(mpi, program, 3, "late_shared", "late", SCR_FLUSH="1", SCR_LEARN="1",
+         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
+
+
+@case
 def errors_return_with_a_dead_peer(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(3, "errors_return", shim=False)
