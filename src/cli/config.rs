@@ -229,7 +229,8 @@ mod tests {
     fn mistakes_in_patterns_and_lines_are_found() {
         let message = series(&settings(&[("SCR_CHECKPOINT_PATTERN", "a_{di}")])).expect_err("di");
         assert!(message.contains("did you mean id?"), "{message}");
-        let message = check_descriptors(&settings(&[("SCR_COPY_TYPE", "RS")])).expect_err("RS");
-        assert!(message.contains("use XOR"), "{message}");
+        let too_many = settings(&[("SCR_COPY_TYPE", "RS"), ("SCR_SET_FAILURES", "200")]);
+        let message = check_descriptors(&too_many).expect_err("too many failures");
+        assert!(message.contains("less than 128"), "{message}");
     }
 }

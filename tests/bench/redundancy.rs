@@ -1,4 +1,4 @@
-//! How fast PARTNER and XOR protect data on RAM disk, against plain memory copies by as many
+//! How fast PARTNER, XOR and RS protect data on RAM disk, against plain memory copies by as many
 //! threads in the same run. Only the ratio means anything: machines, and runs on one machine,
 //! differ.
 //!
@@ -18,6 +18,8 @@ use scr_core::redundancy::{MemberData, RedundancySet, scheme_by_name};
 const MEMBERS: usize = 4;
 const BYTES_PER_MEMBER: usize = 64 << 20;
 const ROUNDS: usize = 7;
+/// Schemes, and losses that they survive.
+const SCHEMES: [(&str, usize); 4] = [("PARTNER", 1), ("XOR", 1), ("RS", 2), ("RS", 3)];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
@@ -28,22 +30,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(dir.join("data"), bytes)?;
     }
     // One round of everything before it counts: the first use of memory is slow.
-    let (mut copies, mut partners, mut xors) = (vec![], vec![], vec![]);
+    let mut seconds = vec![vec![]; 1 + SCHEMES.len()];
     for round in 0..=ROUNDS {
-        let times = [copy_seconds(), seal_seconds("PARTNER", root.path())];
-        let xor = seal_seconds("XOR", root.path());
+        let schemes = SCHEMES.iter().map(|scheme| seal_seconds(scheme.0, scheme.1, root.path()));
+        let times: Vec<f64> = std::iter::once(copy_seconds()).chain(schemes).collect();
         if round > 0 {
-            copies.push(times[0]);
-            partners.push(times[1]);
-            xors.push(xor);
+            seconds.iter_mut().zip(times).for_each(|(all, time)| all.push(time));
         }
     }
-    let copy = median(copies);
+    let medians: Vec<f64> = seconds.into_iter().map(median).collect();
     let gigabytes = (MEMBERS * BYTES_PER_MEMBER) as f64 / 1e9;
     println!("{MEMBERS} members, {} MiB each; medians of {ROUNDS}", BYTES_PER_MEMBER >> 20);
-    println!("memory copy      {:6.2} GB/s   1.00", gigabytes / copy);
-    for (name, seconds) in [("PARTNER encode", median(partners)), ("XOR encode", median(xors))] {
-        println!("{name:<16} {:6.2} GB/s   {:.2}", gigabytes / seconds, copy / seconds);
+    println!("memory copy       {:6.2} GB/s   1.00", gigabytes / medians[0]);
+    for ((scheme, failures), seconds) in SCHEMES.iter().zip(&medians[1..]) {
+        let (speed, ratio) = (gigabytes / seconds, medians[0] / seconds);
+        println!("{:<17} {speed:6.2} GB/s   {ratio:.2}", format!("{scheme} {failures} encode"));
     }
     Ok(())
 }
@@ -67,7 +68,7 @@ fn copy_seconds() -> f64 {
 }
 
 /// All members protect their data; the slowest counts.
-fn seal_seconds(scheme: &str, root: &Path) -> f64 {
+fn seal_seconds(scheme: &str, failures: usize, root: &Path) -> f64 {
     let Some(scheme) = scheme_by_name(scheme) else { return f64::NAN };
     let seconds = threads::run(MEMBERS, |comm| {
         let dir = root.join(comm.rank().to_string());
@@ -86,6 +87,7 @@ fn seal_seconds(scheme: &str, root: &Path) -> f64 {
             hosts: vec![String::new(); MEMBERS],
             group_id: 0,
             world_size: MEMBERS,
+            failures,
         };
         let start = Instant::now();
         let outcome = scheme.encode(&set, &data);

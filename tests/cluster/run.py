@@ -13,6 +13,7 @@ import time
 import traceback
 
 import matrix
+import schemes
 import stories
 
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
@@ -21,7 +22,7 @@ JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 def named_cases(mpis, everything):
     """(name, function) of every test."""
     for mpi in mpis:
-        for story in stories.STORIES:
+        for story in stories.STORIES + schemes.STORIES:
             yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
         for case in matrix.cases(mpi, everything):
             yield case.name(), lambda case=case: matrix.run_case(case)

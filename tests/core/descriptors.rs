@@ -109,6 +109,15 @@ fn a_job_too_small_for_its_scheme_hears_of_it() {
     let uneven = ["a", "a", "a", "b"].map(str::to_string);
     let warnings = Descriptors::new(&settings(""), &uneven).expect("valid descriptors").warnings;
     assert!(warnings[0].contains("rank 1, 2"), "{warnings:?}");
+    let three_nodes = |text: &str| {
+        Descriptors::new(&settings(text), &hosts(3)).expect("valid descriptors").warnings
+    };
+    let warnings = three_nodes("SCR_COPY_TYPE=RS\nSCR_SET_FAILURES=3\n");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let parts = ["RS with SET_FAILURES=3 needs sets of 4", "all ranks", "the loss of 2 NODE"];
+    assert!(parts.iter().all(|part| warnings[0].contains(part)), "{warnings:?}");
+    assert_eq!(three_nodes("SCR_COPY_TYPE=RS\n"), [""; 0]);
+    assert!(three_nodes("SCR_COPY_TYPE=PARTNER\nSCR_SET_FAILURES=3\n")[0].contains("PARTNER with"));
     for quiet in ["SCR_COPY_TYPE=SINGLE\n", "SCR_CACHE_BYPASS=1\n"] {
         let all = Descriptors::new(&settings(quiet), &hosts(1)).expect("valid descriptors");
         assert!(all.warnings.is_empty(), "{:?}", all.warnings);
@@ -119,7 +128,8 @@ fn a_job_too_small_for_its_scheme_hears_of_it() {
 fn mistakes_name_file_and_line() {
     let file = |lines: &str| format!("SCR_COPY_TYPE=FILE\n{lines}\n");
     for (text, place, part) in [
-        (file("CKPT=0 TYPE=RS"), ":2:", "use XOR"),
+        (file("CKPT=0 TYPE=RS SET_FAILURES=128"), ":2:", "less than 128"),
+        (file("CKPT=0 TYPE=RS SET_SIZE=129"), ":2:", "at most 128"),
         (file("CKPT=0 TYPE=XRO"), ":2:", "did you mean XOR?"),
         (file("CKPT=0 INTERVAL=0"), ":2:", "INTERVAL=0"),
         (file("CKPT=0 INTERVALL=2"), ":2:", "did you mean INTERVAL?"),
@@ -140,7 +150,7 @@ fn mistakes_name_file_and_line() {
         (file("CKPT=0\nGROUPS=n NODE=a"), ":3:", "always there"),
         (file("CKPT=0\nGROUPS=n A=a\nGROUPS=n A=b"), ":4:", "second A"),
         ("SCR_GROUP=RACK\n".to_string(), ":1:", "no group is called RACK"),
-        ("SCR_COPY_TYPE=RS\n".to_string(), ":1:", "use XOR"),
+        ("SCR_COPY_TYPE=RS\nSCR_SET_FAILURES=200\n".to_string(), ":1:", "less than 128"),
         ("STORE=/dev/shm ENABLED=0\n".to_string(), "default", "disabled"),
     ] {
         let message = mistake(&text);
@@ -148,6 +158,21 @@ fn mistakes_name_file_and_line() {
         let place_known = message.contains(place) || message.starts_with("default");
         assert!(place_known && message.contains(part), "{text}: {message}");
     }
+}
+
+#[test]
+fn failures_are_what_the_scheme_can_do_with() {
+    let failures = |text: &str| descriptors(text).redundancy[0].set_failures;
+    for (scheme, unset, set) in [("SINGLE", 0, 0), ("XOR", 1, 1), ("PARTNER", 1, 3), ("RS", 2, 3)] {
+        assert_eq!(failures(&format!("SCR_COPY_TYPE={scheme}\n")), unset, "{scheme}");
+        let all = format!("SCR_COPY_TYPE={scheme}\nSCR_SET_FAILURES=3\n");
+        assert_eq!(failures(&all), set, "{scheme}");
+        let line = format!("SCR_COPY_TYPE=FILE\nCKPT=0 TYPE={scheme} SET_FAILURES=3\n");
+        assert_eq!(failures(&line), set, "{scheme}");
+    }
+    // A set has room for the losses, whatever its smallest size.
+    let all = descriptors("SCR_COPY_TYPE=RS\nSCR_SET_SIZE=2\nSCR_SET_FAILURES=3\n");
+    assert!(all.groups.sets(&all.redundancy[0]).iter().all(|set| set.len() >= 4));
 }
 
 #[test]

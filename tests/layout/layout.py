@@ -140,6 +140,7 @@ class Place:
                 "LD_PRELOAD": str(support.SHIM), "SCR_LEARN": "0", "SCR_FLUSH": "10",
                 "SCR_CNTL_BASE": str(self.nodes.here / "control"),
                 "SCR_CACHE_BASE": str(self.nodes.here / "cache"), "SCR_COPY_TYPE": self.scheme,
+                "SCR_SET_FAILURES": "1",
                 "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/step_{id}/header",
             })
         command = self.nodes.command(mpirun, program) if shim else [*mpirun, *program]
@@ -283,7 +284,7 @@ def main(arguments):
         folders = {path[1:-1] for path in paths if path.endswith("/")}
         for row in rows:
             row.compile(files, folders)
-        for scheme in ("SINGLE", "PARTNER", "XOR"):
+        for scheme in ("SINGLE", "PARTNER", "XOR", "RS"):
             with place(mpi, scheme) as where:
                 case = f"{mpi} {scheme}"
                 results.append(run_case(f"{case} in the middle", in_the_middle, rows, where))

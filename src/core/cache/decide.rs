@@ -37,6 +37,8 @@ pub struct Claim {
     pub encodings: Vec<Encoding>,
     /// TYPE of its descriptor.
     pub scheme: String,
+    /// SET_FAILURES of its descriptor: losses that its scheme was to survive.
+    pub failures: usize,
     /// Store that the data is in.
     pub store: String,
 }
@@ -57,6 +59,7 @@ impl Claim {
             intact: false,
             encodings: Vec::new(),
             scheme: text("TYPE"),
+            failures: record.descriptor.parse("SET_FAILURES").unwrap_or(1),
             store: text("STORE"),
         }
     }
@@ -83,6 +86,7 @@ impl Claim {
             tree.child_mut("ENCODING").set(encoding.number, encoding.to_tree());
         }
         tree.set_value("TYPE", &self.scheme);
+        tree.set_value("SET_FAILURES", self.failures);
         tree.set_value("STORE", &self.store);
         tree
     }
@@ -106,6 +110,7 @@ impl Claim {
             intact: tree.get_flag("INTACT"),
             encodings,
             scheme: tree.get_value("TYPE")?.to_owned(),
+            failures: tree.parse("SET_FAILURES")?,
             store: tree.get_value("STORE")?.to_owned(),
         })
     }
@@ -240,6 +245,7 @@ mod tests {
             intact: true,
             encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
             scheme: "XOR".into(),
+            failures: 1,
             store: "ram".into(),
         };
         owners.iter().map(one).collect()

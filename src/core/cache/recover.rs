@@ -206,6 +206,7 @@ fn rebuild_round(
         comm,
         hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
+        failures: case.claims.first().map_or(1, |claim| claim.failures),
         world_size: ctx.world.size(),
         world_ranks,
     };

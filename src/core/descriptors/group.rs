@@ -104,7 +104,7 @@ impl Groups {
         }
         // A stored descriptor may name a group that is configured no more.
         let groups = self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE]);
-        let sets = choose_sets(groups, descriptor.set_size);
+        let sets = choose_sets(groups, descriptor.set_size_min());
         sets.iter().map(|set| order_by_hops(set, descriptor.hop_distance)).collect()
     }
 
@@ -117,13 +117,20 @@ impl Groups {
         Membership::new(set, rank, count)
     }
 
-    /// What this job is too small for, in a sentence; `None` if all is as configured.
+    /// What this job is too small for, in a sentence or two; `None` if all is as configured.
     #[must_use]
     pub fn degraded(&self, descriptor: &RedundancyDesc) -> Option<String> {
         if descriptor.scheme == SchemeKind::Single {
             return None;
         }
         let sets = self.sets(descriptor);
+        let sentences = [self.alone(descriptor, &sets), self.too_small(descriptor, &sets)];
+        let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+        (!sentences.is_empty()).then(|| sentences.join(". "))
+    }
+
+    /// The sentence about ranks without company.
+    fn alone(&self, descriptor: &RedundancyDesc, sets: &[Vec<usize>]) -> Option<String> {
         let alone: Vec<String> =
             sets.iter().filter(|set| set.len() < 2).flatten().map(ToString::to_string).collect();
         if alone.is_empty() {
@@ -131,20 +138,45 @@ impl Groups {
         }
         let scheme = descriptor.scheme.name();
         let group = &descriptor.group;
-        let of_ranks = self.of_ranks(group)?;
-        let distinct: BTreeSet<_> = of_ranks.iter().collect();
-        let why = match distinct.len() {
-            1 => format!("all ranks are in one {group}"),
-            count => format!("the ranks are spread too unevenly over {count} groups ({group})"),
-        };
-        let ranks = match alone.len() == of_ranks.len() {
+        let ranks = match alone.len() == self.hosts.len() {
             true => "all ranks".to_string(),
             false => format!("rank {}", shorten(&alone)),
         };
         Some(format!(
-            "{scheme} cannot protect {ranks}: {why}; their checkpoints are kept as under SINGLE \
-             and do not survive the loss of their {group}. Use more nodes, or another GROUP"
+            "{scheme} cannot protect {ranks}: {}; their checkpoints are kept as under SINGLE \
+             and do not survive the loss of their {group}. Use more nodes, or another GROUP",
+            self.shape(group, "too unevenly ")?
         ))
+    }
+
+    /// The sentence about sets that have some members, but fewer than the scheme needs.
+    fn too_small(&self, descriptor: &RedundancyDesc, sets: &[Vec<usize>]) -> Option<String> {
+        let small: Vec<&Vec<usize>> =
+            sets.iter().filter(|s| (2..=descriptor.set_failures).contains(&s.len())).collect();
+        let least = small.iter().map(|set| set.len()).min()?;
+        let (wanted, group) = (descriptor.set_failures, &descriptor.group);
+        let (needed, survived) = (wanted + 1, least - 1);
+        let ranks: usize = small.iter().map(|set| set.len()).sum();
+        let ranks = match ranks == self.hosts.len() {
+            true => "all ranks".to_string(),
+            false => format!("{ranks} of the ranks"),
+        };
+        Some(format!(
+            "{} with SET_FAILURES={wanted} needs sets of {needed} ranks, each in another {group}, \
+             and {ranks} are in smaller ones: {}; their checkpoints survive the loss of {survived} \
+             {group} of a set, not of {wanted}. Use more nodes, or a smaller SET_FAILURES",
+            descriptor.scheme.name(),
+            self.shape(group, "")?
+        ))
+    }
+
+    /// How the ranks are spread over the groups of one name.
+    fn shape(&self, group: &str, how: &str) -> Option<String> {
+        let distinct: BTreeSet<_> = self.of_ranks(group)?.iter().collect();
+        Some(match distinct.len() {
+            1 => format!("all ranks are in one {group}"),
+            count => format!("the ranks are spread {how}over {count} groups ({group})"),
+        })
     }
 }
 

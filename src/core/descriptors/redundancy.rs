@@ -7,7 +7,7 @@ use super::sets::Membership;
 use super::store::{StoreDesc, base_path, count, flag, implied, known_group, unknown_key};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::params::{DescriptorLine, LineKind, Settings, did_you_mean, keys};
+use crate::params::{DescriptorLine, LineKind, Settings, Source, did_you_mean, keys};
 
 /// The keys of a CKPT line.
 const KEYS: [&str; 10] = [
@@ -32,7 +32,13 @@ pub enum SchemeKind {
     Partner,
     /// Parity: survives the loss of one member of each set.
     Xor,
+    /// Reed-Solomon codes: survives the loss of any SET_FAILURES members of each set.
+    ReedSolomon,
 }
+
+/// Most ranks that may be asked for in a set under RS: sets have up to twice as many, and the code
+/// has room for 256.
+const RS_SET_SIZE_MAX: usize = 128;
 
 impl SchemeKind {
     /// The word in config files and records.
@@ -42,6 +48,7 @@ impl SchemeKind {
             SchemeKind::Single => "SINGLE",
             SchemeKind::Partner => "PARTNER",
             SchemeKind::Xor => "XOR",
+            SchemeKind::ReedSolomon => "RS",
         }
     }
 
@@ -50,20 +57,16 @@ impl SchemeKind {
     /// # Errors
     /// A sentence that says what there is instead.
     pub fn parse(word: &str) -> std::result::Result<SchemeKind, String> {
-        let all = [SchemeKind::Single, SchemeKind::Partner, SchemeKind::Xor];
+        let all =
+            [SchemeKind::Single, SchemeKind::Partner, SchemeKind::Xor, SchemeKind::ReedSolomon];
         let upper = word.to_ascii_uppercase();
         // LOCAL is what SINGLE was called in the first versions.
         let name = if upper == "LOCAL" { "SINGLE" } else { &upper };
         if let Some(kind) = all.into_iter().find(|kind| kind.name() == name) {
             return Ok(kind);
         }
-        if upper == "RS" {
-            return Err("the scheme RS (Reed-Solomon) is not there yet; use XOR, which survives \
-                        the loss of one member of each set"
-                .to_string());
-        }
         let hint = did_you_mean(word, all.map(SchemeKind::name));
-        Err(format!("no scheme is called {word} (SINGLE, PARTNER, XOR){hint}"))
+        Err(format!("no scheme is called {word} (SINGLE, PARTNER, XOR, RS){hint}"))
     }
 }
 
@@ -86,7 +89,8 @@ pub struct RedundancyDesc {
     pub scheme: SchemeKind,
     /// Smallest number of ranks in a set.
     pub set_size: usize,
-    /// Losses that a set survives under RS.
+    /// Losses that a set survives under RS, copies of each file under PARTNER; 1 under XOR, 0 under
+    /// SINGLE.
     pub set_failures: usize,
     /// Groups from a rank to its partner.
     pub hop_distance: usize,
@@ -97,6 +101,42 @@ pub struct RedundancyDesc {
 }
 
 impl RedundancyDesc {
+    /// Smallest number of ranks in a set that the scheme can do with.
+    #[must_use]
+    pub fn set_size_min(&self) -> usize {
+        let least = self.set_size.max(self.set_failures.saturating_add(1));
+        match self.scheme {
+            // A stored descriptor may ask for anything.
+            SchemeKind::ReedSolomon => least.min(RS_SET_SIZE_MAX),
+            _ => least,
+        }
+    }
+
+    /// Settles SET_FAILURES: what was asked for, as far as the scheme has a choice.
+    fn settle_failures(
+        &mut self,
+        asked: Option<usize>,
+        default: usize,
+    ) -> std::result::Result<(), String> {
+        self.set_failures = match self.scheme {
+            SchemeKind::Single => 0,
+            SchemeKind::Xor => 1,
+            SchemeKind::Partner => asked.unwrap_or(1),
+            SchemeKind::ReedSolomon => asked.unwrap_or(default),
+        };
+        let most = RS_SET_SIZE_MAX;
+        match self.scheme {
+            SchemeKind::ReedSolomon if self.set_failures >= most => Err(format!(
+                "SET_FAILURES={} is too much for RS: it has to be less than {most}",
+                self.set_failures
+            )),
+            SchemeKind::ReedSolomon if self.set_size > most => {
+                Err(format!("SET_SIZE={} is too much for RS: at most {most}", self.set_size))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
     #[must_use]
     pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
@@ -207,6 +247,7 @@ fn implied_descriptor(
     let mut descriptor = defaults(settings, stores);
     descriptor.group = known_group(groups, &settings.get(keys::GROUP))?;
     descriptor.scheme = SchemeKind::parse(&settings.get(keys::COPY_TYPE))?;
+    descriptor.settle_failures(asked_failures(settings), default_failures(settings))?;
     let store = &stores[descriptor.store];
     match store.enabled {
         true => Ok(descriptor),
@@ -214,7 +255,18 @@ fn implied_descriptor(
     }
 }
 
-/// A descriptor as the parameters alone make it; scheme and group are for the caller to check.
+/// SCR_SET_FAILURES, if somebody has set it.
+fn asked_failures(settings: &Settings) -> Option<usize> {
+    let setting = settings.setting(keys::SET_FAILURES.param.name)?;
+    (setting.origin.source != Source::Default).then(|| default_failures(settings))
+}
+
+fn default_failures(settings: &Settings) -> usize {
+    usize::try_from(settings.get(keys::SET_FAILURES)).unwrap_or(usize::MAX)
+}
+
+/// A descriptor as the parameters alone make it; scheme, its failures and group are for the caller
+/// to settle.
 fn defaults(settings: &Settings, stores: &[StoreDesc]) -> RedundancyDesc {
     let base = settings.get(keys::CACHE_BASE);
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -227,7 +279,7 @@ fn defaults(settings: &Settings, stores: &[StoreDesc]) -> RedundancyDesc {
         base,
         scheme: SchemeKind::Xor,
         set_size: size(settings.get(keys::SET_SIZE)),
-        set_failures: size(settings.get(keys::SET_FAILURES)),
+        set_failures: 1,
         hop_distance: size(settings.get(keys::HOP_DISTANCE)),
         bypass: settings.get(keys::CACHE_BYPASS),
         output: false,
@@ -243,6 +295,7 @@ fn read(
     let mut descriptor = defaults(settings, stores);
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     descriptor.index = size(count("CKPT", &line.subject, 0)?);
+    let mut asked_failures = asked_failures(settings);
     for (key, value) in &line.fields {
         match key.as_str() {
             "INTERVAL" => descriptor.interval = count(key, value, 1)?,
@@ -255,13 +308,14 @@ fn read(
             "TYPE" => descriptor.scheme = SchemeKind::parse(value)?,
             "BYPASS" => descriptor.bypass = flag(key, value)?,
             "SET_SIZE" => descriptor.set_size = size(count(key, value, 1)?),
-            "SET_FAILURES" => descriptor.set_failures = size(count(key, value, 1)?),
+            "SET_FAILURES" => asked_failures = Some(size(count(key, value, 1)?)),
             "OUTPUT" => descriptor.output = flag(key, value)?,
             "ENABLED" => descriptor.enabled = flag(key, value)?,
             "HOP_DISTANCE" => descriptor.hop_distance = size(count(key, value, 1)?),
             other => return Err(unknown_key("CKPT", other, &KEYS)),
         }
     }
+    descriptor.settle_failures(asked_failures, default_failures(settings))?;
     descriptor.group = known_group(groups, &descriptor.group)?;
     // A disabled store disables what would use it.
     descriptor.enabled &= stores[descriptor.store].enabled;

@@ -147,7 +147,9 @@ parameters! {
             "Smallest number of ranks in a redundancy set; larger sets need less space.",
             at_least(1);
         SET_FAILURES: Count = "2", "ranks",
-            "Losses that one set survives under RS.", at_least(1);
+            "Losses that one set survives under RS; copies of each file under PARTNER (1 unless \
+             set).",
+            at_least(1);
         HOP_DISTANCE: Count = "1", "groups",
             "How many failure groups further on the partner is.", at_least(1);
         MPI_BUF_SIZE: ByteSize = "1MB", "bytes",

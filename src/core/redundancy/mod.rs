@@ -1,4 +1,4 @@
-//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR (000 section 7, 001, 002).
+//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR, RS (000 section 7, 001, 002).
 //!
 //! A scheme protects the files of a dataset within a redundancy set: ranks that do not share a
 //! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`,
@@ -7,8 +7,8 @@
 //! | file | job |
 //! |---|---|
 //! | `scheme.rs` | the contract: [`Scheme`] and what goes in and out |
-//! | `single.rs`, `partner.rs`, `xor/` | the schemes |
-//! | `member_list.rs`, `header.rs` | what redundancy files say: a member's files, the XOR header |
+//! | `single.rs`, `partner/`, `parity/` | the schemes; XOR and RS differ in the code only |
+//! | `member_list.rs`, `header.rs` | a member's files and a parity file's header, as records |
 //! | `layout.rs`, `running_crc.rs` | a member's files as one padded file, checksums on the way |
 //! | `restore.rs` | lost files under temporary names until all of them are right |
 //! | `ring.rs` | neighbours, outcomes that all members share |
@@ -25,6 +25,7 @@
 mod header;
 mod layout;
 mod member_list;
+mod parity;
 mod partner;
 mod restore;
 mod ring;
@@ -32,15 +33,14 @@ mod running_crc;
 mod scheme;
 mod single;
 mod verify;
-mod xor;
 
-pub use header::XorHeader;
+pub use header::ParityHeader;
 pub use member_list::MemberList;
+pub use parity::{Code, ReedSolomon, Xor};
 pub use partner::Partner;
 pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor, scheme_by_name};
 pub use single::Single;
 pub use verify::verify;
-pub use xor::Xor;
 
 /// Directory of the redundancy files inside the dataset directory.
 const REDUNDANCY_DIR: &str = ".scr";

@@ -11,16 +11,22 @@ pub(super) struct Ring<'a> {
     pub comm: &'a dyn Comm,
     pub me: usize,
     pub size: usize,
-    /// The rank before, the last one's for the first.
-    pub left: usize,
-    pub right: usize,
 }
 
 impl<'a> Ring<'a> {
     pub fn new(set: &'a RedundancySet) -> Self {
         let (me, size) = (set.comm.rank(), set.comm.size());
-        let (left, right) = ((me + size - 1) % size, (me + 1) % size);
-        Ring { set, comm: &*set.comm, me, size, left, right }
+        Ring { set, comm: &*set.comm, me, size }
+    }
+
+    /// The member `distance` to the right, at most once around.
+    pub fn right_by(&self, distance: usize) -> usize {
+        (self.me + distance) % self.size
+    }
+
+    /// The member `distance` to the left, at most once around.
+    pub fn left_by(&self, distance: usize) -> usize {
+        (self.me + self.size - distance) % self.size
     }
 
     /// World rank of a member, for messages.

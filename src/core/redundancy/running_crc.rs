@@ -28,6 +28,11 @@ impl RunningCrc {
 
     /// The checksum of a file of `size` bytes; `None` if some of them have not passed.
     pub fn value(&self, size: u64) -> Option<u32> {
+        self.whole(size).map(|whole| whole.value())
+    }
+
+    /// As [`RunningCrc::value`], to go on with.
+    pub fn whole(&self, size: u64) -> Option<Crc32> {
         let (mut covered, mut whole) = (0, Crc32::new());
         // Runs do not overlap, so the order of their ends is that of their starts.
         for (&end, (start, crc32)) in &self.runs {
@@ -37,7 +42,7 @@ impl RunningCrc {
             whole.combine(crc32);
             covered = end;
         }
-        (covered == size).then(|| whole.value())
+        (covered == size).then_some(whole)
     }
 }
 

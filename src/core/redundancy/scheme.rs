@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Partner, Single, Xor};
+use super::{Partner, ReedSolomon, Single, Xor};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::kvtree::KvTree;
@@ -20,6 +20,9 @@ pub struct RedundancySet {
     pub group_id: usize,
     /// Ranks in the world.
     pub world_size: usize,
+    /// Losses that RS is to survive, and copies that PARTNER is to keep; as far as there are
+    /// members for it.
+    pub failures: usize,
 }
 
 /// One rank's part of a dataset in cache.
@@ -66,10 +69,6 @@ pub struct Survivor {
 
 /// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
 pub trait Scheme: Send + Sync {
-    /// "SINGLE", "PARTNER", "XOR".
-    fn name(&self) -> &'static str;
-    /// How many members may lose everything.
-    fn tolerated_losses(&self) -> usize;
     /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/` (fsynced).
     ///
     /// # Errors
@@ -90,6 +89,7 @@ pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
         "SINGLE" | "LOCAL" => Some(&Single),
         "PARTNER" => Some(&Partner),
         "XOR" => Some(&Xor),
+        "RS" => Some(&ReedSolomon),
         _ => None,
     }
 }

@@ -8,14 +8,6 @@ use crate::error::{Error, Result};
 pub struct Single;
 
 impl Scheme for Single {
-    fn name(&self) -> &'static str {
-        "SINGLE"
-    }
-
-    fn tolerated_losses(&self) -> usize {
-        0
-    }
-
     fn encode(&self, _set: &RedundancySet, data: &MemberData) -> Result<Protection> {
         Ok(unprotected(data))
     }

@@ -2,7 +2,7 @@
 
 use crate::cache::Protect;
 use crate::comm::Comm;
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, RedundancyDesc};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
@@ -33,12 +33,14 @@ impl Protect for Sets {
             .split(member.group_id as i64, member.rank as i64)?
             .ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))?;
         let hosts = self.descriptors.groups.hosts();
+        let failures = RedundancyDesc::from_tree(&complete).map_or(1, |found| found.set_failures);
         let set = RedundancySet {
             comm,
             hosts: member.members.iter().map(|&rank| hosts[rank].clone()).collect(),
             world_ranks: member.members,
             group_id: member.group_id,
             world_size: self.world.size(),
+            failures,
         };
         Ok((set, complete))
     }

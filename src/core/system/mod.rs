@@ -1,4 +1,5 @@
-//! Questions to the operating system that the standard library does not answer.
+//! Questions to the operating system, and instructions of the processor, that the standard library
+//! does not offer.
 //!
 //! The only module of this crate with `unsafe`; each block wraps one call and says why it is sound.
 #![allow(unsafe_code)]
@@ -6,6 +7,7 @@
 mod access;
 mod descriptor;
 mod memory;
+mod nibbles;
 mod node;
 mod pause;
 mod secure_dir;
@@ -14,6 +16,7 @@ mod space;
 pub use access::may_write;
 pub use descriptor::{has_writers, next_data, reserve, try_lock, unlock};
 pub use memory::{cgroup_memory_left, memory_available, room};
+pub use nibbles::NibbleTables;
 pub use node::{
     block_signals, exit_at_once, hostname, monotonic_ms, random_u64, unix_seconds, user_id,
     user_name,

@@ -173,6 +173,7 @@ impl Protect for Sets {
             hosts: world_ranks.iter().map(|rank| self.hosts[*rank].clone()).collect(),
             group_id: world_ranks[0],
             world_size: self.world.size(),
+            failures: descriptor.parse("SET_FAILURES").unwrap_or(1),
             world_ranks,
         };
         Ok((set, descriptor.clone()))
@@ -188,9 +189,12 @@ pub fn key(step: u64) -> DatasetKey {
     DatasetKey { series: "ckpt".into(), id: step.to_string(), generation: 0 }
 }
 
+/// A digit after the scheme's name is the number of losses to be survived.
 pub fn descriptor(scheme: &str) -> KvTree {
     let mut tree = KvTree::new();
-    tree.set_value("TYPE", scheme);
+    let name = scheme.trim_end_matches(|c: char| c.is_ascii_digit());
+    tree.set_value("TYPE", name);
+    tree.set_value("SET_FAILURES", scheme[name.len()..].parse().unwrap_or(1));
     tree.set_value("SET_SIZE", 4);
     tree
 }

@@ -109,9 +109,9 @@ proptest! {
     #[test]
     fn nothing_confirmed_is_lost(
         acts in proptest::collection::vec(act(), 1..7),
-        xor in any::<bool>(),
+        scheme in prop_oneof![Just("XOR"), Just("PARTNER"), Just("RS1"), Just("RS2")],
         node_count in prop_oneof![Just(2usize), Just(3), Just(6)],
     ) {
-        history(&acts, if xor { "XOR" } else { "PARTNER" }, node_count);
+        history(&acts, scheme, node_count);
     }
 }

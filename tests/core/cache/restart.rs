@@ -8,7 +8,7 @@ use super::cluster::{
     Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, run_and_seal, write_files,
 };
 
-const ALL: [&str; 3] = ["SINGLE", "PARTNER", "XOR"];
+const ALL: [&str; 4] = ["SINGLE", "PARTNER", "XOR", "RS2"];
 
 #[test]
 fn killed_processes_lose_nothing() {
@@ -26,7 +26,7 @@ fn killed_processes_lose_nothing() {
 
 #[test]
 fn a_lost_node_is_rebuilt_on_a_spare() {
-    for scheme in ["PARTNER", "XOR"] {
+    for scheme in ["PARTNER", "XOR", "RS2"] {
         for lost in ["a", "b", "c", "d"] {
             let cluster = Cluster::new();
             run_and_seal(&cluster, "aabbccdd", &[1, 2], scheme);
@@ -42,6 +42,29 @@ fn a_lost_node_is_rebuilt_on_a_spare() {
             assert_eq!(offered_ids(&report), [1, 2], "{scheme}: {report:?}");
         }
     }
+}
+
+#[test]
+fn reed_solomon_survives_as_many_nodes_of_a_set_as_it_was_told_and_no_more() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabbccdd", &[1, 2], "RS2");
+    cluster.lose("a");
+    cluster.lose("c");
+    let report = cluster.restart("eebbffdd");
+    assert_eq!(offered_ids(&report), [1, 2], "{report:?}");
+    assert_eq!(report.offered[1].rebuilt, [0, 1, 4, 5]);
+    assert_eq!(report.offered[1].scheme, "RS");
+    // Protected as before: two others may die right away.
+    cluster.lose("b");
+    cluster.lose("e");
+    let report = cluster.restart("gghhffdd");
+    assert_eq!(offered_ids(&report), [1, 2], "{report:?}");
+    assert_eq!(report.offered[1].rebuilt, [0, 1, 2, 3]);
+    ["d", "f", "g"].into_iter().for_each(|node| cluster.lose(node));
+    let report = cluster.restart("iihhjjkk");
+    assert!(report.offered.is_empty(), "{report:?}");
+    let why = &report.withheld[0].reason;
+    assert!(why.contains("one RS set of 4 lost files; it can restore 2"), "{why}");
 }
 
 #[test]

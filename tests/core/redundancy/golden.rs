@@ -1,6 +1,7 @@
-//! An XOR file worked out by hand from 000 sections 3.4 and 7.3, byte for byte.
+//! Parity files worked out by hand from 000 sections 3.4 and 7.3, byte for byte; that of RS from
+//! the head of `redundancy/header.rs`, too.
 //!
-//! World ranks 3, 5 and 7 have one file each:
+//! World ranks 3, 5 and 7 have one file each. With XOR:
 //!
 //! ```text
 //!             file          slot 0   slot 1   slot 2      (chunk = ceil(4 / 2) = 2)
@@ -9,6 +10,11 @@
 //! member 2    ff            ff 00    00 00    parity
 //! parity                    ef 20    01 02    33 04
 //! ```
+//! With RS and two losses the chunk is 4 bytes, and in each slot two members keep a multiple of the
+//! one piece there is: 1 times and f5 times it (see `reed_solomon.rs`). Member 1 keeps the piece of
+//! member 0, 01 02 03 04, as parity 0 of slot 1, and f5 times that of member 2, ff, as parity 1 of
+//! slot 0. f5 * ff is the sum of f5 times 1, 2, 4, ... 80:
+//! f5 + f7 + f3 + fb + eb + cb + 8b + 0b = aa.
 
 use std::fs;
 
@@ -67,9 +73,9 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-#[test]
-fn worked_out_by_hand() {
-    let mut cluster = Cluster::new("XOR", &[vec![], vec![], vec![]]);
+/// The three members with their files.
+fn cluster(scheme: &str) -> Cluster {
+    let mut cluster = Cluster::new(scheme, &[vec![], vec![], vec![]]);
     let contents: [&[u8]; 3] = [&[1, 2, 3, 4], &[0x10, 0x20, 0x30], &[0xff]];
     for (member, bytes) in contents.into_iter().enumerate() {
         fs::write(cluster.dir(member).join("f"), bytes).unwrap();
@@ -86,34 +92,42 @@ fn worked_out_by_hand() {
         cluster.originals[member].record = record;
     }
     cluster.encode();
+    cluster
+}
 
-    let group = node(
-        "GROUP",
-        &[node("RANK", &[value("0", "3"), value("1", "5"), value("2", "7")]), value("RANKS", "3")],
-    );
-    let packed = node(
-        "",
-        &[
-            value("CHUNK", "2"),
-            value("CKPT", "6"),
-            node("CURRENT", &list("5", "3", CRCS[1], 1001)),
-            value("DSET", "6"),
-            value("EPOCH", "000000000000feed"),
-            group,
-            value("PADDING", ""),
-            node("PARTNER", &list("3", "4", CRCS[0], 1000)),
-            value("RANKS", "99"),
-        ],
-    );
+fn group() -> Vec<u8> {
+    let ranks = node("RANK", &[value("0", "3"), value("1", "5"), value("2", "7")]);
+    node("GROUP", &[ranks, value("RANKS", "3")])
+}
+
+/// The file form of a tree, whose elements are given in the order of their keys.
+fn file_form(elements: &[Vec<u8>]) -> Vec<u8> {
+    let packed = node("", elements);
     // The outermost tree has no key of its own.
     let packed = &packed[1..];
-    let mut expected = vec![0x95, 0x1f, 0xc3, 0xf5, 0, 1, 0, 1];
-    expected.extend((20 + packed.len() as u64 + 4).to_be_bytes());
-    expected.extend([0, 0, 0, 1]);
-    expected.extend(packed);
-    expected.extend(crc32(&expected).to_be_bytes());
-    expected.extend([0x01, 0x02]);
+    let mut bytes = vec![0x95, 0x1f, 0xc3, 0xf5, 0, 1, 0, 1];
+    bytes.extend((20 + packed.len() as u64 + 4).to_be_bytes());
+    bytes.extend([0, 0, 0, 1]);
+    bytes.extend(packed);
+    bytes.extend(crc32(&bytes).to_be_bytes());
+    bytes
+}
 
+#[test]
+fn an_xor_file_worked_out_by_hand() {
+    let cluster = cluster("XOR");
+    let mut expected = file_form(&[
+        value("CHUNK", "2"),
+        value("CKPT", "6"),
+        node("CURRENT", &list("5", "3", CRCS[1], 1001)),
+        value("DSET", "6"),
+        value("EPOCH", "000000000000feed"),
+        group(),
+        value("PADDING", ""),
+        node("PARTNER", &list("3", "4", CRCS[0], 1000)),
+        value("RANKS", "99"),
+    ]);
+    expected.extend([0x01, 0x02]);
     let found = fs::read(cluster.dir(1).join(".scr/2_of_3_in_3.xor")).unwrap();
     assert_eq!(found.escape_ascii().to_string(), expected.escape_ascii().to_string());
     let parity = |member: usize| {
@@ -121,4 +135,27 @@ fn worked_out_by_hand() {
         bytes[bytes.len() - 2..].to_vec()
     };
     assert_eq!([parity(0), parity(2)], [[0xef, 0x20], [0x33, 0x04]]);
+}
+
+#[test]
+fn a_reed_solomon_file_worked_out_by_hand() {
+    let cluster = cluster("RS2");
+    let partners =
+        [node("1", &list("3", "4", CRCS[0], 1000)), node("2", &list("7", "1", CRCS[2], 1002))];
+    let mut expected = file_form(&[
+        value("CHUNK", "4"),
+        value("CKPT", "6"),
+        value("CODE", "CAUCHY_11D"),
+        node("CURRENT", &list("5", "3", CRCS[1], 1001)),
+        value("DSET", "6"),
+        value("EPOCH", "000000000000feed"),
+        value("FAILURES", "2"),
+        group(),
+        value("PADDING", ""),
+        node("PARTNER", &partners),
+        value("RANKS", "99"),
+    ]);
+    expected.extend([0x01, 0x02, 0x03, 0x04, 0xaa, 0x00, 0x00, 0x00]);
+    let found = fs::read(cluster.dir(1).join(".scr/2_of_3_in_3.rs")).unwrap();
+    assert_eq!(found.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }

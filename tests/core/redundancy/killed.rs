@@ -61,9 +61,21 @@ fn a_death_during_an_xor_encode() {
 }
 
 #[test]
+fn a_death_during_a_reed_solomon_encode() {
+    encode_survives("RS2", 3);
+}
+
+#[test]
+fn a_death_during_a_reed_solomon_rebuild() {
+    rebuild_survives("RS1", 3);
+    rebuild_survives("RS2", 3);
+}
+
+#[test]
 fn a_death_during_a_partner_encode() {
     encode_survives("PARTNER", 2);
     encode_survives("PARTNER", 3);
+    encode_survives("PARTNER2", 3);
 }
 
 #[test]
@@ -76,6 +88,7 @@ fn a_death_during_an_xor_rebuild() {
 fn a_death_during_a_partner_rebuild() {
     rebuild_survives("PARTNER", 2);
     rebuild_survives("PARTNER", 3);
+    rebuild_survives("PARTNER2", 3);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod golden;
 mod killed;
 mod partner;
 mod random;
+mod reed_solomon;
 mod xor;
 
 use std::fs;
@@ -30,6 +31,8 @@ struct Cluster {
     root: tempfile::TempDir,
     scheme: &'static dyn Scheme,
     originals: Vec<MemberData>,
+    /// Losses to be survived, copies to be kept.
+    failures: usize,
     /// What each member's record says: `None` once it is lost with its node.
     protections: Mutex<Vec<Option<Protection>>>,
 }
@@ -47,8 +50,11 @@ fn content(member: usize, file: usize, size: usize) -> Vec<u8> {
 }
 
 impl Cluster {
-    /// Writes files of these sizes for each member; not yet encoded.
+    /// Writes files of these sizes for each member; not yet encoded. A digit after the scheme's
+    /// name is the number of losses to be survived.
     fn new(scheme: &str, sizes: &[Vec<usize>]) -> Self {
+        let name = scheme.trim_end_matches(|c: char| c.is_ascii_digit());
+        let failures = scheme[name.len()..].parse().unwrap_or(1);
         // Thousands of fsyncs: on a disk they would take minutes.
         let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let originals = (0..sizes.len())
@@ -80,7 +86,8 @@ impl Cluster {
             .collect();
         Cluster {
             root,
-            scheme: scheme_by_name(scheme).unwrap(),
+            scheme: scheme_by_name(name).unwrap(),
+            failures,
             originals,
             protections: Mutex::new(vec![None; sizes.len()]),
         }
@@ -110,6 +117,7 @@ impl Cluster {
             group_id: 3,
             world_ranks,
             world_size: 99,
+            failures: self.failures,
         }
     }
 
@@ -247,7 +255,7 @@ impl Cluster {
         names
     }
 
-    /// The member's own XOR file or manifest.
+    /// The member's own parity file or last manifest.
     fn redundancy_file(&self, member: usize) -> PathBuf {
         let protections = self.protections.lock().unwrap();
         let files = &protections[member].as_ref().unwrap().files;

@@ -21,6 +21,37 @@ fn any_members_come_back_unless_two_are_neighbours() {
 }
 
 #[test]
+fn with_several_copies_all_keepers_must_be_lost_with_their_left_neighbour() {
+    for (members, copies) in [(2, 3), (3, 2), (4, 2), (5, 2), (5, 3)] {
+        for lost in 0..1_u32 << members {
+            let is_lost = |member: usize| lost >> (member % members) & 1 == 1;
+            let reach = copies.min(members - 1);
+            let gone = (0..members).any(|m| (0..=reach).all(|distance| is_lost(m + distance)));
+            let cluster = Cluster::encoded(&format!("PARTNER{copies}"), &mixed_sizes(members));
+            let whole: Vec<_> = (0..members).map(|member| cluster.snapshot(member)).collect();
+            (0..members).filter(|&m| is_lost(m)).for_each(|member| cluster.lose(member));
+            if gone {
+                cluster.assert_unrecoverable();
+                continue;
+            }
+            cluster.rebuild_and_check();
+            assert!((0..members).all(|member| cluster.snapshot(member) == whole[member]));
+        }
+    }
+}
+
+#[test]
+fn one_of_several_lost_copies_is_made_anew_and_the_others_stay() {
+    let cluster = Cluster::encoded("PARTNER2", &mixed_sizes(4));
+    let before = cluster.snapshot(2);
+    let copies = cluster.protections.lock().unwrap()[2].clone().unwrap();
+    fs::remove_file(cluster.dir(2).join(".scr/partner.5.scr")).unwrap();
+    cluster.rebuild_and_check();
+    assert!(cluster.snapshot(2) == before);
+    assert_eq!(cluster.protections.lock().unwrap()[2].as_ref().unwrap().files, copies.files);
+}
+
+#[test]
 fn copies_lie_where_they_should_and_carry_the_record() {
     let cluster = Cluster::encoded("PARTNER", &mixed_sizes(3));
     let files = cluster.files_below(1);

@@ -4,7 +4,7 @@ use std::fs;
 
 use scr_core::comm::threads::run;
 use scr_core::error::Error;
-use scr_core::redundancy::XorHeader;
+use scr_core::redundancy::ParityHeader;
 
 use super::{Cluster, flip, mixed_sizes};
 
@@ -51,14 +51,14 @@ fn the_file_has_the_documents_name_and_header() {
     let cluster = Cluster::encoded("XOR", &mixed_sizes(4));
     let path = cluster.redundancy_file(2);
     assert_eq!(path, cluster.dir(2).join(".scr/3_of_4_in_3.xor"));
-    let (header, _) = XorHeader::read(&path).unwrap();
+    let (header, _) = ParityHeader::read(&path).unwrap();
     assert_eq!(header.group, [3, 5, 7, 9]);
     // The largest member has 1005 bytes, and the others are three.
     assert_eq!(header.chunk_bytes, 335);
-    assert_eq!((header.current.world_rank, header.partner.world_rank), (7, 5));
+    assert_eq!((header.current.world_rank, header.partners[0].world_rank), (7, 5));
     assert_eq!(header.current.files, cluster.originals[2].files);
-    assert_eq!(header.partner.record, cluster.originals[1].record);
-    assert_eq!(header.partner.host, "host5");
+    assert_eq!(header.partners[0].record, cluster.originals[1].record);
+    assert_eq!(header.partners[0].host, "host5");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_flipped_bit_anywhere_counts_as_a_loss() {
     assert!(cluster.survivor(0).data.is_none());
     cluster.rebuild_and_check();
     let parity = cluster.redundancy_file(2);
-    let (_, header_bytes) = XorHeader::read(&parity).unwrap();
+    let (_, header_bytes) = ParityHeader::read(&parity).unwrap();
     for at in [0, 40, header_bytes as usize - 1, header_bytes as usize + 7] {
         flip(&parity, at);
         assert!(cluster.survivor(2).protection.is_none(), "byte {at}");
@@ -212,7 +212,7 @@ fn a_file_that_changes_while_it_is_protected_is_an_error_for_all() {
 
 #[test]
 fn a_set_of_one_has_no_protection() {
-    for scheme in ["SINGLE", "PARTNER", "XOR"] {
+    for scheme in ["SINGLE", "PARTNER", "XOR", "RS2"] {
         let cluster = Cluster::encoded(scheme, &[vec![10, 20]]);
         assert_eq!(cluster.survivor(0).protection.unwrap().files, []);
         cluster.rebuild_and_check();
@@ -227,7 +227,7 @@ fn a_set_of_one_has_no_protection() {
 
 #[test]
 fn members_that_look_for_different_seals_refuse_together() {
-    for scheme in ["PARTNER", "XOR"] {
+    for scheme in ["PARTNER", "XOR", "RS2"] {
         let cluster = Cluster::encoded(scheme, &mixed_sizes(3));
         let errors = run(3, |comm| {
             let mut own = cluster.survivor(comm.rank());

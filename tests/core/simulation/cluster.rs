@@ -204,6 +204,7 @@ impl Cluster {
             intact: true,
             encodings: Vec::new(),
             scheme: String::new(),
+            failures: 1,
             store: String::new(),
         }
     }

@@ -50,10 +50,10 @@ impl Manifest {
         })
     }
 
-    /// What the survivor has of its left neighbour, if it fits its set and its seal and all of it
-    /// was found right by the caller; `None` counts as lost.
-    pub fn find(ring: &Ring, own: &Survivor) -> Option<Self> {
-        let left = ring.world_rank(ring.left);
+    /// What the survivor has of the left neighbour at `distance`, if it fits its set and its seal
+    /// and all of it was found right by the caller; `None` counts as lost.
+    pub fn find(ring: &Ring, distance: usize, own: &Survivor) -> Option<Self> {
+        let left = ring.world_rank(ring.left_by(distance));
         let known = &own.protection.as_ref()?.files;
         let is_known = |name: &str| known.iter().any(|file| file.name == name);
         let name = manifest_name(left);
@@ -78,6 +78,14 @@ impl Manifest {
         files.push(FileMeta { name, size, crc32, mode: 0o600, ..FileMeta::default() });
         Ok(files)
     }
+}
+
+/// Those of `files` that are copies of the files of the member at this world rank, and their
+/// manifest.
+pub(super) fn of_owner(files: &[FileMeta], world_rank: usize) -> Vec<FileMeta> {
+    let (below, manifest) = (format!("{}/", directory(world_rank)), manifest_name(world_rank));
+    let is_of = |file: &&FileMeta| file.name == manifest || file.name.starts_with(&below);
+    files.iter().filter(is_of).cloned().collect()
 }
 
 /// Records of the copies of the files on a list.
@@ -111,12 +119,18 @@ pub(super) struct Copied {
     pub file_crcs: Vec<Option<u32>>,
 }
 
-/// Copies the files of each member to its right neighbour, as far as `wanted` says for that one.
-pub(super) fn copy_right(ring: &Ring, data: &MemberData, wanted: &[bool]) -> Result<Copied> {
-    let (sends, receives) = (wanted[ring.right], wanted[ring.me]);
-    let way = Way::right(ring);
+/// Copies the files of each member to its right neighbour at `distance`, as far as `wanted` says
+/// for that one.
+pub(super) fn copy_right(
+    ring: &Ring,
+    distance: usize,
+    data: &MemberData,
+    wanted: &[bool],
+) -> Result<Copied> {
+    let way = Way::right(ring, distance);
+    let (sends, receives) = (wanted[way.to], wanted[ring.me]);
     let own = sends.then(|| MemberList::of(ring.set, data));
-    let of = receives.then_some(ring.left);
+    let of = receives.then_some(way.from);
     let list = swap_lists(ring, way, data.id, own.as_ref(), of)?;
     let opened = own.map(|list| LogicalFile::open(&data.dir, &list.files)).transpose();
     let opened = opened.and_then(|source| {

@@ -1,12 +1,13 @@
-//! PARTNER: each member's files, whole, on its right neighbour too (001, 002).
+//! PARTNER: each member's files, whole, on its right neighbour too (001, 002); with SET_FAILURES
+//! more than 1 on so many right neighbours.
 //!
 //! ```text
-//! <dataset>/.scr/partner.<world rank of the left neighbour>/<its files>
-//! <dataset>/.scr/partner.<world rank of the left neighbour>.scr    the manifest, written last:
+//! <dataset>/.scr/partner.<world rank of a left neighbour>/<its files>
+//! <dataset>/.scr/partner.<world rank of a left neighbour>.scr    the manifest, written last:
 //!     CKPT <id>  DSET <id>  EPOCH <hex>  RANKS <ranks in the world>  PARTNER <its list>
 //! ```
-//! Any members may be lost as long as no two of them are neighbours. A lost one gets its files back
-//! from the right, then whoever lacks the copies of its left neighbour gets them anew.
+//! A member's files are lost only if all its keepers on the right are lost with it. It gets them
+//! back from the nearest one that is left, then whoever lacks copies gets them anew.
 
 mod copies;
 mod rebuild;
@@ -20,21 +21,19 @@ use crate::error::Result;
 pub struct Partner;
 
 impl Scheme for Partner {
-    fn name(&self) -> &'static str {
-        "PARTNER"
-    }
-
-    fn tolerated_losses(&self) -> usize {
-        1
-    }
-
     fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
         if set.comm.size() == 1 {
             return Single.encode(set, data);
         }
-        let everyone = vec![true; set.comm.size()];
-        let copied = copies::copy_right(&Ring::new(set), data, &everyone)?;
-        Ok(Protection { files: copied.files.unwrap_or_default(), file_crcs: copied.file_crcs })
+        let ring = Ring::new(set);
+        let everyone = vec![true; ring.size];
+        let mut protection = Protection::default();
+        for distance in 1..=copies_kept(set) {
+            let copied = copies::copy_right(&ring, distance, data, &everyone)?;
+            protection.files.extend(copied.files.unwrap_or_default());
+            protection.file_crcs = copied.file_crcs;
+        }
+        Ok(protection)
     }
 
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
@@ -43,4 +42,9 @@ impl Scheme for Partner {
             _ => rebuild::rebuild(set, own),
         }
     }
+}
+
+/// Copies of each file in a set of at least two.
+fn copies_kept(set: &RedundancySet) -> usize {
+    set.failures.clamp(1, set.comm.size() - 1)
 }

@@ -5,7 +5,8 @@ use super::super::restore::Restore;
 use super::super::ring::Ring;
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, Protection, RedundancySet, Survivor};
-use super::copies::{Manifest, copy_right, directory};
+use super::copies::{Manifest, copy_right, directory, of_owner};
+use super::copies_kept;
 use super::stream::{Way, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
@@ -13,62 +14,80 @@ use crate::files::join_relative;
 /// Who has lost what; the same on all members.
 struct Losses {
     data: Vec<bool>,
-    copies: Vec<bool>,
+    /// For each distance, the nearest first: who lacks the copies of the neighbour so far left.
+    copies: Vec<Vec<bool>>,
 }
 
 /// Finds out what is lost and restores it.
 pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
     let ring = Ring::new(set);
-    let manifest = Manifest::find(&ring, own);
-    let losses = losses(&ring, own, manifest.is_some())?;
+    let distances = 1..=copies_kept(set);
+    let manifests: Vec<_> = distances.clone().map(|d| Manifest::find(&ring, d, own)).collect();
+    let losses = losses(&ring, own, &manifests)?;
     check(&ring, own.id, &losses)?;
 
-    let data = own.valid_data().cloned();
-    let data = if losses.data.contains(&true) {
-        restore_left(&ring, own, data, manifest.as_ref(), &losses.data)?
-    } else {
-        data
-    };
+    let mut data = own.valid_data().cloned();
+    for (distance, manifest) in distances.clone().zip(&manifests) {
+        let lost: Vec<_> =
+            (0..ring.size).map(|member| losses.keeper(member) == Some(distance)).collect();
+        if lost.contains(&true) {
+            data = restore_left(&ring, distance, own, data, manifest.as_ref(), &lost)?;
+        }
+    }
     // Either it was there, or it was restored.
     let data = data.ok_or_else(|| Error::Other("files were neither there nor restored".into()))?;
-    let kept = || match (&own.protection, &manifest) {
-        (Some(protection), Some(_)) => protection.files.clone(),
-        _ => Vec::new(),
-    };
+    let known = own.protection.as_ref().map(|protection| &protection.files[..]).unwrap_or_default();
     let file_crcs = data.files.iter().map(|file| file.crc32).collect();
-    if !losses.copies.contains(&true) {
-        return Ok((data, Protection { files: kept(), file_crcs }));
+    let mut protection = Protection { files: Vec::new(), file_crcs };
+    for (distance, manifest) in distances.zip(&manifests) {
+        let lost = &losses.copies[distance - 1];
+        let copied = match lost.contains(&true) {
+            true => copy_right(&ring, distance, &data, lost)?.files,
+            false => None,
+        };
+        let kept = || {
+            let owner = ring.world_rank(ring.left_by(distance));
+            manifest.as_ref().map(|_| of_owner(known, owner)).unwrap_or_default()
+        };
+        protection.files.extend(copied.unwrap_or_else(kept));
     }
-    let copied = copy_right(&ring, &data, &losses.copies)?;
-    let files = copied.files.unwrap_or_else(kept);
-    Ok((data, Protection { files, file_crcs: copied.file_crcs }))
+    Ok((data, protection))
 }
 
 /// Learns what every member has lost.
-fn losses(ring: &Ring, own: &Survivor, has_copies: bool) -> Result<Losses> {
+fn losses(ring: &Ring, own: &Survivor, manifests: &[Option<Manifest>]) -> Result<Losses> {
     let mut state = own.id.to_be_bytes().to_vec();
     state.extend(own.epoch.to_be_bytes());
-    state.extend([u8::from(own.valid_data().is_none()), u8::from(!has_copies)]);
-    let (mut data, mut copies) = (Vec::new(), Vec::new());
+    let seal_bytes = state.len();
+    state.push(u8::from(own.valid_data().is_none()));
+    state.extend(manifests.iter().map(|manifest| u8::from(manifest.is_none())));
     let states = ring.comm.all_gather(&state)?;
-    for theirs in &states {
-        let Some((seal, &[no_data, no_copies])) = theirs.split_last_chunk() else {
-            return Err(Error::Comm("a member's state is malformed".into()));
-        };
-        if !states[0].starts_with(seal) {
-            let what = "the members of a set look for different datasets or seals";
-            return Err(Error::Unrecoverable(what.into()));
-        }
-        data.push(no_data != 0);
-        copies.push(no_copies != 0);
+    if states.iter().any(|theirs| theirs.len() != state.len()) {
+        return Err(Error::Comm("a member's state is malformed".into()));
     }
-    Ok(Losses { data, copies })
+    if states.iter().any(|theirs| theirs[..seal_bytes] != states[0][..seal_bytes]) {
+        let what = "the members of a set look for different datasets or seals";
+        return Err(Error::Unrecoverable(what.into()));
+    }
+    let column = |at: usize| states.iter().map(|theirs| theirs[seal_bytes + at] != 0).collect();
+    Ok(Losses { data: column(0), copies: (1..=manifests.len()).map(column).collect() })
 }
 
-/// Whether every lost member's right neighbour has the copies.
+impl Losses {
+    /// How far to the right of a member that has lost its files is the nearest one with copies.
+    fn keeper(&self, member: usize) -> Option<usize> {
+        let has = |distance: &usize| {
+            let lost = &self.copies[distance - 1];
+            !lost[(member + distance) % lost.len()]
+        };
+        (1..=self.copies.len()).find(has).filter(|_| self.data[member])
+    }
+}
+
+/// Whether every lost member has a right neighbour with the copies.
 fn check(ring: &Ring, id: u64, losses: &Losses) -> Result<()> {
     let gone: Vec<_> = (0..ring.size)
-        .filter(|&member| losses.data[member] && losses.copies[(member + 1) % ring.size])
+        .filter(|&member| losses.data[member] && losses.keeper(member).is_none())
         .collect();
     if gone.is_empty() {
         return Ok(());
@@ -78,16 +97,18 @@ fn check(ring: &Ring, id: u64, losses: &Losses) -> Result<()> {
     Err(Error::Unrecoverable(what))
 }
 
-/// Sends the copies back to the left neighbours that lost their files. Gives this member's data.
+/// Sends the copies back to the left neighbours at `distance` that lost their files. Gives this
+/// member's data.
 fn restore_left(
     ring: &Ring,
+    distance: usize,
     own: &Survivor,
     data: Option<MemberData>,
     manifest: Option<&Manifest>,
     lost: &[bool],
 ) -> Result<Option<MemberData>> {
-    let way = Way::left(ring);
-    let out = manifest.map(|manifest| &manifest.list).filter(|_| lost[ring.left]);
+    let way = Way::left(ring, distance);
+    let out = manifest.map(|manifest| &manifest.list).filter(|_| lost[way.to]);
     let of = lost[ring.me].then_some(ring.me);
     let list = swap_lists(ring, way, own.id, out, of)?;
     let opened = out.map(|list| {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::system::test_pause;
 
-/// One direction around the ring.
+/// One direction around the ring, and how far at once.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub to: usize,
@@ -16,13 +16,13 @@ pub(super) struct Way {
 
 impl Way {
     /// To the right.
-    pub fn right(ring: &Ring) -> Self {
-        Way { to: ring.right, from: ring.left }
+    pub fn right(ring: &Ring, distance: usize) -> Self {
+        Way { to: ring.right_by(distance), from: ring.left_by(distance) }
     }
 
     /// To the left.
-    pub fn left(ring: &Ring) -> Self {
-        Way { to: ring.left, from: ring.right }
+    pub fn left(ring: &Ring, distance: usize) -> Self {
+        Way { to: ring.left_by(distance), from: ring.right_by(distance) }
     }
 }
 
