@@ -102,9 +102,7 @@ pub fn is_shared(handle: usize) -> bool {
     let mut size = 0;
     // SAFETY: the handle is what the program passes to its own MPI call right after; a null handle
     // is sorted out first. The out-parameter is a local.
-    unsafe {
-        comm != ffi::RSMPI_COMM_NULL && ffi::PMPI_Comm_size(comm, &mut size) == 0 && size > 1
-    }
+    unsafe { comm != ffi::RSMPI_COMM_NULL && ffi::PMPI_Comm_size(comm, &mut size) == 0 && size > 1 }
 }
 
 #[cfg(test)]
