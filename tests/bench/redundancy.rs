@@ -2,7 +2,7 @@
 //! threads in the same run. Only the ratio means anything: machines, and runs on one machine,
 //! differ.
 //!
-//! `cargo bench -p scr-core --bench redundancy`
+//! `cargo bench -p scr-core --bench redundancy`; with SCR_BENCH_DIR below another directory.
 
 use std::error::Error;
 use std::fs;
@@ -22,7 +22,8 @@ const ROUNDS: usize = 7;
 const SCHEMES: [(&str, usize); 4] = [("PARTNER", 1), ("XOR", 1), ("RS", 2), ("RS", 3)];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    let base = std::env::var("SCR_BENCH_DIR").unwrap_or_else(|_| "/dev/shm".into());
+    let root = tempfile::tempdir_in(base).or_else(|_| tempfile::tempdir())?;
     for member in 0..MEMBERS {
         let dir = root.path().join(member.to_string());
         fs::create_dir_all(&dir)?;

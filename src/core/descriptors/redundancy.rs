@@ -168,6 +168,8 @@ impl RedundancyDesc {
             false => Some(default),
         };
         let size = |number: u64| usize::try_from(number).ok();
+        let scheme = SchemeKind::parse(tree.get_value("TYPE")?).ok()?;
+        let failures = if scheme == SchemeKind::ReedSolomon { 2 } else { 1 };
         Some(RedundancyDesc {
             enabled: optional("ENABLED", 1)? == 1,
             index: size(optional("INDEX", 0)?)?,
@@ -175,9 +177,9 @@ impl RedundancyDesc {
             group: tree.get_value("GROUP").unwrap_or(super::NODE).to_string(),
             store: 0,
             base: PathBuf::from(tree.get_value("BASE").or_else(|| tree.get_value("STORE"))?),
-            scheme: SchemeKind::parse(tree.get_value("TYPE")?).ok()?,
+            scheme,
             set_size: size(optional("SET_SIZE", 8)?)?,
-            set_failures: size(optional("SET_FAILURES", 2)?)?,
+            set_failures: size(optional("SET_FAILURES", failures)?)?,
             hop_distance: size(optional("HOP_DISTANCE", 1)?)?.max(1),
             bypass: optional("BYPASS", 0)? == 1,
             output: optional("OUTPUT", 0)? == 1,

@@ -12,6 +12,7 @@ use super::running_crc::RunningCrc;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, sync_dir};
 use crate::records::FileMeta;
+use crate::system::begin_writeback;
 
 /// Open files of one logical file; the program's own limit is not ours to use up.
 const OPEN_FILES_MAX: usize = 32;
@@ -144,6 +145,7 @@ impl LogicalFile {
                 file.write_all_at(source, at)
                     .map_err(|error| Error::io("cannot write", &part.path, error))?;
                 part.crc32.update(at, source);
+                begin_writeback(file, at, source.len() as u64);
                 Ok(())
             })?;
             done += count;

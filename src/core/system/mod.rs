@@ -14,7 +14,7 @@ mod secure_dir;
 mod space;
 
 pub use access::may_write;
-pub use descriptor::{has_writers, next_data, reserve, try_lock, unlock};
+pub use descriptor::{begin_writeback, has_writers, next_data, reserve, try_lock, unlock};
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{

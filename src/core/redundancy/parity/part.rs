@@ -12,6 +12,7 @@ use crate::redundancy::layout::DIRECTORY_MODE;
 use crate::redundancy::ring::Ring;
 use crate::redundancy::running_crc::RunningCrc;
 use crate::redundancy::{ParityHeader, Protection, Survivor};
+use crate::system::begin_writeback;
 
 /// The parity file of this member on its way, under a temporary name.
 pub struct ParityWriter {
@@ -52,6 +53,7 @@ impl ParityWriter {
             .write_all_at(bytes, self.header_bytes + offset)
             .map_err(|error| Error::io("cannot write", &self.temporary, error))?;
         self.chunks_crc.update(offset, bytes);
+        begin_writeback(&self.file, self.header_bytes + offset, bytes.len() as u64);
         Ok(())
     }
 
