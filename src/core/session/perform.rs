@@ -301,7 +301,7 @@ impl Session {
         Ok(agreed)
     }
 
-    /// The files of a floating dataset belong to `into`.
+    /// The files of `from` belong to `into`; nothing of `from` is left.
     fn adopt(
         &self,
         from: &DatasetKey,
@@ -313,6 +313,13 @@ impl Session {
         let mut state = self.state();
         let moved = self.record_begin(&mut state, into, begin, revoke).and_then(|()| {
             files.iter().try_for_each(|name| self.adopt_file(&mut state, from, into, name))
+        });
+        let moved = moved.and_then(|()| {
+            state.view.remove(from);
+            match state.books.remove(from) {
+                Some(_) => self.site.filemap.remove(&self.record_key(from)),
+                None => Ok(()),
+            }
         });
         if let Err(error) = moved {
             drop(state);

@@ -150,7 +150,7 @@ impl Machine {
         (0..self.series.len()).any(|series| {
             let mut open = self.in_progress().filter(|dataset| dataset.key.series == series);
             let Some(oldest) = open.next() else { return false };
-            let followed = open.any(|dataset| dataset.begun);
+            let followed = open.any(|dataset| dataset.is_successor());
             let ready = followed
                 || oldest.invalid.is_some()
                 || self.is_complete(oldest)

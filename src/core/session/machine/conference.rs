@@ -27,9 +27,9 @@ pub(super) struct Vote {
     pub invalid: Option<(usize, String)>,
 }
 
-/// The floating datasets of a series, on all ranks together.
+/// Files that belong to another dataset than the one they were written into, on all ranks together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Floating {
+pub(super) struct Stray {
     /// What they must come after.
     pub after: Vec<DatasetKey>,
     pub open: u32,
@@ -45,7 +45,9 @@ pub(super) struct Conference {
     pub halt: i64,
     pub entropy: u64,
     /// Series in which some rank has a floating dataset.
-    pub floating: BTreeMap<usize, Floating>,
+    pub floating: BTreeMap<usize, Stray>,
+    /// What returns to a dataset; see [`DatasetReport::returns`].
+    pub returning: BTreeMap<DatasetKey, Stray>,
     /// Seals, adoptions and drops that this conference has tried; one try each.
     pub tried: BTreeSet<DatasetKey>,
     pub confirm_tried: BTreeSet<DatasetKey>,
@@ -54,6 +56,15 @@ pub(super) struct Conference {
     /// Series whose deletions were published.
     pub published: BTreeSet<usize>,
     pub halted: bool,
+}
+
+impl Stray {
+    fn count(&mut self, dataset: &DatasetReport) {
+        self.after.extend(dataset.after.clone());
+        self.open += dataset.open;
+        self.files += dataset.files;
+        self.on_prefix += dataset.on_prefix;
+    }
 }
 
 impl Machine {
@@ -104,7 +115,9 @@ impl Machine {
         let dataset = &datasets[at];
         let count = |files: usize| u32::try_from(files).unwrap_or(u32::MAX);
         let followed = datasets[at + 1..].iter().any(|later| {
-            later.begun && !self.is_floating(&later.key) && self.status(&later.key) == Status::Open
+            later.is_successor()
+                && !self.is_floating(&later.key)
+                && self.status(&later.key) == Status::Open
         });
         DatasetReport {
             key: dataset.key.clone(),
@@ -119,6 +132,7 @@ impl Machine {
             abandoned: !dataset.abandoned.is_empty(),
             invalid: dataset.invalid.clone(),
             after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
+            returns: dataset.returns,
         }
     }
 
@@ -202,12 +216,12 @@ impl Machine {
             for (index, dataset) in own.iter().enumerate() {
                 if self.is_floating(&dataset.key) {
                     if dataset.files > 0 {
-                        let floating = conference.floating.entry(series).or_default();
-                        floating.after.extend(dataset.after.clone());
-                        floating.open += dataset.open;
-                        floating.files += dataset.files;
-                        floating.on_prefix += dataset.on_prefix;
+                        conference.floating.entry(series).or_default().count(dataset);
                     }
+                    continue;
+                }
+                if let Some(before) = dataset.key.before().filter(|_| dataset.returns) {
+                    conference.returning.entry(before).or_default().count(dataset);
                     continue;
                 }
                 let list = &mut self.shared.series[series].datasets;

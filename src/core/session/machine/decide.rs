@@ -2,7 +2,7 @@
 //! outcome of earlier ones. Everything that is decided here rests on shared state alone.
 
 use super::Machine;
-use super::conference::{Conference, Vote};
+use super::conference::{Conference, Stray, Vote};
 use super::files::Status;
 use super::keys::DatasetKey;
 use super::local::Phase;
@@ -31,7 +31,8 @@ impl Machine {
         let series = 0..self.config.series.len();
         series
             .clone()
-            .find_map(|index| self.adopt(index, conference))
+            .find_map(|index| self.take_back(index, conference))
+            .or_else(|| series.clone().find_map(|index| self.adopt(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.learned(index)))
@@ -55,17 +56,43 @@ impl Machine {
         if floating.after.contains(&into) {
             return None; // its successor has not begun yet
         }
-        if !conference.ending {
-            conference.tried.insert(into.clone()); // complete or not: seen in the next conference
-        } else if let Some(vote) = conference.votes.get_mut(&into) {
-            vote.open += floating.open;
-            vote.files += floating.files;
-            vote.on_prefix += floating.on_prefix;
-        }
         let local = &self.series[index];
         let mut open = local.datasets.iter().filter(|dataset| dataset.phase == Phase::Open);
         let from = open.find(|dataset| self.is_floating(&dataset.key));
         let from = from.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone());
+        Some(self.move_files(from, into, &floating, conference))
+    }
+
+    /// What was written to the next generation because of a vote that came to nothing goes back,
+    /// once it is closed; until then the dataset is not complete.
+    fn take_back(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        while let Some(into) = conference.returning.keys().find(|key| key.series == index).cloned()
+        {
+            let stray = conference.returning.remove(&into).unwrap_or_default();
+            if stray.open == 0 || conference.ending {
+                let from = DatasetKey { generation: into.generation + 1, ..into.clone() };
+                return Some(self.move_files(from, into, &stray, conference));
+            }
+            conference.tried.insert(into);
+        }
+        None
+    }
+
+    fn move_files(
+        &mut self,
+        from: DatasetKey,
+        into: DatasetKey,
+        stray: &Stray,
+        conference: &mut Conference,
+    ) -> Step {
+        if !conference.ending {
+            conference.tried.insert(into.clone()); // complete or not: seen in the next conference
+        } else if let Some(vote) = conference.votes.get_mut(&into) {
+            vote.open += stray.open;
+            vote.files += stray.files;
+            vote.on_prefix += stray.on_prefix;
+        }
+        let local = &self.series[into.series];
         let own = local.find(&from);
         let kept = own.into_iter().flat_map(|own| &own.files);
         let files: Vec<String> = kept.map(|(name, _)| name.clone()).collect();
@@ -73,7 +100,7 @@ impl Machine {
         let target = local.find(&into);
         let begin = has_files && target.is_none_or(|target| !target.begun);
         let revoke = has_files && target.is_some_and(|target| target.prepared);
-        Some(Step::Adopt { from, into, files, begin, revoke })
+        Step::Adopt { from, into, files, begin, revoke }
     }
 
     fn seal_or_drop(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {

@@ -22,6 +22,12 @@ impl DatasetKey {
         DatasetKey { series, id: id.into(), generation }
     }
 
+    /// The generation before.
+    pub fn before(&self) -> Option<DatasetKey> {
+        let generation = self.generation.checked_sub(1)?;
+        Some(DatasetKey { generation, ..self.clone() })
+    }
+
     /// Whether both are generations of the same `(series, id)`.
     pub fn same_group(&self, other: &DatasetKey) -> bool {
         self.series == other.series && self.id == other.id

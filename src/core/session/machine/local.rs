@@ -71,6 +71,9 @@ pub(super) struct LocalDataset {
     /// Files that the program deleted for real after a sync point, and did not write again: what is
     /// left may be an unfinished checkpoint that it gave up.
     pub abandoned: BTreeSet<String>,
+    /// Begun since this rank had voted to confirm the generation before; that vote came to nothing,
+    /// so the files belong there.
+    pub returns: bool,
 }
 
 impl LocalDataset {
@@ -85,7 +88,13 @@ impl LocalDataset {
             files: BTreeMap::new(),
             invalid: None,
             abandoned: BTreeSet::new(),
+            returns: false,
         }
+    }
+
+    /// The program has begun it, and it is a checkpoint of its own.
+    pub fn is_successor(&self) -> bool {
+        self.begun && !self.returns
     }
 
     pub fn open_files(&self) -> u32 {

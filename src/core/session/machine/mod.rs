@@ -45,6 +45,7 @@ mod keys;
 mod knowledge;
 mod local;
 mod outcome;
+mod overdue;
 mod report;
 mod restart;
 mod shared;

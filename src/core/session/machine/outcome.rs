@@ -193,6 +193,9 @@ impl Machine {
                 Outcome::Touched | Outcome::Failed => Phase::Open,
             };
         }
+        if plan.confirmed && outcome != Outcome::Done {
+            self.vote_came_to_nothing(key);
+        }
         let Some(shared) = self.shared.find_mut(key) else { return };
         match outcome {
             Outcome::Done => {}
@@ -226,8 +229,21 @@ impl Machine {
         if dataset.phase == Phase::Locked {
             dataset.phase = Phase::Sealed;
         }
-        if outcome == Outcome::Done {
-            self.confirmed(key);
+        match outcome {
+            Outcome::Done => self.confirmed(key),
+            Outcome::Touched | Outcome::Failed => self.vote_came_to_nothing(key),
+        }
+    }
+
+    /// What a thread of the program wrote since this rank's vote is part of the dataset after all.
+    /// Without ids it is not: there only a sync point since the last write begins a generation.
+    fn vote_came_to_nothing(&mut self, key: &DatasetKey) {
+        let next = DatasetKey { generation: key.generation + 1, ..key.clone() };
+        if self.config.series[key.series].has_id
+            && let Some(next) = self.series[key.series].find_mut(&next)
+        {
+            next.returns = true;
+            self.agreement.changed(2);
         }
     }
 
@@ -274,14 +290,16 @@ impl Machine {
         local.known = Some(set_hash(&names));
     }
 
-    /// The floating dataset's files belong to `into` from now on.
+    /// The files of `from` belong to `into` from now on.
     fn adopted(&mut self, from: &DatasetKey, into: &DatasetKey) {
         let local = &mut self.series[from.series];
         let Some(at) = local.datasets.iter().position(|dataset| dataset.key == *from) else {
             return;
         };
         let floating = local.datasets.remove(at);
-        local.floating += 1;
+        if from.id.is_empty() {
+            local.floating += 1;
+        }
         if floating.files.is_empty() {
             return;
         }
@@ -292,6 +310,7 @@ impl Machine {
         target.phase = Phase::Open;
         target.touched_ms = clock_ms;
         target.files.extend(floating.files);
+        target.abandoned.extend(floating.abandoned);
         target.invalid = target.invalid.take().or(floating.invalid);
         self.agreement.changed(1);
     }

@@ -68,6 +68,9 @@ pub struct DatasetReport {
     /// For a floating dataset: the newest one that has the same names from an earlier checkpoint;
     /// it belongs to a later one.
     pub after: Option<DatasetKey>,
+    /// Its files belong to the generation before: it was begun because of a vote to confirm that
+    /// one, which came to nothing.
+    pub returns: bool,
 }
 
 /// What a rank says of a sealed dataset.

@@ -6,10 +6,10 @@ use super::keys::DatasetKey;
 /// file lists are each rank's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Files that this rank wrote into the floating dataset `from` belong to `into`: move them
-    /// (rename within the store; open descriptors follow), re-key their tokens. Local.
+    /// Files that this rank wrote into `from` belong to `into`: move them (rename within the store;
+    /// open descriptors follow), re-key their tokens, forget `from`. Local.
     Adopt {
-        /// The floating dataset (empty id).
+        /// The floating dataset (empty id), or the next generation of `into`.
         from: DatasetKey,
         /// The dataset that the files belong to.
         into: DatasetKey,

@@ -4,7 +4,7 @@ use super::keys::DatasetKey;
 use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl Report {
     /// The report for an all-gather.
@@ -93,6 +93,7 @@ fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
         dataset.sealed,
     ];
     put_flags(out, &flags);
+    put_flags(out, &[dataset.returns]);
     if let Some(reason) = &dataset.invalid {
         put_text(out, reason);
     }
@@ -163,6 +164,7 @@ impl Input<'_> {
         let key = self.key()?;
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
+        let returns = self.flags()? & 1 != 0;
         let invalid = match flags & 16 != 0 {
             true => Some(self.text()?),
             false => None,
@@ -184,6 +186,7 @@ impl Input<'_> {
             abandoned: flags & 32 != 0,
             invalid,
             after,
+            returns,
         })
     }
 
@@ -238,6 +241,7 @@ mod tests {
                 abandoned: true,
                 invalid: Some("No space left".into()),
                 after: Some(DatasetKey::new(0, "10", 0)),
+                returns: true,
             }],
             sealed: vec![SealedReport { id: 9, deleted_from: true, live: false, held: true }],
         }
