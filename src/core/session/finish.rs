@@ -12,8 +12,7 @@ use super::tally::Count;
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::system::{monotonic_ms, random_u64};
-use crate::transfer::publish_file;
+use crate::system::monotonic_ms;
 
 /// Folders below the state folder in which ranks that exit meet.
 const EXIT_FOLDER: &str = "exit.";
@@ -127,24 +126,37 @@ impl Session {
             return;
         }
         self.state().machine.end();
-        self.publish_overdue();
+        let pointers = self.publish_closed(false);
         self.publish_all_private();
-        self.wait_for_exits();
+        // A pointer must not come before what the other ranks have written.
+        let all_there = self.wait_for_exits();
+        if all_there {
+            self.publish_closed(true);
+        } else if let Some(one) = pointers.first() {
+            log::warn(format_args!(
+                "rank {}: {} is not written to {}: not all ranks have ended, and the checkpoint \
+                 that it may name is perhaps not whole there",
+                self.site.rank,
+                one.file,
+                self.site.prefix.display()
+            ));
+        }
     }
 
     /// A launcher kills the others as soon as one process has ended without MPI_Finalize. So each
-    /// waits a little for the others to have written their files, too.
-    fn wait_for_exits(&self) {
+    /// waits a little for the others to have written their files, too. Returns whether all have.
+    fn wait_for_exits(&self) -> bool {
         let dir = self.site.state_dir().join(format!("{EXIT_FOLDER}{:016x}", self.launch));
         let mark = dir.join(self.site.rank.to_string());
         if std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&mark, "")).is_err() {
-            return;
+            return false;
         }
         let (begin, marks) =
             (Instant::now(), || std::fs::read_dir(&dir).map_or(0, Iterator::count));
         while begin.elapsed() < EXIT_WAIT && marks() < self.site.size {
             std::thread::sleep(Duration::from_millis(2));
         }
+        marks() >= self.site.size
     }
 
     /// Removes what [`Session::wait_for_exits`] of earlier launches has left. For rank 0.
@@ -153,23 +165,6 @@ impl Session {
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(EXIT_FOLDER) {
                 let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-    }
-
-    /// Files that have waited for an agreement for too long go to the PFS by themselves. Runs on
-    /// the helper thread, and after the end at every close.
-    pub(super) fn publish_overdue(&self) {
-        let overdue = self.state().machine.overdue(monotonic_ms());
-        for one in overdue {
-            let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
-            let Some(source) = layer.filter(|source| source.exists()) else { continue };
-            // Without the lock: the copy takes its time. The cached file stays what the program
-            // sees; if it is opened again meanwhile, the machine has it copied once more.
-            let target = self.site.on_prefix(&one.file);
-            match publish_file(&source, &target, random_u64(), None) {
-                Ok(_) => self.state().machine.published(&one.key, &one.file),
-                Err(error) => self.tell_unpublished(&one.file, &source, &error),
             }
         }
     }

@@ -17,6 +17,7 @@
 //! | `tally.rs` | what a launch did and what it cost |
 //! | `background.rs` | the flush that a restart begins |
 //! | `halt.rs` | conditions under which the run is to end |
+//! | `unsealed.rs` | files that no agreement comes for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
 mod answer;
@@ -48,6 +49,7 @@ mod start;
 mod sync;
 mod tally;
 mod temporary;
+mod unsealed;
 
 use std::time::Duration;
 

@@ -67,6 +67,8 @@ impl Session {
         // Not freed: that may wait for ranks that are gone.
         std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.state().machine.disable();
+        // Before the program's own collective: what it writes afterwards goes straight to the PFS.
+        self.publish_overdue();
         log::warn_once(
             "agreements",
             format_args!(

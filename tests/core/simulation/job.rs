@@ -86,6 +86,10 @@ pub struct Rank {
     /// What its program sees of its own files; as without us.
     pub sees: Files,
     pub ending: bool,
+    /// The last checkpoint of which it has told rank 0.
+    pub told: u32,
+    /// When its helper thread looked last.
+    pub looked_ms: u64,
 }
 
 /// Moments at which a crash is most likely to show a mistake.
@@ -136,6 +140,8 @@ pub struct Sim {
     pub crash: Crash,
     /// The rank at whose moment it does.
     pub victim: Option<usize>,
+    /// The last checkpoint that rank 0 has called complete in a message.
+    pub released: u32,
     /// A rank of this launch that takes a wrong turn (for some faults).
     pub wrong_rank: usize,
 }
@@ -202,10 +208,12 @@ impl Sim {
         match &self.ranks[rank].task {
             Task::ProgramSync | Task::Agreement | Task::Conference => true,
             Task::Step(step, stage) => super::perform::waits(step, *stage),
-            Task::Program => {
-                let rank = &self.ranks[rank];
-                matches!(rank.ops.front(), Some(Op::Join)) && !rank.background.is_empty()
-            }
+            Task::Program => match self.ranks[rank].ops.front() {
+                Some(Op::Join) => !self.ranks[rank].background.is_empty(),
+                Some(Op::Gather(step)) => self.ranks.iter().any(|other| other.told < *step),
+                Some(Op::Await(step)) => self.released < *step,
+                _ => false,
+            },
             Task::Steps | Task::Finished => false,
         }
     }
@@ -235,21 +243,25 @@ impl Sim {
     /// Runs the launch to its end or its crash.
     pub fn run(&mut self) -> Checked<End> {
         let count = self.ranks.len();
-        let mut last_gasps = None;
+        let (mut last_gasps, mut crashed_ms) = (None, u64::MAX);
         loop {
             match &mut self.crash {
                 Crash::After(0) => {
                     self.crash();
                     self.crash = Crash::Never;
                     last_gasps = Some(self.rng.u32(..60));
+                    crashed_ms = self.clock_ms;
                 }
                 Crash::After(left) => *left -= 1,
                 Crash::Never | Crash::At(..) => {}
             }
-            if last_gasps == Some(0) {
+            // Processes do not outlive the others for long.
+            let most_ms = crashed_ms.saturating_add(self.style.unsealed_ms / 2);
+            if last_gasps == Some(0) || self.clock_ms > most_ms {
                 return Ok(End::Crash);
             }
             last_gasps = last_gasps.map(|left| left - 1);
+            self.helpers();
             let first = self.rng.usize(..count);
             let mut moved = false;
             for rank in (first..count).chain(0..first) {
@@ -277,6 +289,10 @@ impl Sim {
                 return Ok(End::Normal);
             }
             if last_gasps.is_some() {
+                if self.style.mute.is_some() {
+                    self.clock_ms += self.rng.u64(..5);
+                    continue; // helper threads still work
+                }
                 return Ok(End::Crash);
             }
             let waiting: Vec<_> = self.ranks.iter().map(|rank| &rank.task).collect();
@@ -344,9 +360,6 @@ impl Sim {
     }
 
     fn program_step(&mut self, rank: usize) -> Checked {
-        if self.rng.u8(..20) == 0 {
-            self.helper_step(rank);
-        }
         if self.ranks[rank].ops.is_empty() {
             let step = self.ranks[rank].next_step;
             self.ranks[rank].next_step += 1;
@@ -374,6 +387,22 @@ impl Sim {
                 self.clock_ms += self.rng.u64(..=most_ms);
                 Ok(())
             }
+            Op::Idle(most_ms) => {
+                self.clock_ms += most_ms.min(10);
+                if most_ms > 10 {
+                    self.ranks[rank].ops.push_front(Op::Idle(most_ms - 10));
+                }
+                Ok(())
+            }
+            Op::Tell(step) => {
+                self.ranks[rank].told = step;
+                Ok(())
+            }
+            Op::Release(step) => {
+                self.released = step;
+                Ok(())
+            }
+            Op::Gather(_) | Op::Await(_) => Ok(()),
             Op::Spawn(ops) => {
                 self.ranks[rank].background.extend(ops);
                 Ok(())
@@ -451,26 +480,6 @@ impl Sim {
                 Ok(())
             }
             None => self.program_sync(rank),
-        }
-    }
-
-    /// The helper thread copies overdue files to the PFS.
-    fn helper_step(&mut self, rank: usize) {
-        let now_ms = self.clock_ms;
-        for overdue in self.ranks[rank].machine.overdue(now_ms) {
-            trace!(self, "{now_ms} r{rank} publishes {} early", overdue.file);
-            self.in_place = true;
-            let part = (rank, overdue.key.clone());
-            let content = self
-                .cluster
-                .node(rank)
-                .files
-                .get(&part)
-                .and_then(|files| files.get(&overdue.file).copied());
-            if let Some(content) = content {
-                self.cluster.pfs.insert(overdue.file.clone(), content);
-            }
-            self.ranks[rank].machine.published(&overdue.key, &overdue.file);
         }
     }
 

@@ -7,6 +7,7 @@
 //! SCR_SIM_SEED=<its seed>` replays it.
 
 mod cluster;
+mod helper;
 mod job;
 mod perform;
 mod program;
@@ -69,6 +70,10 @@ fn schedule(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let mut style = Style::draw(&mut rng, ranks);
     style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
+    if fault == Some(Fault::RecordUnlocked) {
+        // It shows when a thread writes at the very moment, and a node is lost soon after.
+        (style.threaded, style.mute, style.pause_ms) = (true, None, 2);
+    }
     let cluster = Cluster::new(scheme, ranks, nodes);
     let mut sim = Sim {
         rng,
@@ -85,6 +90,7 @@ fn schedule(
         crash: Crash::Never,
         victim: None,
         wrong_rank: 0,
+        released: 0,
         style,
     };
     let outcome = live(&mut sim);

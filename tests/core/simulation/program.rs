@@ -24,7 +24,7 @@ impl Sim {
             }
             Op::WriteAside { file, matched } => self.write_aside(rank, &file, matched),
             Op::Delete(file) => self.delete(rank, &file),
-            Op::Sync { .. } | Op::Pause(_) | Op::Spawn(_) | Op::Join | Op::Finalize => {}
+            _ => {}
         }
         Ok(())
     }

@@ -48,6 +48,7 @@ impl Sim {
         self.check_offers(&restored)?;
         self.check_called_offered(&restored)?;
         self.check_pointer(&restored, &visible)?;
+        self.check_told(&visible)?;
         self.call_offered(&restored);
         let step = self.step_to_go_on_from(&visible);
         trace!(self, "== the program goes on from {step}");
@@ -297,6 +298,20 @@ impl Sim {
         Err(format!("promise 1: `latest` is {pointer:?}, but that checkpoint is {files:?}"))
     }
 
+    /// Without collectives the PFS looks as it did without us, some time ago: its pointer file names
+    /// a checkpoint that is there.
+    fn check_told(&self, visible: &Files) -> Checked {
+        let Some(pointer) = visible.get("latest").filter(|_| self.style.mute.is_some()) else {
+            return Ok(());
+        };
+        let mut files = visible.clone();
+        files.retain(|name, _| self.belongs(name, &pointer.step.to_string()));
+        if pointer.stage != Stage::Final || self.truth.find(&files).is_some() {
+            return Ok(());
+        }
+        Err(format!("promise 1: `latest` is {pointer:?}, but that checkpoint is {files:?}"))
+    }
+
     /// The newest step whose files the program finds complete.
     fn step_to_go_on_from(&self, visible: &Files) -> u32 {
         if !self.style.series.has_id {
@@ -384,12 +399,13 @@ impl Sim {
         base.retain(|name, _| self.belongs(name, ""));
         self.truth.start(base);
         self.collectives.clear();
+        self.released = 0;
         self.wrong_rank = self.rng.usize(..count);
         self.ranks = (0..count)
             .map(|rank| {
                 let series = vec![self.style.series.clone()];
                 let mut config = MachineConfig::new(rank, self.cluster.node_of.clone(), series);
-                config.unsealed_ms = 1_000;
+                config.unsealed_ms = self.style.unsealed_ms;
                 let knowledge = self.cluster.knowledge.get(rank).cloned().unwrap_or_default();
                 let mut machine = Machine::new(config, &knowledge, self.clock_ms);
                 machine.resume(&self.resumed(rank, decision, restored));
@@ -411,6 +427,8 @@ impl Sim {
                     open: BTreeMap::new(),
                     sees: own,
                     ending: false,
+                    told: 0,
+                    looked_ms: self.clock_ms,
                 }
             })
             .collect();

@@ -26,6 +26,16 @@ pub enum Op {
     Sync { constructor: bool },
     /// Computation, up to so many milliseconds.
     Pause(u64),
+    /// A pause of rank 0 for which the others wait.
+    Idle(u64),
+    /// Tell rank 0, by a message, that all files of the checkpoint are written.
+    Tell(u32),
+    /// Rank 0 waits for these messages.
+    Gather(u32),
+    /// Rank 0 tells the others that the checkpoint is complete.
+    Release(u32),
+    /// They wait for that.
+    Await(u32),
     /// Hand operations to a background thread.
     Spawn(Vec<Op>),
     /// Wait for it.
@@ -76,6 +86,10 @@ pub struct Style {
     pub consume: bool,
     pub steps: u32,
     pub syncs_between: u32,
+    /// From this checkpoint on there are messages instead of collectives.
+    pub mute: Option<u32>,
+    /// `SCR_UNSEALED_SECONDS`, in milliseconds.
+    pub unsealed_ms: u64,
 }
 
 impl Style {
@@ -97,7 +111,7 @@ impl Style {
         }
         let late = (0..ranks).map(|_| if some_late { rng.u32(..3) } else { 0 }).collect();
         let clean = Clean { keep: 1 + rng.u32(..2), early: rng.bool() };
-        Style {
+        let style = Style {
             series,
             toggle: !has_id && rng.u8(..3) == 0,
             files: 1 + rng.u32(..3),
@@ -117,7 +131,53 @@ impl Style {
             consume: has_id && rng.u8(..8) == 0,
             steps: 2 + rng.u32(..4),
             syncs_between: 1 + rng.u32(..4),
+            mute: None,
+            unsealed_ms: 1_000,
+        };
+        match rng.u8(..12) {
+            0 => style.without_collectives(rng),
+            _ => style,
         }
+    }
+
+    /// The same program with messages instead of collectives, from some checkpoint on.
+    fn without_collectives(mut self, rng: &mut Rng) -> Style {
+        self.series.has_id = true;
+        self.series.learn = false;
+        self.mute = Some(1 + rng.u32(..3));
+        self.unsealed_ms = *rng.choice(&[250, 500]).unwrap_or(&500);
+        self.pointer = Some(true);
+        self.clean = rng.bool().then(|| Clean { keep: 1 + rng.u32(..2), early: false });
+        (self.toggle, self.update, self.params, self.threaded) = (false, false, false, false);
+        (self.consume, self.pause_ms, self.steps) = (false, 2, 3 + rng.u32(..8));
+        self
+    }
+
+    /// A checkpoint without collectives: rank 0 hears of all files, writes the pointer, tells.
+    fn mute_step(&self, rank: usize, step: u32) -> VecDeque<Op> {
+        let mut ops: Vec<Op> = vec![Op::Pause(self.pause_ms * 2)];
+        let (mut deletions, mut pointer) = (Vec::new(), Vec::new());
+        for op in self.slots(rank, step).into_iter().flatten() {
+            match &op {
+                Op::Delete(_) => deletions.push(op),
+                Op::Write(file) if file.name == "latest" => pointer.push(op),
+                Op::Close(name, _) if name == "latest" => pointer.push(op),
+                _ => ops.extend([op, Op::Pause(self.pause_ms)]),
+            }
+        }
+        ops.push(Op::Tell(step));
+        if rank == 0 {
+            ops.push(Op::Gather(step));
+            ops.extend(pointer);
+            let idle_ms = if step.is_multiple_of(3) { self.unsealed_ms * 5 / 2 } else { 20 };
+            ops.extend([Op::Release(step), Op::Idle(idle_ms)]);
+        }
+        ops.push(Op::Await(step));
+        ops.extend(deletions);
+        if step >= self.steps {
+            ops.push(Op::Finalize);
+        }
+        ops.into()
     }
 
     /// A file of a checkpoint.
@@ -168,6 +228,9 @@ impl Style {
 
     /// What a rank does from the end of one checkpoint to the end of the next.
     pub fn step(&self, rank: usize, step: u32) -> VecDeque<Op> {
+        if self.mute.is_some_and(|from| step >= from) {
+            return self.mute_step(rank, step);
+        }
         let slots = self.slots(rank, step);
         let mut ops = vec![Op::Pause(self.pause_ms * 2)];
         if self.threaded {

@@ -24,6 +24,8 @@ pub(super) struct Agreement {
     last_at: u64,
     /// Time of the last agreement on this rank.
     asked_ms: u64,
+    /// Time at which the last one succeeded on this rank.
+    agreed_ms: u64,
     /// Agreed time since the last conference.
     since_conference_ms: u64,
     /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
@@ -39,10 +41,16 @@ impl Agreement {
             next_at: 1,
             last_at: 0,
             asked_ms: now_ms,
+            agreed_ms: now_ms,
             since_conference_ms: 0,
             changed: 0,
             disabled: false,
         }
+    }
+
+    /// When the last agreement succeeded.
+    pub fn agreed_ms(&self) -> u64 {
+        self.agreed_ms
     }
 
     /// Asks for a conference: 1 when nobody is busy, 2 at the next agreement.
@@ -87,7 +95,8 @@ impl Machine {
             self.agreement.disabled = true;
             return Next::Disabled { most, least: -least };
         }
-        self.unreachable = false;
+        self.unreachable_ms = None;
+        self.agreement.agreed_ms = self.clock_ms;
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         let pending = changed > 0 || invalid > 0 || halt > 0;
         let stride = match in_progress > 0 || pending {

@@ -36,10 +36,11 @@ impl Machine {
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.learned(index)))
-            .or_else(|| series.clone().find_map(|index| self.publish(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.publish(index, false, conference)))
             .or_else(|| series.clone().find_map(|index| self.flush(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.evict(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.spill(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.publish(index, true, conference)))
             .or_else(|| self.halt(conference))
     }
 
@@ -104,6 +105,7 @@ impl Machine {
     }
 
     fn seal_or_drop(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+        let has_id = self.config.series[index].has_id;
         for at in 0..self.shared.series[index].datasets.len() {
             let dataset = &self.shared.series[index].datasets[at];
             if dataset.state != DatasetState::Open {
@@ -120,6 +122,11 @@ impl Machine {
                     conference.tried.insert(key.clone());
                     return Some(Step::Evict { id: dataset.id, key });
                 }
+                // What is left of a checkpoint that the program gave up while no agreement came.
+                let leftover = has_id && conference.ending && vote.abandoned;
+                if leftover && dataset.seals == 0 && self.is_followed(index, at) {
+                    continue; // spilled: sealed, it might be offered instead of a newer one
+                }
                 if vote.files > 0 && self.may_seal(index, at, &vote, conference) {
                     conference.tried.insert(key.clone());
                     return Some(self.seal(index, at, &vote, conference));
@@ -128,7 +135,7 @@ impl Machine {
             // Numbers follow the order in which the program began: a later one waits, except at
             // the end, when what is left open is written to the PFS anyway. Without ids a later one
             // may rest on files of this one, and goes to the PFS with it.
-            if !conference.ending || !self.config.series[index].has_id {
+            if !conference.ending || !has_id {
                 return None;
             }
         }
@@ -203,10 +210,11 @@ impl Machine {
             .then_some(Step::Learned { series: index })
     }
 
-    fn publish(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+    /// Deletions become real; at the end all of them, `last` of all, when what is newer is written.
+    fn publish(&mut self, index: usize, last: bool, conference: &mut Conference) -> Option<Step> {
         let newest = self.shared.newest_confirmed(index);
         let ending = conference.ending;
-        if (newest == 0 && !ending) || !conference.published.insert(index) {
+        if ending != last || (newest == 0 && !ending) || !conference.published.insert(index) {
             return None;
         }
         let passed = self.series[index].tombstones.iter();
@@ -333,7 +341,9 @@ impl Machine {
         let files = own.into_iter().flat_map(|own| &own.files);
         let files = files.filter(|(_, file)| file.open == 0 && !file.on_prefix && !file.deleted);
         let names = files.map(|(name, _)| name);
-        let names = names.filter(|name| !self.has_newer_on_prefix(&key, name));
+        let names = names.filter(|name| {
+            !self.has_newer_on_prefix(&key, name) && !self.is_older_pointer(&key, name)
+        });
         let files = names.cloned().collect();
         Some(Step::Spill { key, files })
     }

@@ -5,7 +5,7 @@
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::{Phase, Tombstone};
+use super::local::{LocalDataset, Phase, Tombstone};
 use super::shared::{DatasetState, Routing};
 
 /// How far a dataset is, from this rank's point of view.
@@ -367,6 +367,7 @@ impl Machine {
         let on_prefix = keep_on_prefix
             || self.file_is_on_prefix(&key, &file.name)
             || self.stays_on_prefix(file)
+            || self.is_out_of_reach(file, &key)
             || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only);
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
@@ -382,6 +383,9 @@ impl Machine {
         let begin = !dataset.begun;
         let revoke = std::mem::take(&mut dataset.prepared);
         dataset.begun = true;
+        if begin {
+            dataset.begun_ms = now_ms;
+        }
         dataset.phase = Phase::Open;
         dataset.open_file(file, on_prefix);
         dataset.touch(now_ms);
@@ -400,7 +404,6 @@ impl Machine {
             || shared.unsafe_names.contains(&name_hash(&file.masked))
             || self.series[file.series].news.unsafe_names.contains(&name_hash(&file.masked))
             || self.is_new(file)
-            || self.unreachable
             || self.is_overfull(file.series)
     }
 
@@ -424,6 +427,7 @@ impl Machine {
         let newest_confirmed = self.shared.newest_confirmed(file.series);
         let mut answer = None;
         let mut holder = None;
+        let mut early_ms = None;
         for at in (0..self.series[file.series].datasets.len()).rev() {
             let dataset = &self.series[file.series].datasets[at];
             if !dataset.holds(&file.name) {
@@ -432,10 +436,21 @@ impl Machine {
             let key = dataset.key.clone();
             let in_progress = self.status(&key) == Status::Open && !self.is_complete(dataset);
             let count = self.agreement.count;
+            let too_early = self.deletes_too_early(file.series, at, &file.name);
+            let mut newer = self.series[file.series].datasets[at + 1..].iter();
+            let followed = newer.any(LocalDataset::is_successor);
             let dataset = &mut self.series[file.series].datasets[at];
             if in_progress {
+                if too_early && let Some(held) = dataset.files.get_mut(&file.name) {
+                    (held.deleted, held.deleted_early) = (true, true);
+                    dataset.abandoned.insert(file.name.clone());
+                    answer.get_or_insert(Deletion::Deferred);
+                    holder.get_or_insert(key);
+                    early_ms = Some(self.clock_ms);
+                    continue;
+                }
                 let removed = dataset.files.remove(&file.name);
-                if removed.is_some_and(|file| file.is_past(count)) {
+                if removed.is_some_and(|file| file.is_past(count) || followed) {
                     dataset.abandoned.insert(file.name.clone());
                 }
                 let revoke = std::mem::take(&mut dataset.prepared);
@@ -462,7 +477,7 @@ impl Machine {
             // A dataset that has the file says when it may go; else any that is confirmed next.
             let above = if holder.is_some() { 0 } else { newest_confirmed };
             let name = file.name.clone();
-            self.series[file.series].tombstones.push(Tombstone { name, above, holder });
+            self.series[file.series].tombstones.push(Tombstone { name, above, holder, early_ms });
         }
         answer.unwrap_or(Deletion::Now)
     }

@@ -38,6 +38,8 @@ pub(super) struct LocalFile {
     pub on_prefix: bool,
     /// The program deleted it; a sealed dataset keeps it nonetheless.
     pub deleted: bool,
+    /// It did so before an agreement could come for it; the PFS is to see both, in due time.
+    pub deleted_early: bool,
     /// Size at the last close.
     pub bytes: u64,
     pub closed_ms: u64,
@@ -60,6 +62,7 @@ pub(super) struct LocalDataset {
     pub key: DatasetKey,
     /// This rank has written to it, so it has a durable record.
     pub begun: bool,
+    pub begun_ms: u64,
     pub phase: Phase,
     /// The durable record says Prepared.
     pub prepared: bool,
@@ -81,6 +84,7 @@ impl LocalDataset {
         LocalDataset {
             key,
             begun: false,
+            begun_ms: 0,
             phase: Phase::Open,
             prepared: false,
             touched: false,
@@ -129,6 +133,7 @@ impl LocalDataset {
             open: 0,
             on_prefix,
             deleted: false,
+            deleted_early: false,
             bytes: 0,
             closed_ms: 0,
             closed_before: None,
@@ -136,6 +141,7 @@ impl LocalDataset {
         });
         entry.open += 1;
         entry.deleted = false;
+        entry.deleted_early = false;
         self.abandoned.remove(&file.name);
         entry.published = false;
         entry.on_prefix = on_prefix;
@@ -150,6 +156,8 @@ pub(super) struct Tombstone {
     pub above: u64,
     /// The newest dataset that has the file; it must be older than the confirmed one, too.
     pub holder: Option<DatasetKey>,
+    /// When no agreement was in sight, and the newer dataset not known to be on the PFS.
+    pub early_ms: Option<u64>,
 }
 
 /// A series on this rank.

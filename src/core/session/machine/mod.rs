@@ -62,7 +62,7 @@ pub use outcome::{Outcome, SealFile};
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
-pub use steps::{Next, Overdue, SealPlan, Step};
+pub use steps::{Gone, Next, Overdue, SealPlan, Step};
 
 use agreement::Agreement;
 use conference::Conference;
@@ -83,8 +83,8 @@ pub struct Machine {
     halt: i64,
     ending: bool,
     ended: bool,
-    /// Something was overdue, and there has been no agreement since.
-    unreachable: bool,
+    /// When something was overdue first; `None` again after an agreement.
+    unreachable_ms: Option<u64>,
 }
 
 /// A rank's own part of a dataset that the restart offers or rejects.
@@ -130,7 +130,7 @@ impl Machine {
             halt: 0,
             ending: false,
             ended: false,
-            unreachable: false,
+            unreachable_ms: None,
             config,
         }
     }
@@ -204,6 +204,7 @@ impl Machine {
                 open: 0,
                 on_prefix: *on_prefix,
                 deleted: false,
+                deleted_early: false,
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
                 closed_before: Some(0),

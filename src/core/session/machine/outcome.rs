@@ -82,12 +82,14 @@ impl Machine {
         (deleted && real) || self.has_newer_on_prefix(key, name) || self.is_replaced(key, name)
     }
 
-    /// The dataset is flushed only for what nothing newer has, and a newer confirmed one has this.
+    /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
+    /// and a newer confirmed one has this.
     fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = &self.series[key.series].datasets;
         let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
         let mut newer = newer.filter(|newer| self.status(&newer.key) == Status::Confirmed);
-        self.shared.find(key).is_some_and(SharedDataset::is_second_rate)
+        let partial = |shared: &SharedDataset| shared.is_second_rate() || shared.deleted_from;
+        self.shared.find(key).is_some_and(partial)
             && newer.any(|newer| newer.files.contains_key(name))
     }
 
@@ -178,6 +180,10 @@ impl Machine {
             Step::PublishDeletions { series, files } => {
                 let tombstones = &mut self.series[*series].tombstones;
                 tombstones.retain(|tombstone| !files.contains(&tombstone.name));
+                let datasets = self.series[*series].datasets.iter_mut();
+                let held = datasets.flat_map(|dataset| &mut dataset.files);
+                let gone = held.filter(|(name, _)| files.contains(name));
+                gone.for_each(|(_, file)| file.deleted_early = false);
             }
             Step::Spill { key, files } => self.spilled(key, files),
             Step::Learned { .. } | Step::Halt { .. } => {}

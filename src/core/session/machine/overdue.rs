@@ -1,43 +1,137 @@
-//! Files that wait for an agreement for too long go to the PFS without one.
+//! Without agreements: closed files go to the PFS by themselves, each rank's by its helper thread.
+//!
+//! Without us a file is on the PFS when it is closed. Here it comes there a constant time later
+//! ([`super::MachineConfig::unsealed_ms`]), in the order in which the rank closed its files, so
+//! that the PFS looks as it would have looked that long ago. What depends on the files of *other*
+//! ranks waits longer. Twice as long: a file without id beside files with one (a pointer to a
+//! checkpoint, that rank 0 writes when it has heard of all files), until all older files of its
+//! rank are there, too; three times as long: the deletion of a file while newer ones are on their
+//! way.
+//!
+//! No more is possible without communication: if the copies of a rank take longer than that
+//! time, or only that rank dies and the others live on for so long, a pointer comes to name a
+//! checkpoint that is not whole. A marker *with* an id is not known as one; its rank alone orders
+//! it after its own files.
+
+use std::collections::BTreeSet;
 
 use super::Machine;
-use super::keys::DatasetKey;
-use super::local::Phase;
-use super::steps::Overdue;
+use super::keys::{DatasetKey, FileRef};
+use super::local::{LocalDataset, LocalFile, LocalSeries, Phase};
+use super::steps::{Gone, Overdue};
+
+impl LocalFile {
+    /// It is closed, and its content is in the cache alone.
+    fn is_pending(&self) -> bool {
+        self.open == 0
+            && !self.on_prefix
+            && !self.published
+            && (!self.deleted || self.deleted_early)
+    }
+}
+
+impl LocalDataset {
+    fn is_unsealed(&self) -> bool {
+        self.phase == Phase::Open && self.begun
+    }
+
+    /// Takes out the files that were deleted early and are among `names`; then the pointers that
+    /// `newer` datasets have, too, if they are all that is left.
+    fn take_deleted(&mut self, names: &BTreeSet<String>, newer: &BTreeSet<String>) -> Vec<Gone> {
+        let key = self.key.clone();
+        let mut gone = Vec::new();
+        self.files.retain(|name, file| {
+            let deleted = file.deleted_early && names.contains(name);
+            if deleted {
+                gone.push(Gone { key: key.clone(), file: name.clone(), everywhere: true });
+            }
+            !deleted
+        });
+        if !gone.is_empty() && self.files.values().all(|file| file.bare && file.open == 0) {
+            self.files.retain(|name, _| {
+                if newer.contains(name) {
+                    gone.push(Gone { key: key.clone(), file: name.clone(), everywhere: false });
+                }
+                !newer.contains(name)
+            });
+        }
+        gone
+    }
+}
 
 impl Machine {
-    /// Closed files in cache that wait for a seal for too long: the helper thread copies each to
-    /// the PFS under its own name, then calls [`Machine::published`]. Until the next agreement new
-    /// files go to the PFS.
+    /// Closed files in cache that wait for a seal for too long, in the order in which they must
+    /// reach the PFS: the helper thread copies each there under its own name, then calls
+    /// [`Machine::published`]; after a failure it tries none of the others. Until the next
+    /// agreement new files go to the PFS.
     pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
         self.tick(now_ms);
         let mut overdue = Vec::new();
-        for series in &self.series {
+        for (index, series) in self.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
-                if dataset.phase != Phase::Open || !dataset.begun {
+                if !dataset.is_unsealed() {
                     continue;
                 }
-                let newer = &series.datasets[at + 1..];
-                let later =
-                    newer.iter().filter(|dataset| dataset.phase == Phase::Open && dataset.begun);
-                let at_once = later.count() >= 2 || self.agreement.disabled || self.ended;
-                for (name, file) in &dataset.files {
-                    let old = now_ms.saturating_sub(file.closed_ms) >= self.config.unsealed_ms;
-                    if file.open == 0
-                        && !file.on_prefix
-                        && !file.published
-                        && !file.deleted
-                        && (at_once || old)
-                        && !newer.iter().any(|newer| newer.files.contains_key(name))
+                let patience_ms = self.patience_ms(series, at);
+                for (name, file) in dataset.files.iter().filter(|(_, file)| file.is_pending()) {
+                    let last = file.bare && self.config.series[index].has_id;
+                    let waits_ms = match (last && !self.ended, patience_ms) {
+                        (false, patience_ms) => patience_ms,
+                        (true, 0) => self.config.unsealed_ms,
+                        (true, patience_ms) => patience_ms * 2,
+                    };
+                    if now_ms.saturating_sub(file.closed_ms) >= waits_ms
+                        && !self.has_newer_on_prefix(&dataset.key, name)
                     {
-                        let (key, file) = (dataset.key.clone(), name.clone());
-                        overdue.push(Overdue { key, file });
+                        let (key, name) = (dataset.key.clone(), name.clone());
+                        overdue.push((file.closed_ms, Overdue { key, file: name, last }));
                     }
                 }
             }
         }
-        self.unreachable |= !overdue.is_empty();
-        overdue
+        overdue.sort_by_key(|(closed_ms, one)| (one.last, *closed_ms));
+        if !overdue.is_empty() {
+            self.unreachable_ms.get_or_insert(self.clock_ms);
+        }
+        let due = overdue.iter().filter(|(closed_ms, one)| {
+            !one.last || self.ended || self.has_all_before(one.key.series, *closed_ms, &overdue)
+        });
+        due.map(|(_, one)| one.clone()).collect()
+    }
+
+    /// How long the dataset's closed files wait for an agreement.
+    fn patience_ms(&self, series: &LocalSeries, at: usize) -> u64 {
+        let newer = series.datasets[at + 1..].iter();
+        let newer = newer.filter(|dataset| dataset.is_unsealed() && dataset.is_successor()).count();
+        let closed = series.datasets[at].files.values().map(|file| file.closed_ms).max();
+        // An agreement since then is on its way to a seal.
+        let unheard = closed.is_some_and(|closed_ms| closed_ms > self.agreement.agreed_ms());
+        match (newer >= 2 && unheard) || self.agreement.disabled || self.ended {
+            true => 0,
+            false => self.config.unsealed_ms,
+        }
+    }
+
+    /// All files with ids that this rank wrote before are on the PFS, or sealed.
+    fn has_all_before(&self, series: usize, closed_ms: u64, due: &[(u64, Overdue)]) -> bool {
+        let unsealed = self.series[series].datasets.iter().filter(|dataset| dataset.is_unsealed());
+        let mut files = unsealed.flat_map(|dataset| {
+            dataset.files.iter().map(move |(name, file)| (&dataset.key, name, file))
+        });
+        files.all(|(key, name, file)| {
+            let goes_first = || due.iter().any(|(_, one)| one.key == *key && one.file == *name);
+            let older = file.closed_ms <= closed_ms;
+            file.bare || !older || (file.open == 0 && (!file.is_pending() || goes_first()))
+        })
+    }
+
+    /// A newer dataset has the pointer file, too: it has the last word.
+    pub(super) fn is_older_pointer(&self, key: &DatasetKey, name: &str) -> bool {
+        let datasets = &self.series[key.series].datasets;
+        let mut newer = datasets.iter().skip_while(|dataset| dataset.key != *key);
+        let bare = newer.next().and_then(|own| own.files.get(name)).is_some_and(|file| file.bare);
+        bare && self.config.series[key.series].has_id
+            && newer.any(|newer| newer.files.get(name).is_some_and(|file| file.open == 0))
     }
 
     /// An overdue file is on the PFS (unless it was opened again meanwhile).
@@ -47,5 +141,71 @@ impl Machine {
         {
             file.published = file.open == 0;
         }
+    }
+
+    /// New files of the dataset `key` go to the PFS, since no agreement is in sight.
+    pub(super) fn is_out_of_reach(&self, file: &FileRef, key: &DatasetKey) -> bool {
+        let Some(since_ms) = self.unreachable_ms else { return false };
+        if file.id.is_some() || !self.config.series[file.series].has_id {
+            return true;
+        }
+        // A pointer waits for its turn, unless all that it can point to was written in place, on
+        // the other ranks too, which come to see how things are at about the same time.
+        let own = self.series[key.series].find(key).filter(|own| own.begun);
+        own.is_some_and(|own| {
+            own.begun_ms >= since_ms + self.config.unsealed_ms
+                && own.files.values().all(|file| file.on_prefix)
+        })
+    }
+
+    /// The program deletes a file of the dataset at `at`, which no agreement has come for: a newer
+    /// one may be in the cache of the ranks still.
+    pub(super) fn deletes_too_early(&self, series: usize, at: usize, name: &str) -> bool {
+        let datasets = &self.series[series].datasets;
+        let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);
+        let newer = datasets[at + 1..].iter().filter(|dataset| dataset.is_successor());
+        let newest_ms = newer.map(|dataset| dataset.touched_ms).max();
+        let unheard =
+            |touched_ms| self.unreachable_ms.is_some() || self.agreement.agreed_ms() <= touched_ms;
+        closed && !self.is_passive() && newest_ms.is_some_and(unheard)
+    }
+
+    /// Deletions whose time has come: the helper thread carries them out. A pointer file goes with
+    /// the last file of its checkpoint, if there is a newer one.
+    pub fn overdue_deletions(&mut self, now_ms: u64) -> Vec<Gone> {
+        self.tick(now_ms);
+        if self.ending {
+            return Vec::new(); // the end's conference does it, when all else is written
+        }
+        let wait_ms = self.config.unsealed_ms * 3;
+        let agreed_ms = self.agreement.agreed_ms();
+        let mut gone = Vec::new();
+        for series in &mut self.series {
+            let unsealed = series.datasets.iter().filter(|dataset| dataset.is_unsealed());
+            let unsealed: BTreeSet<DatasetKey> =
+                unsealed.map(|dataset| dataset.key.clone()).collect();
+            let mut names = BTreeSet::new();
+            series.tombstones.retain(|tombstone| {
+                let waits = tombstone.holder.as_ref().is_some_and(|key| unsealed.contains(key));
+                let early_ms = tombstone.early_ms.filter(|early_ms| *early_ms > agreed_ms);
+                let late = waits && early_ms.is_some_and(|early_ms| now_ms >= early_ms + wait_ms);
+                if late {
+                    names.insert(tombstone.name.clone());
+                }
+                !late
+            });
+            if names.is_empty() {
+                continue;
+            }
+            let mut newer: BTreeSet<String> = BTreeSet::new();
+            for dataset in series.datasets.iter_mut().rev() {
+                let held: BTreeSet<String> = dataset.files.keys().cloned().collect();
+                if dataset.is_unsealed() {
+                    gone.extend(dataset.take_deleted(&names, &newer));
+                }
+                newer.extend(held);
+            }
+        }
+        gone
     }
 }

@@ -126,4 +126,17 @@ pub struct Overdue {
     pub key: DatasetKey,
     /// Its name relative to the prefix.
     pub file: String,
+    /// It may name a checkpoint, so that it must come after the files of all ranks.
+    pub last: bool,
+}
+
+/// A file of a dataset that no agreement has come for, deleted by the program some time ago.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// Its dataset; it is in it no longer.
+    pub key: DatasetKey,
+    /// Its name relative to the prefix.
+    pub file: String,
+    /// It goes on the PFS, too (else a newer one of that name is there, or will be).
+    pub everywhere: bool,
 }

@@ -1,0 +1,66 @@
+//! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
+//! when, and in which order.
+
+use super::machine::{Gone, Overdue};
+use super::namespace as ns;
+use super::runtime::Session;
+use crate::log;
+use crate::system::{monotonic_ms, random_u64};
+use crate::transfer::publish_file;
+
+impl Session {
+    /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
+    /// the helper thread, when agreements end, and after the end at every close.
+    pub(super) fn publish_overdue(&self) {
+        self.publish_closed(true);
+        for gone in self.state().machine.overdue_deletions(monotonic_ms()) {
+            self.remove_gone(&gone);
+        }
+    }
+
+    /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
+    /// Returns those that are left.
+    pub(super) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
+        let overdue = self.state().machine.overdue(monotonic_ms());
+        let (later, now): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|one| one.last && !pointers);
+        for one in now {
+            let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+            let Some(source) = layer.filter(|source| source.exists()) else { continue };
+            // Without the lock: the copy takes its time. The cached file stays what the program
+            // sees; if it is opened again meanwhile, the machine has it copied once more.
+            let target = self.site.on_prefix(&one.file);
+            match publish_file(&source, &target, random_u64(), None) {
+                Ok(_) => self.state().machine.published(&one.key, &one.file),
+                Err(error) => {
+                    // Nothing may overtake it.
+                    self.tell_unpublished(&one.file, &source, &error);
+                    break;
+                }
+            }
+        }
+        later
+    }
+
+    fn remove_gone(&self, gone: &Gone) {
+        let mut state = self.state();
+        let mut paths =
+            Vec::from_iter(state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file)));
+        // Made again meanwhile: that one stays.
+        if gone.everywhere && state.view.is_deleted(&gone.file) {
+            paths.push(self.site.on_prefix(&gone.file));
+        }
+        for path in paths {
+            if let Err(error) = ns::remove(&path) {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        state.leave_file(&gone.key, &gone.file);
+        if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {
+            state.view.settle(&gone.file);
+            if state.view.place(&gone.file) != ns::Place::Prefix {
+                state.view.delete(&gone.file); // an older dataset has one, too
+            }
+        }
+    }
+}
