@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+import flushes  # adds its stories
 import matrix
 import schemes
 import stories

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use scr_core::error::Error;
-use scr_core::files::{CopyOptions, copy_file, crc32, crc32_of_file};
+use scr_core::files::{CopyOptions, Durable, copy_file, crc32, crc32_of_file};
 
 /// 1 MiB hole, some data, 2 MiB hole, data, a hole at the end. On the RAM disk, which keeps holes.
 fn sparse(path: &Path) -> Vec<u8> {
@@ -102,4 +102,34 @@ fn a_full_store_is_told_apart() {
         let error = copy_file(&from, Path::new("/dev/full"), options).unwrap_err();
         assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     }
+}
+
+#[test]
+fn a_copy_goes_on_where_an_earlier_one_came_to_and_says_what_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    let content: Vec<u8> = (0..10_000u32).map(|n| (n % 251) as u8).collect();
+    std::fs::write(&from, &content).unwrap();
+    std::fs::write(&to, [0; 5000]).unwrap();
+    let (mut moved, mut durable) = (0, Vec::new());
+    let mut progress = |bytes| {
+        moved += bytes;
+        Ok(())
+    };
+    let mut note = |at| {
+        durable.push(at);
+        Ok(())
+    };
+    let options = CopyOptions {
+        buffer_bytes: 1000,
+        resume_at: 4500,
+        progress: Some(&mut progress),
+        durable: Some(Durable { every_bytes: 2000, note: &mut note }),
+        ..CopyOptions::default()
+    };
+    let copied = copy_file(&from, &to, options).unwrap();
+    let found = std::fs::read(&to).unwrap();
+    assert!(found[..4500] == [0; 4500] && found[4500..] == content[4500..]);
+    assert_eq!(copied.crc32, Some(crc32(&content)));
+    assert_eq!((moved, durable), (5500, vec![6500, 8500]));
 }

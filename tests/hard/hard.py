@@ -318,9 +318,9 @@ def nothing_matches(mpi, program):
     assert got.err.strip() == "", f"not silent: {got}"
 
 
-def kill_at_pause(here, pause):
+def kill_at_pause(here, pause, **settings):
     """Runs `steady` to the pause at step 17 and kills a rank there."""
-    run = here.start(2, "steady", 40, 5, 17, pause, SCR_FLUSH="0")
+    run = here.start(2, "steady", 40, 5, 17, pause, **{"SCR_FLUSH": "0", **settings})
     wait_for(pause.exists, run)
     victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
                if is_rank_of(pid, here)]

@@ -52,13 +52,13 @@ def learned_dataset_enters_the_index(mpi, program):
 def halt_after_a_number_of_checkpoints(mpi, program):
     """CheckpointsLeft: every rank ends at the same sync point, the newest checkpoint is flushed."""
     with place(mpi, program) as here, place(mpi, program) as plain:
-        want = plain.run(2, "steady", 4000, 5, shim=False)
+        want = plain.run(2, "steady", 800, 5, shim=False)
         write_tree_file(here, "halt.scr", [("CheckpointsLeft", 2)])
-        got = here.run(2, "steady", 4000, 5, SCR_FLUSH="0", SCR_HALT_STATUS="7")
+        got = here.run(2, "steady", 800, 5, SCR_FLUSH="0", SCR_HALT_STATUS="7")
         assert got.status == 7 and got.line("checksum") is None, f"{got}"
         assert got.err.count("SCR:") == 1 and "SCR_NO_CHECKPOINTS_LEFT" in got.err, f"{got}"
         assert steps_on_prefix(here), f"nothing was flushed: {got}"
-        again = here.run(2, "steady", 4000, 5, SCR_FLUSH="0")
+        again = here.run(2, "steady", 800, 5, SCR_FLUSH="0")
         assert again.status == 0 and not again.line("restart").endswith(" 0"), f"{again}"
         assert again.line("checksum") == want.line("checksum"), f"{want}\n{again}"
 
@@ -83,6 +83,39 @@ def halt_that_only_flushes(mpi, program):
         assert got.line("checksum") and got.err.count("maintenance") == 1, f"{got}"
         stopped = here.run(2, "steady", 80, 5)
         assert stopped.out == "" and "maintenance" in stopped.err, f"{stopped}"
+
+
+@case
+def flush_in_the_background(mpi, program):
+    """SCR_FLUSH_ASYNC: on the prefix, with its summary, while the program makes no MPI call; at the
+    end the same files as without us."""
+    with place(mpi, program) as here, place(mpi, program) as plain:
+        want = plain.run(2, "steady", 40, 5, shim=False)
+        pause = here.prefix / "pause"
+        run = here.start(2, "steady", 40, 5, 17, pause, SCR_FLUSH="1", SCR_FLUSH_ASYNC="1")
+        hard().wait_for(pause.exists, run)
+        hard().wait_for(lambda: "step_15" in steps_on_prefix(here) and len(datasets(here)) == 3, run)
+        pause.unlink()
+        got = finish(run)
+        assert got.status == 0 and not got.err, f"{got}"
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        assert data_files(here.tree()) == data_files(plain.tree()), f"files differ: {got}"
+        assert len(datasets(here)) == 8, f"{datasets(here)} {got}"
+
+
+@case
+def flush_in_the_background_goes_on_after_a_kill(mpi, program):
+    """One that was under way at the kill goes on at the next start; nothing half is left."""
+    with place(mpi, program) as here:
+        pause = here.prefix / "pause"
+        slow = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "10"}
+        hard().kill_at_pause(here, pause, **slow)
+        assert not data_files(here.tree()) or not datasets(here), f"not slow: {here.tree()}"
+        got = here.run(2, "steady", 40, 5, SCR_FLUSH="1", SCR_FLUSH_ASYNC="1")
+        assert got.status == 0 and got.line("restart") == "restart 15", f"{got}"
+        left = [str(path) for path in here.prefix.rglob("*.scr-*")]
+        assert not left and not list(here.prefix.glob(".scr/journal/*")), f"{left} {got}"
+        assert "step_15" in steps_on_prefix(here), f"{here.tree()} {got}"
 
 
 @case
@@ -146,6 +179,8 @@ def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
         got = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
         assert got.status != 0 and not got.line("restart"), f"{got}"
         assert "SCR_RESTART_REQUIRED" in got.err and "ckpt" in got.err, f"{got}"
+        left = here.run(2, "scan", SCR_FETCH="0")
+        assert "step_20" in left.out and not left.err, f"{left}"
         went = here.run(2, "steady", 40, 5)
         assert went.status == 0 and went.line("restart") == "restart 15", f"{went}"
 

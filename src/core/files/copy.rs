@@ -22,11 +22,31 @@ pub struct CopyOptions<'a> {
     /// Called with the number of bytes moved since the last call: to throttle and to count. An
     /// error ends the copy.
     pub progress: Option<&'a mut dyn FnMut(u64) -> Result<()>>,
+    /// Bytes from the begin that the target has already: they are read for the checksum, and not
+    /// written again.
+    pub resume_at: u64,
+    /// Sync now and then, so that another copy can go on from there.
+    pub durable: Option<Durable<'a>>,
+}
+
+/// See [`CopyOptions::durable`].
+pub struct Durable<'a> {
+    /// Bytes between two syncs.
+    pub every_bytes: u64,
+    /// Called with the number of bytes from the begin that are durable.
+    pub note: &'a mut dyn FnMut(u64) -> Result<()>,
 }
 
 impl Default for CopyOptions<'_> {
     fn default() -> Self {
-        CopyOptions { buffer_bytes: 4 << 20, crc32: true, sync: true, progress: None }
+        CopyOptions {
+            buffer_bytes: 4 << 20,
+            crc32: true,
+            sync: true,
+            progress: None,
+            resume_at: 0,
+            durable: None,
+        }
     }
 }
 
@@ -54,9 +74,15 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
     }
     let bytes = metadata.len();
     let mut create = OpenOptions::new();
-    create.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    create
+        .write(true)
+        .create(true)
+        .truncate(options.resume_at == 0)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
     let target = create.open(to).map_err(|error| Error::io("cannot create", to, error))?;
-    let mut copy = Copy { from, to, source, target, crc32: options.crc32.then(Crc32::new) };
+    let crc32 = options.crc32.then(Crc32::new);
+    let mut copy = Copy { from, to, source, target, crc32, synced: options.resume_at };
 
     let mut done = 0;
     while let Some(data) = system::next_data(&copy.source, done, bytes).map_err(read_failed)? {
@@ -86,6 +112,8 @@ struct Copy<'a> {
     source: File,
     target: File,
     crc32: Option<Crc32>,
+    /// Bytes from the begin that are durable.
+    synced: u64,
 }
 
 impl Copy<'_> {
@@ -101,18 +129,23 @@ impl Copy<'_> {
         self.source.seek(seek).map_err(|error| Error::io("cannot read", from, error))?;
         self.target.seek(seek).map_err(|error| Error::io("cannot write", to, error))?;
         let piece = options.buffer_bytes.max(1);
+        let mut at = range.start;
         let mut buffer = if self.crc32.is_some() { vec![0; piece] } else { Vec::new() };
         let mut left = range.end - range.start;
         while left > 0 {
-            let want = left.min(piece as u64);
+            // What the target has already ends a piece.
+            let had = options.resume_at.saturating_sub(at);
+            let want = left.min(piece as u64).min(if had > 0 { had } else { u64::MAX });
             let count = match &mut self.crc32 {
                 Some(crc32) => {
                     let count = read_some(&mut self.source, &mut buffer[..want as usize])
                         .map_err(|error| Error::io("cannot read", from, error))?;
                     crc32.update(&buffer[..count]);
-                    self.target
-                        .write_all(&buffer[..count])
-                        .map_err(|error| write_failed(to, left, error))?;
+                    match had {
+                        0 => self.target.write_all(&buffer[..count]),
+                        _ => self.target.seek(SeekFrom::Current(count as i64)).map(drop),
+                    }
+                    .map_err(|error| write_failed(to, left, error))?;
                     count as u64
                 }
                 // Lets the kernel copy (copy_file_range) where both file systems can.
@@ -124,11 +157,28 @@ impl Copy<'_> {
                 return Err(Error::io("became shorter while it was copied:", from, cut.into()));
             }
             left -= count;
+            at += count;
+            self.sync_now_and_then(at, options)?;
+            if had > 0 {
+                continue; // Nothing was moved.
+            }
             if let Some(progress) = &mut options.progress {
                 progress(count)?;
             }
         }
         Ok(())
+    }
+}
+
+impl Copy<'_> {
+    fn sync_now_and_then(&mut self, at: u64, options: &mut CopyOptions<'_>) -> Result<()> {
+        let Some(durable) = &mut options.durable else { return Ok(()) };
+        if at < self.synced.saturating_add(durable.every_bytes) {
+            return Ok(());
+        }
+        self.target.sync_data().map_err(|error| write_failed(self.to, 0, error))?;
+        self.synced = at;
+        (durable.note)(at)
     }
 }
 

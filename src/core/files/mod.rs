@@ -18,7 +18,7 @@ mod path;
 
 pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file};
-pub use copy::{Copied, CopyOptions, copy_file};
+pub use copy::{Copied, CopyOptions, Durable, copy_file};
 pub use directory::{create_dirs, remove_file_if_there, remove_tree, sync_dir};
 pub use lock::{FileLock, LOCK_WAIT_MAX};
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};

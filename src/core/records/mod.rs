@@ -16,6 +16,7 @@ mod record;
 mod summary;
 pub mod text;
 mod timestamp;
+mod transfer_file;
 
 pub use dataset::Dataset;
 pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
@@ -28,3 +29,4 @@ pub use prefix_index::{IndexEntry, PrefixIndex};
 pub use record::{Record, update, update_within};
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;
+pub use transfer_file::{Transfer, TransferFile};

@@ -1,13 +1,25 @@
-//! The flush in the background that a restart begins: its completion, and its end before the data
-//! go.
+//! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
+//! completion, and their end before the data go.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
+use super::machine::{DatasetKey, Outcome};
 use super::runtime::Session;
 use super::site::Links;
-use crate::error::Result;
+use crate::cache::RebuildReport;
+use crate::error::{Error, Result};
 use crate::log;
-use crate::transfer::{Background, background_ids, complete_background};
+use crate::params::keys;
+use crate::transfer::{
+    Advance, AsyncFlush, Background, PublishIf, background_ids, can_resume, complete_background,
+    roll_back,
+};
+
+/// Between two looks at a flush that is waited for.
+const WAIT: Duration = Duration::from_millis(2);
 
 impl Session {
     /// The flush in the background, with the dataset's id.
@@ -17,6 +29,10 @@ impl Session {
 
     /// The files of dataset `id` are about to go.
     pub(super) fn stop_background(&self, id: u64) {
+        let flush = self.flushes().remove(&id);
+        if let Some(flush) = flush {
+            flush.stop();
+        }
         let mut running = self.background();
         if running.as_ref().is_some_and(|(of, _)| *of == id)
             && let Some((_, background)) = running.take()
@@ -55,6 +71,152 @@ impl Session {
         }
         links.world.barrier()?;
         self.tell_published();
+        Ok(())
+    }
+
+    /// Flushes by threads, by dataset.
+    pub(super) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the user wants flushes in the background, and they need not be waited for yet.
+    pub(super) fn flushes_async(&self) -> bool {
+        let settings = &self.site.settings;
+        let wanted = settings.get(keys::FLUSH_ASYNC) || settings.get(keys::FLUSH_TYPE) == "PTHREAD";
+        wanted && !self.finishing.load(Ordering::Relaxed)
+    }
+
+    /// Rank 0 commits and records what is ready. Local.
+    pub(super) fn advance_flushes(&self) {
+        if self.site.rank == 0 {
+            self.flushes().values_mut().for_each(|flush| drop(flush.advance()));
+        }
+    }
+
+    /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
+    /// flush it together instead. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn flush_async(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        id: u64,
+    ) -> Result<Option<Outcome>> {
+        if !self.flushes().contains_key(&id) {
+            return match self.begin_flush(links, key, id) {
+                // The machine asks for it again at each conference, until it is done.
+                Ok(()) => Ok(Some(Outcome::Touched)),
+                Err(error @ Error::Comm(_)) => Err(error),
+                Err(error) => {
+                    self.tell(format_args!("{}: {error}; it is flushed at once", self.title(key)));
+                    Ok(None)
+                }
+            };
+        }
+        let waits = self.finishing.load(Ordering::Relaxed);
+        match self.look_at_flush(links, id, waits)? {
+            Advance::Pending => Ok(Some(Outcome::Touched)),
+            Advance::Done => {
+                self.flushes().remove(&id);
+                if let Some(book) = self.state().books.get_mut(key) {
+                    book.flushed = true;
+                }
+                Ok(Some(Outcome::Done))
+            }
+            Advance::Failed(why) => {
+                self.tell(format_args!(
+                    "{} could not be written to {} in the background: {why}; it is tried again",
+                    self.title(key),
+                    self.site.prefix.display()
+                ));
+                let flush = self.flushes().remove(&id);
+                if let Some(flush) = flush {
+                    flush.abandon(&links.ctx(&self.site))?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        let enter = self.site.host.enter_thread;
+        let (state, of) = (self.state.clone(), key.clone());
+        let publish_if: PublishIf = Box::new(move |name, publish| {
+            // With the lock held: a deletion that comes meanwhile finds the file published.
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let wanted = !state.machine.is_left_out(&of, name);
+            if wanted {
+                publish()?;
+            }
+            Ok(wanted)
+        });
+        let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
+        let ctx = links.ctx(&self.site);
+        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
+        self.flushes().insert(id, begun);
+        Ok(())
+    }
+
+    /// What rank 0 knows of a flush; with `waits` not before it is over. Collective.
+    fn look_at_flush(&self, links: &Links, id: u64, waits: bool) -> Result<Advance> {
+        if waits {
+            self.flushes().values().for_each(AsyncFlush::hurry);
+        }
+        let mut found = Vec::new();
+        if self.site.rank == 0 {
+            let advance = loop {
+                let advance = self.flushes().get_mut(&id).map(AsyncFlush::advance);
+                match advance.unwrap_or(Advance::Done) {
+                    Advance::Pending if waits => std::thread::sleep(WAIT),
+                    other => break other,
+                }
+            };
+            found = match advance {
+                Advance::Pending => Vec::new(),
+                Advance::Done => vec![b'+'],
+                Advance::Failed(why) => [b"-", why.as_bytes()].concat(),
+            };
+        }
+        links.world.broadcast(&mut found, 0)?;
+        Ok(match found.split_first() {
+            None => Advance::Pending,
+            Some((b'+', _)) => Advance::Done,
+            Some((_, why)) => Advance::Failed(String::from_utf8_lossy(why).into_owned()),
+        })
+    }
+
+    /// Flushes that an earlier launch had under way go on, where the cache still has the dataset;
+    /// else what they left is removed. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or something could not be removed.
+    pub(super) fn resume_flushes(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        unfinished: &[u64],
+        flushed: &[u64],
+    ) -> Result<()> {
+        for id in unfinished {
+            let ctx = links.ctx(&self.site);
+            let offered = report.offered.iter().find(|one| one.id == *id);
+            let goes_on = match offered.filter(|_| !flushed.contains(id)) {
+                Some(offered) => can_resume(&ctx, *id, offered.epoch)?,
+                None => false,
+            };
+            let key = offered.and_then(|one| self.machine_key(&one.key));
+            match key.filter(|_| goes_on) {
+                Some(key) => match self.begin_flush(links, &key, *id) {
+                    Err(error @ Error::Comm(_)) => return Err(error),
+                    Err(error) => self.tell(format_args!("dataset {id}: {error}; flushed later")),
+                    Ok(()) => {}
+                },
+                None => roll_back(&ctx, *id)?,
+            }
+        }
         Ok(())
     }
 }

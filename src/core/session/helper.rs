@@ -80,6 +80,7 @@ impl Session {
                 }
                 self.publish_overdue();
                 self.tell_published();
+                self.advance_flushes();
             }
         };
         let name = "scr-helper".to_string();

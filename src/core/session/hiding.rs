@@ -45,7 +45,8 @@ impl Session {
     ) -> Result<Hidden> {
         let mut hidden = Hidden::default();
         let newest = self.hide_newer(links, index, report, &mut hidden)?;
-        for series in 0..self.series.series().len() {
+        let looks = self.site.settings.get(keys::FETCH);
+        for series in (0..self.series.series().len()).filter(|_| looks) {
             self.hide_damaged(links, index, report, &mut hidden, (series, newest))?;
         }
         Ok(hidden)

@@ -267,6 +267,12 @@ impl Session {
     }
 
     fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
+        if self.flushes_async() || self.flushes().contains_key(&id) {
+            let outcome = self.flush_async(links, key, id)?;
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
         self.flushing.store(true, Ordering::Relaxed);
         let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);

@@ -47,7 +47,12 @@ pub(super) struct Listed {
 
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
-    pub(super) fn offer(&self, report: &mut RebuildReport, elapsed: Duration) -> Result<()> {
+    pub(super) fn offer(
+        &self,
+        report: &mut RebuildReport,
+        unfinished: &[u64],
+        elapsed: Duration,
+    ) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
         let mut known = self.read_index(&links)?;
         self.arrange(&links, report, &mut known)?;
@@ -90,6 +95,7 @@ impl Session {
             self.tell_offered(report, elapsed);
         }
         self.require_restart(&links, lost)?;
+        self.resume_flushes(&links, report, unfinished, &known.flushed)?;
         self.flush_newest(report, &known.flushed);
         Ok(())
     }
@@ -259,7 +265,7 @@ impl Session {
     fn flush_newest(&self, report: &RebuildReport, flushed: &[u64]) {
         let Some(newest) = report.offered.last() else { return };
         let Some(record) = self.site.filemap.get_id(newest.id) else { return };
-        if flushed.contains(&newest.id) {
+        if flushed.contains(&newest.id) || self.flushes().contains_key(&newest.id) {
             return;
         }
         let job = BackgroundJob {

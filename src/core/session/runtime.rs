@@ -21,7 +21,7 @@ use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
 use crate::system::{monotonic_ms, room};
-use crate::transfer::Background;
+use crate::transfer::{AsyncFlush, Background};
 
 /// Something that the shim has seen.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ pub struct Session {
     pub(super) series: SeriesSet,
     /// Gone after the end, or after communication has failed.
     pub(super) links: Mutex<Option<Arc<Links>>>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Arc<Mutex<State>>,
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
@@ -97,6 +97,8 @@ pub struct Session {
     pub(super) identity: String,
     /// The flush that a restart has begun, with the dataset's id.
     pub(super) background: Mutex<Option<(u64, Background)>>,
+    /// Flushes that go on while the program does.
+    pub(super) flushes: Mutex<BTreeMap<u64, AsyncFlush>>,
     /// Locks, held for the life of the process.
     pub(super) _leases: Vec<super::lease::Lease>,
     pub(super) tally: Tally,

@@ -73,7 +73,7 @@ impl Preparation {
             warnings.for_each(log::warn);
         }
         let links = Links { world, node, node_ranks, sets };
-        recover_journal(&links.ctx(&site))?;
+        let left = recover_journal(&links.ctx(&site))?;
         purge(&links, &site)?;
         let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
@@ -93,7 +93,7 @@ impl Preparation {
         if session.site.rank == 0 {
             session.sweep_exits();
         }
-        session.offer(&mut report, begin.elapsed())?;
+        session.offer(&mut report, &left.unfinished, begin.elapsed())?;
         session.tally.time(Count::StartNs, begin);
         Ok(Some(session))
     }
@@ -200,7 +200,7 @@ fn build(
         site,
         series,
         links: Mutex::new(Some(Arc::new(links))),
-        state: Mutex::new(state),
+        state: Arc::new(Mutex::new(state)),
         routing: AtomicBool::new(true),
         child: AtomicBool::new(false),
         ended: AtomicBool::new(false),
@@ -208,6 +208,7 @@ fn build(
         halt: Halt::default(),
         flushing: AtomicBool::new(false),
         background: Mutex::new(None),
+        flushes: Mutex::default(),
         launch: 0,
         identity,
         _leases: leases,

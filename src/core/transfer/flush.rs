@@ -1,6 +1,7 @@
 //! A whole dataset to the prefix, all ranks together; and what an interrupted one left.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Instant;
 
 use super::about::About;
@@ -42,19 +43,9 @@ pub struct FlushReport {
 /// final name; after it the next start completes the work ([`recover_journal`]).
 pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result<FlushReport> {
     let start = Instant::now();
-    let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
-    let journal = Journal::new(ctx.prefix, id);
     let is_root = ctx.world.rank() == 0;
-    let cleared = if is_root { journal.uncommit() } else { Ok(()) };
-    let found = ctx.filemap.get_id(id).ok_or_else(unknown);
-    let mut record = agree(ctx.world, cleared.and(found))?;
-    record.files.iter_mut().for_each(|file| file.on_prefix |= left_out(&file.name));
+    let Announced { record, part, journal } = announce_flush(ctx, id, left_out)?;
     let (epoch, key) = (record.epoch, &record.key);
-    let part = Catalog::gather(ctx.node, id, epoch, key, &record.files)?;
-    let part = with_world_ranks(ctx, part)?;
-    let announced =
-        if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
-    agree(ctx.world, announced)?;
     if let Err(error) = stage_in_turns(ctx, &record) {
         undo(ctx, &journal, &part, &error)?;
         return Err(error);
@@ -77,7 +68,7 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     };
     agree(ctx.world, recorded)?;
     if is_root {
-        keep_window(ctx, &about.dataset);
+        keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size);
     }
     let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
     Ok(FlushReport {
@@ -88,9 +79,38 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     })
 }
 
+/// A flush that the journal knows of.
+pub(super) struct Announced {
+    /// This rank's record; what is left out counts as on the prefix.
+    pub record: DatasetRecord,
+    /// What the node stages, with world ranks.
+    pub part: Catalog,
+    pub journal: Journal,
+}
+
+/// The journal says what each node will stage. Collective.
+pub(super) fn announce_flush(
+    ctx: &Ctx,
+    id: u64,
+    left_out: &dyn Fn(&str) -> bool,
+) -> Result<Announced> {
+    let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
+    let journal = Journal::new(ctx.prefix, id);
+    let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
+    let found = ctx.filemap.get_id(id).ok_or_else(unknown);
+    let mut record = agree(ctx.world, cleared.and(found))?;
+    record.files.iter_mut().for_each(|file| file.on_prefix |= left_out(&file.name));
+    let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
+    let part = with_world_ranks(ctx, part)?;
+    let announced =
+        if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
+    agree(ctx.world, announced)?;
+    Ok(Announced { record, part, journal })
+}
+
 /// The dataset is there; that an older one cannot be deleted is no reason to write it again.
-fn keep_window(ctx: &Ctx, newest: &Dataset) {
-    if let Err(error) = trim(ctx.prefix, newest, ctx.transfer.prefix_size) {
+pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) {
+    if let Err(error) = trim(prefix, newest, keep) {
         log::warn_once("window", format_args!("{error}; SCR_PREFIX_SIZE is exceeded"));
     }
 }
@@ -167,6 +187,9 @@ pub struct JournalReport {
     /// Datasets that cannot be completed, since a file was removed by somebody else meanwhile; the
     /// index says that they failed.
     pub gone: Vec<u64>,
+    /// Datasets whose flush in the background was under way: begin it again
+    /// ([`super::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
+    pub unfinished: Vec<u64>,
 }
 
 /// Completes or rolls back what an interrupted flush left. Collective, at start.
@@ -179,11 +202,15 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
     let mut report = JournalReport::default();
     for id in broadcast_ids(ctx, &found)? {
         let journal = Journal::new(ctx.prefix, id);
-        let mut commit = agree(ctx.world, if is_root { journal.committed() } else { Ok(None) })?;
+        let mut commit = agree(ctx.world, if is_root { decided(ctx, &journal) } else { Ok(None) })?;
         let mut answer = commit.as_ref().map(|about| about.to_tree().encode()).unwrap_or_default();
         ctx.world.broadcast(&mut answer, 0)?;
         if !answer.is_empty() {
             commit = About::from_tree(&KvTree::decode(&answer)?);
+        }
+        if commit.is_none() && any(ctx.world, is_root && journal.has_plan())? {
+            report.unfinished.push(id);
+            continue;
         }
         let done = carry_out(ctx, &journal, commit.as_ref());
         let gone = any(ctx.world, matches!(&done, Err(error) if is_gone(error)))?;
@@ -203,6 +230,36 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         }
     }
     Ok(report)
+}
+
+/// Whether a flush of dataset `id` that was under way can go on: what is staged is of the seal with
+/// this epoch. Collective.
+///
+/// # Errors
+/// Communication failed.
+pub fn can_resume(ctx: &Ctx, id: u64, epoch: u64) -> Result<bool> {
+    any(ctx.world, ctx.world.rank() == 0 && Journal::new(ctx.prefix, id).is_of(epoch))
+}
+
+/// Removes what is staged of dataset `id`, and its journal. Collective.
+///
+/// # Errors
+/// On all ranks if any failed; the next start tries again.
+pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
+    let journal = Journal::new(ctx.prefix, id);
+    agree(ctx.world, carry_out(ctx, &journal, None))?;
+    agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
+}
+
+/// What is to be completed: committed, or staged everywhere.
+fn decided(ctx: &Ctx, journal: &Journal) -> Result<Option<About>> {
+    if let Some(about) = journal.committed()? {
+        return Ok(Some(about));
+    }
+    let Some(about) = journal.staged_plan()? else { return Ok(None) };
+    announce(ctx.prefix, &about.dataset)?;
+    journal.commit(&about)?;
+    Ok(Some(about))
 }
 
 /// Publishes or removes the staged files of this rank's share of the parts. A damaged part was

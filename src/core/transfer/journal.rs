@@ -3,6 +3,9 @@
 //! `<prefix>/.scr/journal/<id>/` holds, each durable before what it announces begins:
 //! * `part.<world rank of the node's leader>.scr`: what that node will stage
 //!   (`EPOCH / <hex>`, `RANK / <world rank> / FILE / <name> / <fields>`),
+//! * `plan.scr`, for a flush in the background: what the dataset is, written by rank 0,
+//! * `staged.<rank>.scr`, `published.<rank>.scr` of such a flush, by the thread of a node's leader,
+//!   `failed.<rank>.scr` by that of a rank that cannot write a file (WHY),
 //! * `commit.scr`, written by rank 0 once everything is staged on all nodes: what the dataset is.
 //!
 //! With the commit all renames must come; without it all staged files must go. Both can be done
@@ -28,6 +31,30 @@ pub(super) fn own_folder(prefix: &Path) -> PathBuf {
 
 fn journal_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("journal")
+}
+
+/// Name of the plan.
+const PLAN: &str = "plan.scr";
+
+/// What a thread says of a flush in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// All files of the node are staged.
+    Staged,
+    /// All files of the node have their names.
+    Published,
+    /// A file cannot be written.
+    Failed,
+}
+
+impl Mark {
+    fn stem(self) -> &'static str {
+        match self {
+            Mark::Staged => "staged.",
+            Mark::Published => "published.",
+            Mark::Failed => "failed.",
+        }
+    }
 }
 
 /// The journal of one dataset.
@@ -65,15 +92,57 @@ impl Journal {
         about.to_tree().write_file(self.dir().join(COMMIT))
     }
 
-    /// Takes back the commit of an earlier attempt that failed after it: files that are staged anew
-    /// are not all there yet.
-    pub fn uncommit(&self) -> Result<()> {
-        remove_file_if_there(&self.dir().join(COMMIT))
+    /// What a flush in the background is to become, so that a later start can commit it.
+    pub fn plan(&self, about: &About) -> Result<()> {
+        about.to_tree().write_file(self.dir().join(PLAN))
+    }
+
+    /// Leaves a mark; `rank` tells it from those of others.
+    pub fn mark(&self, mark: Mark, rank: usize, why: &str) -> Result<()> {
+        let mut tree = KvTree::new();
+        tree.set_value("WHY", why);
+        tree.write_file(self.dir().join(format!("{}{rank}.scr", mark.stem())))
+    }
+
+    /// The texts of all marks of a kind.
+    pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
+        let mut names = crate::cache::disk::names_in(&self.dir())?;
+        names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
+        let text = |name: &String| {
+            let tree = KvTree::read_file(self.dir().join(name))?.unwrap_or_default();
+            Ok(tree.get_value("WHY").unwrap_or_default().to_owned())
+        };
+        names.iter().map(text).collect()
+    }
+
+    /// Takes back what an earlier attempt has announced: files that are staged anew are not all
+    /// there yet, and the nodes may be others. The new attempt announces the same files.
+    pub fn clear(&self) -> Result<()> {
+        remove_file_if_there(&self.dir().join(COMMIT))?;
+        let names = crate::cache::disk::names_in(&self.dir())?;
+        names.iter().try_for_each(|name| remove_file_if_there(&self.dir().join(name)))
     }
 
     /// The commit, if it was reached.
     pub fn committed(&self) -> Result<Option<About>> {
-        let path = self.dir().join(COMMIT);
+        self.about(COMMIT)
+    }
+
+    /// It is that of a flush in the background.
+    pub fn has_plan(&self) -> bool {
+        self.dir().join(PLAN).exists()
+    }
+
+    /// What a flush in the background was to become, if all its files are staged: nobody but the
+    /// one that was to commit it was missing.
+    pub fn staged_plan(&self) -> Result<Option<About>> {
+        let parts = self.parts()?.len();
+        let staged = parts > 0 && self.marks(Mark::Staged)?.len() == parts;
+        if staged { self.about(PLAN) } else { Ok(None) }
+    }
+
+    fn about(&self, name: &str) -> Result<Option<About>> {
+        let path = self.dir().join(name);
         let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
         match About::from_tree(&tree) {
             Some(about) => Ok(Some(about)),
@@ -94,6 +163,12 @@ impl Journal {
         let tree = KvTree::read_file(&path)?;
         let part = tree.as_ref().and_then(Catalog::from_tree);
         part.ok_or_else(|| Error::corrupt(path, "it is not a part of a flush's journal"))
+    }
+
+    /// Whether all that was announced is of this seal.
+    pub fn is_of(&self, epoch: u64) -> bool {
+        let of = |name: &String| self.read_part(name).is_ok_and(|part| part.epoch == epoch);
+        self.parts().is_ok_and(|parts| parts.iter().all(of))
     }
 
     /// Removes the journal: parts first, so that what a kill leaves is a commit without work.

@@ -5,6 +5,7 @@
 //! | `stage.rs` | one file: staged beside its target, synced, renamed |
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
+//! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
@@ -14,6 +15,7 @@
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
 pub mod about;
+mod async_flush;
 mod background;
 mod flush;
 mod index;
@@ -21,14 +23,16 @@ mod journal;
 mod options;
 mod repair;
 mod stage;
+mod throttle;
 mod verify;
 mod window;
 
+pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Background, BackgroundJob, announce_background, background_ids, complete_background,
     is_published, wait_for_file,
 };
-pub use flush::{FlushReport, JournalReport, flush_sync, recover_journal};
+pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};
 pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart};
 pub use options::Options;
 pub use repair::{Repaired, repair_prefix};

@@ -51,7 +51,7 @@ fn resolve(target: &Path) -> PathBuf {
 }
 
 /// The staged file of `target` and the path that it will be renamed to.
-fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf)> {
+pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf)> {
     let target = resolve(target);
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
         (Some(dir), Some(name)) => Ok((dir.join(staged_name(name, epoch)), target)),

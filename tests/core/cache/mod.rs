@@ -1,5 +1,6 @@
 //! Cache and transfer on nodes that are directories and ranks that are threads.
 
+mod background;
 mod cluster;
 mod crash;
 mod flush;

@@ -1,0 +1,97 @@
+//! The transfer file of a node: what is on its way to the parallel file system (000 section 9.7).
+//!
+//! ```text
+//! FILES / <source> / DESTINATION / <path>       (staged: it gets its name when all are there)
+//!                  / SIZE / <bytes>
+//!                  / WRITTEN / <bytes that are durable>
+//! PERCENT / <share of the time>
+//! BW / <bytes per second>
+//! COMMAND / RUN
+//! STATE / RUNNING or STOPPED
+//! FLAG / DONE
+//! ```
+//!
+//! It has several writers, the ranks of the node: change it with [`crate::records::update`].
+
+use std::collections::BTreeMap;
+
+use crate::kvtree::KvTree;
+use crate::records::record::Record;
+
+/// One file on its way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Where it goes.
+    pub destination: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Bytes from its begin that are at the destination, durably.
+    pub written: u64,
+}
+
+impl Transfer {
+    /// Nothing of it is missing.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.written == self.size
+    }
+}
+
+/// What is on its way from a node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TransferFile {
+    /// By source.
+    pub files: BTreeMap<String, Transfer>,
+    /// Share of the time that may be worked, percent; 0: no limit.
+    pub percent: f64,
+    /// Bytes per second; 0: no limit.
+    pub bandwidth: f64,
+}
+
+impl TransferFile {
+    /// File name in the control directory.
+    pub const NAME: &'static str = "transfer.scrinfo";
+
+    fn is_done(&self) -> bool {
+        self.files.values().all(Transfer::is_complete)
+    }
+}
+
+impl Record for TransferFile {
+    const KIND: &'static str = "the transfer file";
+
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        for (source, file) in &self.files {
+            let entry = tree.set_kv("FILES", source);
+            entry.set_value("DESTINATION", &file.destination);
+            entry.set_value("SIZE", file.size);
+            entry.set_value("WRITTEN", file.written);
+        }
+        tree.set_value("PERCENT", format_args!("{:.6}", self.percent));
+        tree.set_value("BW", format_args!("{:.6}", self.bandwidth));
+        tree.set_value("COMMAND", "RUN");
+        tree.set_value("STATE", if self.is_done() { "STOPPED" } else { "RUNNING" });
+        if self.is_done() {
+            tree.set_value("FLAG", "DONE");
+        }
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Result<Self, String> {
+        let mut file = TransferFile::default();
+        for (source, entry) in tree.child("FILES").iter() {
+            let wrong = || format!("{source} has no DESTINATION, SIZE or WRITTEN");
+            let transfer = Transfer {
+                destination: entry.get_value("DESTINATION").ok_or_else(wrong)?.to_owned(),
+                size: entry.get_u64("SIZE").ok_or_else(wrong)?,
+                written: entry.get_u64("WRITTEN").unwrap_or(0),
+            };
+            file.files.insert(source.to_owned(), transfer);
+        }
+        let number = |key: &str| tree.get_value(key).and_then(|text| text.parse().ok());
+        file.percent = number("PERCENT").unwrap_or(0.0);
+        file.bandwidth = number("BW").unwrap_or(0.0);
+        Ok(file)
+    }
+}

@@ -1,0 +1,426 @@
+//! A whole dataset to the prefix while the program goes on: a thread of each rank copies, no
+//! communication after the begin.
+//!
+//! 1. [`AsyncFlush::begin`], collective: the journal says what each node will stage; so does the
+//!    node's transfer file (000 section 9.7), whose WRITTEN counts what is durable.
+//! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
+//! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
+//!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.
+//! 4. Each thread gives its files their final names, and takes them off the transfer file; with the
+//!    last one of a node its leader marks the node as published; rank 0 writes summary and index.
+//!
+//! A start after a crash completes what is committed or staged everywhere, and goes on from WRITTEN
+//! with what is not.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::about::About;
+use super::flush::{Announced, announce_flush, keep_window};
+use super::index::{announce, record_flushed};
+use super::journal::{Journal, Mark};
+use super::options::Options;
+use super::stage::{publish_staged, remove_staged, stage, staged_path};
+use super::throttle::Throttle;
+use crate::cache::agree::agree;
+use crate::cache::{Catalog, Ctx};
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
+use crate::log;
+use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update};
+use crate::system;
+
+/// Bytes between two syncs of a file on its way.
+const SYNC_BYTES: u64 = 32 << 20;
+/// Between two writes of the transfer file by a rank.
+const LEDGER_PERIOD: Duration = Duration::from_millis(200);
+/// Between two looks at the prefix.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Publishes a file by calling its argument, unless the program has deleted or replaced it since;
+/// says whether it did.
+pub type PublishIf = Box<dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool> + Send>;
+
+/// How far a flush has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advance {
+    /// Under way.
+    Pending,
+    /// On the prefix, with summary and index.
+    Done,
+    /// A file could not be written; why.
+    Failed(String),
+}
+
+/// Names a flush that is under way.
+pub struct Under(Arc<Job>);
+
+/// A flush that is under way; one on each rank.
+pub struct AsyncFlush {
+    job: Arc<Job>,
+    thread: Option<JoinHandle<()>>,
+    /// What rank 0 has come to.
+    outcome: Option<Advance>,
+}
+
+struct Job {
+    /// World rank.
+    rank: usize,
+    record: DatasetRecord,
+    /// Directory of the data on this node.
+    dir: PathBuf,
+    /// World rank of the node's leader, if this rank is it.
+    leads: Option<usize>,
+    /// What the node stages.
+    part: Catalog,
+    about: About,
+    prefix: PathBuf,
+    transfer_file: PathBuf,
+    journal: Journal,
+    options: Options,
+    /// Ranks that have something to copy.
+    writers: usize,
+    stop: AtomicBool,
+    /// The program waits: no limits any more.
+    hurry: AtomicBool,
+    /// All of this rank's files have their final names.
+    finished: AtomicBool,
+}
+
+impl AsyncFlush {
+    /// Begins the flush of dataset `id`, whose files go after those of `after`, so that two flushes
+    /// of the same names cannot overtake one another. `left_out` as in [`super::flush_sync`];
+    /// `on_thread` runs first on the thread. Collective.
+    ///
+    /// # Errors
+    /// On all ranks if any failed; nothing is under way then.
+    pub fn begin(
+        ctx: &Ctx,
+        id: u64,
+        left_out: &dyn Fn(&str) -> bool,
+        after: Option<Under>,
+        on_thread: impl FnOnce() + Send + 'static,
+        publish_if: PublishIf,
+    ) -> Result<AsyncFlush> {
+        let Announced { record, part, journal } = announce_flush(ctx, id, left_out)?;
+        let copies = record.files.iter().any(|file| !file.on_prefix);
+        let all = ctx.world.all_gather(&[u8::from(copies)])?;
+        let about = About::of_record(&record, ctx.world.size());
+        let job = Arc::new(Job {
+            rank: ctx.world.rank(),
+            dir: ctx.layout.data_dir(&record),
+            leads: ctx.is_node_leader().then(|| ctx.world.rank()),
+            part,
+            about,
+            prefix: ctx.prefix.to_path_buf(),
+            transfer_file: ctx.layout.control_dir.join(TransferFile::NAME),
+            journal,
+            options: ctx.transfer,
+            writers: all.iter().filter(|flag| **flag == [1]).count().max(1),
+            record,
+            stop: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+        });
+        let planned = if ctx.world.rank() == 0 { job.journal.plan(&job.about) } else { Ok(()) };
+        agree(ctx.world, planned.and_then(|()| job.enter()))?;
+        let before = after.map(|Under(job)| job);
+        let work = job.clone();
+        let body = move || {
+            on_thread();
+            system::block_signals();
+            work.run(before.as_deref(), &publish_if);
+        };
+        let thread = Builder::new().name("scr-flush".into()).spawn(body);
+        let thread = thread.map_err(|e| Error::Other(format!("cannot start a thread: {e}")));
+        let thread = agree(ctx.world, thread)?;
+        Ok(AsyncFlush { job, thread: Some(thread), outcome: None })
+    }
+
+    /// Commits what is staged everywhere, and records what is published everywhere. For rank 0,
+    /// from time to time. Local.
+    pub fn advance(&mut self) -> Advance {
+        if let Some(outcome) = &self.outcome {
+            return outcome.clone();
+        }
+        let found = self.job.advance();
+        let found = found.unwrap_or_else(|error| Advance::Failed(error.to_string()));
+        if found != Advance::Pending {
+            self.outcome = Some(found.clone());
+        }
+        found
+    }
+
+    /// For the next one, which has to come after it.
+    #[must_use]
+    pub fn under(&self) -> Under {
+        Under(self.job.clone())
+    }
+
+    /// The program waits for it: limits do not hold any more.
+    pub fn hurry(&self) {
+        self.job.hurry.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes this rank's part stop within a few megabytes. What is staged stays, for a later start.
+    pub fn stop(mut self) {
+        self.halt_thread();
+    }
+
+    fn halt_thread(&mut self) {
+        self.job.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Stopped is what was wanted.
+            let _ = thread.join();
+        }
+    }
+
+    /// Gives it up after a failure: nothing of it is left on the prefix. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn abandon(mut self, ctx: &Ctx) -> Result<()> {
+        self.halt_thread();
+        let job = &self.job;
+        let removed = job.own_files().try_for_each(|file| {
+            remove_staged(&join_relative(&job.prefix, &file.name)?, job.record.epoch)
+        });
+        let removed = removed.and_then(|()| job.leave());
+        match agree(ctx.world, removed) {
+            Ok(()) if ctx.world.rank() == 0 => drop(job.journal.remove()),
+            Err(error @ Error::Comm(_)) => return Err(error),
+            _ => {} // What cannot be removed now the next start removes.
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    fn own_files(&self) -> impl Iterator<Item = &FileMeta> {
+        self.record.files.iter().filter(|file| !file.on_prefix)
+    }
+
+    fn source(&self, file: &FileMeta) -> PathBuf {
+        self.dir.join(&file.name)
+    }
+
+    fn key(&self, file: &FileMeta) -> String {
+        self.source(file).display().to_string()
+    }
+
+    /// Enters this rank's files into the transfer file; what an earlier launch has written of them
+    /// counts.
+    fn enter(&self) -> Result<()> {
+        let mut entries = Vec::new();
+        for file in self.own_files() {
+            let target = join_relative(&self.prefix, &file.name)?;
+            let (staged, _) = staged_path(&target, self.record.epoch)?;
+            entries.push((self.key(file), staged, file.size));
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        update(&self.transfer_file, |all: &mut TransferFile| {
+            all.percent = self.options.percent;
+            all.bandwidth = self.options.bytes_per_second as f64;
+            for (source, staged, size) in entries {
+                let destination = staged.display().to_string();
+                let same = |old: &Transfer| old.destination == destination && old.size == size;
+                let there = staged.metadata().map_or(0, |found| found.len());
+                let old = all.files.get(&source).filter(|old| same(old));
+                let written = old.map_or(0, |old| old.written).min(there);
+                all.files.insert(source, Transfer { destination, size, written });
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes this rank's files off the transfer file.
+    fn leave(&self) -> Result<()> {
+        let own: Vec<String> = self.own_files().map(|file| self.key(file)).collect();
+        if own.is_empty() {
+            return Ok(());
+        }
+        update(&self.transfer_file, |all: &mut TransferFile| {
+            own.iter().for_each(|source| drop(all.files.remove(source)));
+            Ok(())
+        })
+    }
+
+    fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
+        let turn = || before.is_none_or(|before| before.is_over());
+        if !self.wait(self.options.pause, turn) {
+            return;
+        }
+        let done = self.stage_own().and_then(|()| self.publish_all(publish_if));
+        if let Err(error) = done
+            && !self.stopped()
+        {
+            if let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string()) {
+                log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.finished.load(Ordering::Relaxed) || self.stopped()
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for an event; `false` if it was stopped.
+    fn wait(&self, pause: Duration, come: impl Fn() -> bool) -> bool {
+        while !come() {
+            if self.stopped() {
+                return false;
+            }
+            std::thread::sleep(pause.max(Duration::from_millis(1)));
+        }
+        true
+    }
+
+    fn stage_own(&self) -> Result<()> {
+        let begun = Instant::now();
+        let rate = self.options.bytes_per_second as f64 / self.writers as f64;
+        let mut throttle = Throttle::new(rate, self.options.percent);
+        let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
+        let mut ledger = Ledger { job: self, changed: Vec::new(), last: begun };
+        for file in self.own_files() {
+            let key = self.key(file);
+            let written = known.files.get(&key).map_or(0, |entry| entry.written);
+            let mut last = Instant::now();
+            let buffer_bytes = throttle.piece(self.options.buffer_bytes);
+            let mut progress = |bytes: u64| {
+                throttle.note(bytes, last.elapsed());
+                self.rest(&throttle, begun);
+                last = Instant::now();
+                if self.stopped() { Err(Error::Other("stopped".into())) } else { Ok(()) }
+            };
+            let mut durable = |written: u64| ledger.set(&key, written);
+            let how = CopyOptions {
+                buffer_bytes,
+                crc32: self.options.check_crc,
+                progress: Some(&mut progress),
+                resume_at: written,
+                durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut durable }),
+                ..CopyOptions::default()
+            };
+            let target = join_relative(&self.prefix, &file.name)?;
+            stage(&self.source(file), &target, self.record.epoch, Some(file), how)?;
+            ledger.set(&key, file.size)?;
+        }
+        ledger.write()
+    }
+
+    fn rest(&self, throttle: &Throttle, begun: Instant) {
+        while !self.stopped() && !self.hurry.load(Ordering::Relaxed) {
+            let pause = throttle.pause(begun.elapsed());
+            if pause.is_zero() {
+                return;
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// The node's files as the transfer file has them.
+    fn of_node(&self) -> Result<Vec<Option<Transfer>>> {
+        let all = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
+        let of_part = self.part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+        Ok(of_part.map(|entry| all.files.get(&self.key(&entry.meta)).cloned()).collect())
+    }
+
+    fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
+        if let Some(leader) = self.leads {
+            let staged = || {
+                let all = self.of_node().unwrap_or_default();
+                all.iter().flatten().all(Transfer::is_complete)
+            };
+            if !self.wait(self.options.pause, staged) {
+                return Ok(());
+            }
+            self.journal.mark(Mark::Staged, leader, "")?;
+        }
+        if !self.wait(LOOK, || self.journal.committed().is_ok_and(|commit| commit.is_some())) {
+            return Ok(());
+        }
+        for file in self.own_files() {
+            let target = join_relative(&self.prefix, &file.name)?;
+            let mut publish =
+                || publish_staged(&target, self.record.epoch).and_then(|dir| sync_dir(&dir));
+            if !publish_if(&file.name, &mut publish)? {
+                remove_staged(&target, self.record.epoch)?;
+            }
+        }
+        self.leave()?;
+        self.finished.store(true, Ordering::Relaxed);
+        if let Some(leader) = self.leads {
+            let gone = || self.of_node().is_ok_and(|all| all.iter().all(Option::is_none));
+            if self.wait(self.options.pause, gone) {
+                self.journal.mark(Mark::Published, leader, "")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&self) -> Result<Advance> {
+        if let Some(why) = self.journal.marks(Mark::Failed)?.into_iter().next() {
+            return Ok(Advance::Failed(why));
+        }
+        let nodes = self.journal.parts()?;
+        if self.journal.committed()?.is_none() {
+            if self.journal.marks(Mark::Staged)?.len() < nodes.len() {
+                return Ok(Advance::Pending);
+            }
+            announce(&self.prefix, &self.about.dataset)?;
+            self.journal.commit(&self.about)?;
+        }
+        if self.journal.marks(Mark::Published)?.len() < nodes.len() {
+            return Ok(Advance::Pending);
+        }
+        let mut entries = Vec::new();
+        for name in nodes {
+            entries.extend(self.journal.read_part(&name)?.entries);
+        }
+        entries.sort_by_key(|entry| entry.rank);
+        let dataset = self.about.over(&entries);
+        record_flushed(&self.prefix, &dataset, self.about.ranks, &entries)?;
+        self.journal.remove()?;
+        keep_window(&self.prefix, &dataset, self.options.prefix_size);
+        Ok(Advance::Done)
+    }
+}
+
+/// Keeps WRITTEN of this rank's files, without a write of the transfer file for every small one.
+struct Ledger<'a> {
+    job: &'a Job,
+    changed: Vec<(String, u64)>,
+    last: Instant,
+}
+
+impl Ledger<'_> {
+    fn set(&mut self, source: &str, written: u64) -> Result<()> {
+        self.changed.push((source.to_owned(), written));
+        if self.last.elapsed() < LEDGER_PERIOD { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.last = Instant::now();
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        update(&self.job.transfer_file, |all: &mut TransferFile| {
+            for (source, written) in changed {
+                if let Some(entry) = all.files.get_mut(&source) {
+                    entry.written = written;
+                }
+            }
+            Ok(())
+        })
+    }
+}
