@@ -94,7 +94,8 @@ def flush_in_the_background(mpi, program):
         pause = here.prefix / "pause"
         run = here.start(2, "steady", 40, 5, 17, pause, SCR_FLUSH="1", SCR_FLUSH_ASYNC="1")
         hard().wait_for(pause.exists, run)
-        hard().wait_for(lambda: "step_15" in steps_on_prefix(here) and len(datasets(here)) == 3, run)
+        there = lambda: "step_15" in steps_on_prefix(here) and len(datasets(here)) == 3
+        hard().wait_for(there, run)
         pause.unlink()
         got = finish(run)
         assert got.status == 0 and not got.err, f"{got}"

@@ -162,8 +162,8 @@ parameters! {
     "Restart" {
         DISTRIBUTE: Bool = "1", "", "1: rebuild the cache at start. 0: publish and drop it.";
         FETCH: Bool = "1", "",
-            "1: checkpoints on the parallel file system are checked at start, newest first; damaged \
-             ones are hidden and noted in the index. 0: they are left as they are.";
+            "1: checkpoints on the parallel file system are checked at start, newest first; \
+             damaged ones are hidden and noted in the index. 0: they are left as they are.";
         FETCH_BYPASS: Bool = "0", "",
             "1: do not copy into the cache, read on the parallel file system.",
             status(NO_FETCH_COPY);

@@ -256,12 +256,12 @@ impl Job {
             return;
         }
         let done = self.stage_own().and_then(|()| self.publish_all(publish_if));
+        // Rank 0 hears of it by the journal and tells it, unless that is what fails.
         if let Err(error) = done
             && !self.stopped()
+            && let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string())
         {
-            if let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string()) {
-                log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
-            }
+            log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
         }
     }
 
