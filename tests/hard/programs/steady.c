@@ -1,6 +1,14 @@
 /* The plain case with two handles for a test: argv[1] steps, argv[2] every, argv[3] step at which
- * rank 0 makes the file argv[4] and all wait until it is removed. */
+ * rank 0 makes the file argv[4] and all wait until it is removed; -1: a calm time after each
+ * checkpoint. */
 #include "sim.h"
+
+static void calm(void) { /* synchronising calls during which a seal can happen */
+  for (int i = 0; i < 200; i++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(1000);
+  }
+}
 
 int main(int argc, char **argv) {
   int steps = atoi(argv[1]), every = atoi(argv[2]), pause = argc > 3 ? atoi(argv[3]) : 0;
@@ -10,12 +18,12 @@ int main(int argc, char **argv) {
   sim_restart(&sim, steps, every, MPI_COMM_WORLD);
   while (sim.step < steps) {
     sim_step(&sim, MPI_COMM_WORLD);
-    if (sim.step % every == 0) sim_checkpoint(&sim);
+    if (sim.step % every == 0) {
+      sim_checkpoint(&sim);
+      if (pause < 0) calm();
+    }
     if (sim.step == pause) {
-      for (int i = 0; i < 200; i++) { /* synchronising calls during which a seal can happen */
-        MPI_Barrier(MPI_COMM_WORLD);
-        usleep(1000);
-      }
+      calm();
       if (sim.rank == 0) {
         struct stat st;
         int fd = open(argv[4], O_CREAT | O_WRONLY, 0666);
