@@ -151,7 +151,9 @@ def cache_without_space(mpi):
     """The node's RAM disk is too small: everything goes to the prefix, the result is the same."""
     shm = {"openmpi": "300k", "mpich": "4400k"}[mpi]  # UCX takes 4.2 MB of it
     with Scene(POSIX, mpi, shm=shm, SCR_COPY_TYPE="XOR") as scene:
-        scene.restart(least=0)
+        outcome = scene.restart(least=0)
+        scene.expect(outcome, ": /dev/shm/", "has no room", str(scene.directory))
+        assert outcome.err.count("SCR: ") == 1, outcome
         steps = sorted(path.name for path in scene.directory.glob("ckpt/step_*"))
         assert steps == [f"step_{step}" for step in range(10, 60, 10)], f"{steps}{scene.story}"
 

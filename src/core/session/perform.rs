@@ -64,6 +64,7 @@ impl Session {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
+                self.tell_shortage(links, &self.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
                     self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
                 }

@@ -16,6 +16,7 @@ use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
 use super::site::{Links, Site};
+use super::space::Shortage;
 use super::tally::Tally;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
@@ -102,6 +103,7 @@ pub struct Session {
     /// Locks, held for the life of the process.
     pub(super) _leases: Vec<super::lease::Lease>,
     pub(super) tally: Tally,
+    pub(super) shortage: Shortage,
 }
 
 impl Session {
@@ -182,7 +184,12 @@ impl Session {
         }
         let expected = state.machine.expected_bytes(matched.series, &matched.masked);
         let Some(store) = self.site.layout.stores.first() else { return false };
-        room(&store.cache_dir).is_ok_and(|room| room / self.site.ranks_on_node.max(1) > expected)
+        let room = room(&store.cache_dir);
+        let enough = room.is_ok_and(|room| room / self.site.ranks_on_node.max(1) > expected);
+        if !enough {
+            self.shortage.met();
+        }
+        enough
     }
 
     /// The real open for `token` returned.

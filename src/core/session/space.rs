@@ -1,18 +1,72 @@
 //! A store that is full in the middle of a write: the file moves to the PFS, its descriptor too.
+//! That, and files that found no room to begin with, is told once for the whole launch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::books::Way;
 use super::namespace::{self as ns, Place};
 use super::runtime::Session;
+use super::site::Links;
+use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
 
+/// Whether this rank's store was too small for a file, and whether that has been told.
+#[derive(Debug, Default)]
+pub(super) struct Shortage {
+    met: AtomicBool,
+    told: AtomicBool,
+}
+
+impl Shortage {
+    /// A file of this rank found no room.
+    pub fn met(&self) {
+        self.met.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Session {
+    /// One rank tells, once, that files of the dataset are on the PFS for want of room. Collective
+    /// only if files are there, which all ranks see in the catalog.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn tell_shortage(
+        &self,
+        links: &Links,
+        title: &str,
+        catalog: &Catalog,
+    ) -> Result<()> {
+        let shortage = &self.shortage;
+        let on_prefix = catalog.entries.iter().any(|entry| entry.meta.on_prefix);
+        if !on_prefix || shortage.told.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let own = self.site.rank as i64;
+        let mut teller = [if shortage.met.load(Ordering::Relaxed) { own } else { -1 }];
+        links.world.all_max(&mut teller)?;
+        if teller[0] < 0 {
+            return Ok(());
+        }
+        shortage.told.store(true, Ordering::Relaxed);
+        if teller[0] == own {
+            let store = self.site.layout.stores.first();
+            let place = store.map_or_else(String::new, |one| one.cache_dir.display().to_string());
+            log::warn(format_args!(
+                "{}: {place} has no room for all of {title}; what does not fit goes straight to {}. \
+                 A smaller SCR_CACHE_SIZE or a larger store makes room",
+                self.site.node_name,
+                self.site.prefix.display()
+            ));
+        }
+        Ok(())
+    }
+
     /// The file of `token` met ENOSPC: what is written so far moves to the PFS. Returns a new
     /// descriptor with the same access mode and offset as `fd`; -1 if that is impossible.
     pub fn evacuate(&self, token: u64, fd: i32) -> i32 {
@@ -30,6 +84,7 @@ impl Session {
         let mut state = self.state();
         let nothing = || Error::Other("there is no room in the cache".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
+        self.shortage.met();
         let source = match (state.view.place(&tracked.name), &tracked.way) {
             (Place::Private(here), Way::Temporary) | (Place::Cached(_, here), Way::Cached) => here,
             _ => return Err(nothing()),

@@ -16,6 +16,7 @@ use super::prepare::Preparation;
 use super::protection::Sets;
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
+use super::space::Shortage;
 use super::tally::{Count, Tally};
 use crate::cache::{FilemapFile, Takeover, rebuild};
 use crate::comm::Comm;
@@ -213,6 +214,7 @@ fn build(
         identity,
         _leases: leases,
         tally: Tally::default(),
+        shortage: Shortage::default(),
     }
 }
 
