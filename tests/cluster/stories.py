@@ -1,6 +1,7 @@
 """What can happen to a job on several nodes, one story each."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -264,21 +265,20 @@ def the_bare_name_after_an_installation(mpi):
         assert outcome.status == 0 and "sealed as dataset 2" in outcome.err, outcome
 
 
-def gone(name):
-    """True if nothing of the cluster is left on this machine."""
+def gone(names):
+    """True if nothing is left on this machine of the clusters that the pattern names."""
     processes = subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
     links = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+    directories = os.listdir("/run/scr-sim") if os.path.exists("/run/scr-sim") else []
     with open("/proc/mounts", encoding="utf-8") as file:
-        mounts = file.read()
-    if os.path.exists(f"/run/scr-sim/{name}"):
-        return False
-    return f"--name {name} " not in processes and "scr0" not in links and name not in mounts
+        places = [processes, file.read(), *directories]
+    return "scr0" not in links and not any(re.search(rf"\b{names}\b", text) for text in places)
 
 
-def wait_until_gone(name):
+def wait_until_gone(names):
     deadline = time.monotonic() + LIMIT_SECONDS
-    while not gone(name):
-        assert time.monotonic() < deadline, f"{name} is left behind"
+    while not gone(names):
+        assert time.monotonic() < deadline, f"{names} is left behind"
         time.sleep(0.01)
 
 

@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 
@@ -26,6 +27,9 @@ pub const HEAD_ADDRESS: &str = "10.77.0.254";
 pub const SUBNET: &str = "10.77.0.0/24";
 /// More would not fit the subnet.
 pub const MAX_NODES: usize = 200;
+
+/// What is younger may be on its way.
+const SWEEP_AGE: Duration = Duration::from_secs(60);
 
 /// One node, as the keeper knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +108,7 @@ impl State {
             )));
         }
         self.remove()?;
+        sweep(Path::new(BASE));
         fs::create_dir_all(&self.dir).map_err(|e| Error::io("cannot create", &self.dir, e))
     }
 
@@ -220,9 +225,54 @@ impl State {
     }
 }
 
+/// Removes the directories of clusters that had been started, long ago, and whose keeper was killed.
+/// Nobody is hurt by one that stays, so errors are not told.
+fn sweep(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else { return };
+    for dir in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let old = |path: &Path| {
+            let written = fs::metadata(path).and_then(|found| found.modified());
+            written.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > SWEEP_AGE))
+        };
+        let state = State { name: String::new(), dir };
+        if old(&state.file("nodes")) && old(&state.dir) && !state.is_running() {
+            let _ = state.remove();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_old_dead_clusters_are_swept() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = |name: &str| {
+            let dir = base.path().join(name);
+            fs::create_dir(&dir).unwrap();
+            State { name: name.to_owned(), dir }
+        };
+        let age = |path: &Path| {
+            let file = File::open(path).unwrap();
+            file.set_modified(std::time::SystemTime::now() - 2 * SWEEP_AGE).unwrap();
+        };
+        let (dead, alive, starting, fresh) = (dir("a"), dir("b"), dir("c"), dir("d"));
+        let _lock = alive.lock().unwrap();
+        for state in [&dead, &alive, &fresh] {
+            state.write("nodes", "").unwrap();
+        }
+        for state in [&dead, &alive] {
+            age(&state.file("nodes"));
+        }
+        for state in [&dead, &alive, &starting] {
+            age(&state.dir);
+        }
+        sweep(base.path());
+        let exists: Vec<bool> =
+            [&dead, &alive, &starting, &fresh].iter().map(|state| state.dir.exists()).collect();
+        assert_eq!(exists, [false, true, true, true]);
+    }
 
     #[test]
     fn a_line_of_the_table_reads_back() {

@@ -58,8 +58,8 @@ impl Session {
             let store = self.site.layout.stores.first();
             let place = store.map_or_else(String::new, |one| one.cache_dir.display().to_string());
             log::warn(format_args!(
-                "{}: {place} has no room for all of {title}; what does not fit goes straight to {}. \
-                 A smaller SCR_CACHE_SIZE or a larger store makes room",
+                "{}: {place} has no room for all of {title}; the rest goes straight to {}. A \
+                 smaller SCR_CACHE_SIZE or a larger store makes room",
                 self.site.node_name,
                 self.site.prefix.display()
             ));
