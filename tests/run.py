@@ -22,6 +22,7 @@ PARTS = [
     ("core", [CARGO, "test", "--release", "-p", "scr-core"], {}),
     ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], {}),
     ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], {}),
+    ("differential", [sys.executable, "tests/differential/differential.py"], {}),
     ("layout", [sys.executable, "tests/layout/layout.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),

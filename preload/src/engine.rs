@@ -253,14 +253,18 @@ static DESTRUCTOR: extern "C" fn() = {
 extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
     let Some(engine) = active() else { return };
     let _: Option<()> = guard::work(|| {
-        for stream in open_files::streams() {
+        for (fd, stream) in open_files::streams() {
             let stream = stream as *mut libc::FILE;
             // A stream that another thread is using is not waited for.
             // SAFETY: an open stream: closing it would have removed it from the table.
             unsafe {
                 if ftrylockfile(stream) == 0 {
-                    libc::fflush(stream);
+                    let lost = libc::fflush(stream) != 0 || libc::ferror(stream) != 0;
                     funlockfile(stream);
+                    let claim = open_files::claim(fd).filter(|claim| claim.writable && lost);
+                    if let Some(claim) = claim {
+                        (engine.table.failed)(claim.token, libc::EIO);
+                    }
                 }
             }
         }

@@ -159,14 +159,9 @@ pub(crate) fn attach_stream(fd: c_int, stream: usize) {
     }
 }
 
-/// Addresses of all streams on tracked descriptors.
-pub(crate) fn streams() -> Vec<usize> {
-    TABLE.lock().streams.values().copied().collect()
-}
-
-/// Tracked descriptors that streams were made on.
-pub(crate) fn stream_descriptors() -> Vec<c_int> {
-    TABLE.lock().streams.keys().copied().collect()
+/// Addresses of all streams on tracked descriptors, with these.
+pub(crate) fn streams() -> Vec<(c_int, usize)> {
+    TABLE.lock().streams.iter().map(|(&fd, &stream)| (fd, stream)).collect()
 }
 
 /// Gives up everything that is still held. Returns the tokens.
@@ -187,6 +182,37 @@ pub(crate) fn detach_all() -> Vec<u64> {
 pub(crate) fn descriptors_of(token: u64) -> Vec<c_int> {
     let table = TABLE.lock();
     table.descriptors.iter().filter(|(_, held)| held.token == token).map(|(&fd, _)| fd).collect()
+}
+
+/// Each token that stands for the same file as `fd`, with one of its descriptors.
+pub(crate) fn holders_of_same_file(fd: c_int) -> Vec<(u64, c_int)> {
+    let Some(file) = identity(fd) else { return Vec::new() };
+    let table = TABLE.lock();
+    let mut holders: Vec<(u64, c_int)> =
+        table.descriptors.iter().map(|(&fd, claim)| (claim.token, fd)).collect();
+    drop(table);
+    holders.retain(|&(_, fd)| identity(fd) == Some(file));
+    holders.sort_unstable();
+    holders.dedup_by_key(|(token, _)| *token);
+    holders
+}
+
+/// Device and inode.
+fn identity(fd: c_int) -> Option<(u64, u64)> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes the structure when it returns 0.
+    unsafe {
+        if libc::fstat(fd, found.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let found = found.assume_init();
+        Some((found.st_dev, found.st_ino))
+    }
+}
+
+/// True if a shared mapping holds `token`.
+pub(crate) fn is_mapped(token: u64) -> bool {
+    any_mappings() && TABLE.lock().mappings.values().any(|mapping| mapping.claim.token == token)
 }
 
 /// Number of writable holders of `token`.

@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
+use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
 use crate::{engine, guard, open_files};
@@ -88,9 +89,16 @@ fn try_again(fd: c_int, code: c_int) -> bool {
     let moved = handle(0, active, || {
         let Some(claim) = open_files::claim(fd) else { return Outcome::Pass };
         if matches!(code, libc::ENOSPC | libc::EDQUOT) {
-            let new = (active.table.evacuate)(claim.token, fd);
+            let holders = open_files::holders_of_same_file(fd);
+            // What is written through a mapping of the old file would be lost.
+            let mapped = |(token, _): &(u64, c_int)| open_files::is_mapped(*token);
+            let new = match holders.iter().any(mapped) {
+                true => -1,
+                false => (active.table.evacuate)(claim.token, fd),
+            };
             if new >= 0 {
                 replace(claim.token, new);
+                move_others(&active.table, claim.token, &holders);
                 return Outcome::Done(1);
             }
         }
@@ -98,6 +106,16 @@ fn try_again(fd: c_int, code: c_int) -> bool {
         Outcome::Pass
     });
     moved == Some(1)
+}
+
+/// The file was opened more than once: the other descriptors follow it.
+fn move_others(table: &Engine, moved: u64, holders: &[(u64, c_int)]) {
+    for &(token, fd) in holders.iter().filter(|(token, _)| *token != moved) {
+        match (table.evacuate)(token, fd) {
+            -1 => (table.failed)(token, libc::ENOSPC),
+            new => replace(token, new),
+        }
+    }
 }
 
 /// Puts `new` in place of every descriptor of `token`. Guard held.

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use libc::{DIR, dirent};
 
-use crate::ask::{Outcome, handle};
+use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
 use crate::family::interpose;
 use crate::listing::{self, ADDED, Stage, begin_added, stage, with_merged};
 use crate::{engine, guard};
@@ -64,8 +64,16 @@ type Filter = unsafe extern "C-unwind" fn(*const dirent) -> c_int;
 type Compare = unsafe extern "C-unwind" fn(*const *const dirent, *const *const dirent) -> c_int;
 
 unsafe fn opendir(real: Opendir, path: *const c_char) -> *mut DIR {
+    let job = |mut question: Question| match question.lookup(true) {
+        Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
+        Answer::Fail(code) => Outcome::Fail(code),
+        Answer::Pass | Answer::Done => Outcome::Pass,
+    };
     // SAFETY: the program's own call.
-    merged(unsafe { real(path) })
+    unsafe {
+        below_prefix(std::ptr::null_mut(), libc::AT_FDCWD, path, job)
+            .unwrap_or_else(|| merged(real(path)))
+    }
 }
 
 unsafe fn fdopendir(real: Fdopendir, fd: c_int) -> *mut DIR {

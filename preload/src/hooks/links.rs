@@ -134,7 +134,10 @@ unsafe fn symlinkat(
 }
 
 unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char) -> Option<c_int> {
-    let job = |question: Question| {
+    let job = |mut question: Question| {
+        if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
+            return Outcome::Fail(libc::EEXIST);
+        }
         paths::forget();
         let (answer, _) = ask(|verdict| {
             (question.engine.link)(target, question.path.as_ptr(), 1, verdict);

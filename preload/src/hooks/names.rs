@@ -62,6 +62,9 @@ unsafe fn unlink(real: ByPath, path: *const c_char) -> c_int {
 unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
+        if is_dots(path) {
+            return real(dirfd, path, flags);
+        }
         below_prefix_anew(-1, dirfd, path, |question| {
             if flags & libc::AT_REMOVEDIR == 0 {
                 unlink_below(&question)
@@ -76,6 +79,9 @@ unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_i
 unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
+        if is_dots(path) {
+            return real(path);
+        }
         below_prefix_anew(-1, AT_FDCWD, path, |question| rmdir_below(&question))
             .unwrap_or_else(|| real(path))
     }
@@ -85,6 +91,9 @@ unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
 unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
     // SAFETY: as in `unlink`.
     unsafe {
+        if is_dots(path) {
+            return real(path);
+        }
         below_prefix_anew(-1, AT_FDCWD, path, |question| {
             if kind_of(&question.path) == libc::S_IFDIR {
                 rmdir_below(&question)
@@ -119,6 +128,20 @@ fn unlink_below(question: &Question) -> Outcome<c_int> {
         // SAFETY: a path of the engine.
         Outcome::of(unsafe { libc::unlink(path.as_ptr()) })
     })
+}
+
+/// The kernel refuses to remove or rename what is named `.` or `..`.
+fn ends_in_dots(path: &[u8]) -> bool {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    name == b"." || name == b".."
+}
+
+/// # Safety
+/// `path` is null or a C string.
+unsafe fn is_dots(path: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    !path.is_null() && ends_in_dots(unsafe { CStr::from_ptr(path) }.to_bytes())
 }
 
 fn rmdir_below(question: &Question) -> Outcome<c_int> {
@@ -156,6 +179,9 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
     // SAFETY: as in `unlink`.
     let done = unsafe {
         below_prefix_anew(-1, dirfd, path, |mut question| {
+            if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
+                return Outcome::Fail(libc::EEXIST);
+            }
             let mut outcome = Outcome::of(call());
             if matches!(outcome, Outcome::Fail(libc::EEXIST))
                 && matches!(question.lookup(false), Answer::Fail(libc::ENOENT))
@@ -283,6 +309,9 @@ unsafe fn rename_any(
     if paths::surely_outside(prefix, from) && paths::surely_outside(prefix, to) {
         return None;
     }
+    if ends_in_dots(from) || ends_in_dots(to) {
+        return None;
+    }
     handle(-1, active, || {
         let below = (paths::locate(prefix, from_dir, from), paths::locate(prefix, to_dir, to));
         let (from, to) = match below {
@@ -317,12 +346,21 @@ fn rename_below(
             Question { engine: table, prefix, path, written: None }.lookup(false)
         };
         let (from_place, to_place) = (place(&from), place(&to));
-        if matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
+        let is_dir = kind_of(&from) == libc::S_IFDIR;
+        if !is_dir && matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
             return Outcome::Pass;
         }
         if flags != libc::RENAME_NOREPLACE {
             // What a file system says that cannot exchange names; programs have a fallback for it.
             return Outcome::Fail(libc::EINVAL);
+        }
+        let there = match &from_place {
+            Answer::Pass => exists(&from),
+            Answer::Redirect(_) | Answer::Stat(_) => true,
+            Answer::Fail(_) | Answer::Done => false,
+        };
+        if !there {
+            return Outcome::Fail(libc::ENOENT);
         }
         let taken = match &to_place {
             Answer::Pass => exists(&to),

@@ -92,7 +92,9 @@ unsafe fn open_any(
     call: impl Fn(Option<&CStr>) -> c_int,
 ) -> c_int {
     if !concerns_files(flags) {
-        return fresh(call(None));
+        // SAFETY: `path` is what the program gave for a C string.
+        let done = unsafe { open_handle(dirfd, path, flags, &call) };
+        return fresh(done.unwrap_or_else(|| call(None)));
     }
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
     // SAFETY: `path` is what the program gave for a C string.
@@ -110,6 +112,28 @@ unsafe fn open_any(
         })
     };
     done.unwrap_or_else(|| fresh(call(None)))
+}
+
+/// Opens a directory or a path handle: never tracked, but what is seen under the name decides.
+unsafe fn open_handle(
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    call: impl Fn(Option<&CStr>) -> c_int,
+) -> Option<c_int> {
+    if flags & (libc::O_TMPFILE & !libc::O_DIRECTORY | libc::O_CREAT) != 0 {
+        return None;
+    }
+    let job = |mut question: Question| match question.lookup(flags & libc::O_NOFOLLOW == 0) {
+        Answer::Pass | Answer::Done => Outcome::Pass,
+        Answer::Redirect(to) => Outcome::of(call(Some(&to))),
+        Answer::Fail(code) => Outcome::Fail(code),
+        // A file of another node.
+        Answer::Stat(_) if flags & libc::O_DIRECTORY != 0 => Outcome::Fail(libc::ENOTDIR),
+        Answer::Stat(_) => Outcome::Pass,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
 /// Directories, nameless files and mere path handles are never routed.

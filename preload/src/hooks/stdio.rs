@@ -1,5 +1,6 @@
 //! Streams: opened, reopened and closed. What stdio writes in between passes no hook.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, FILE};
@@ -128,19 +129,41 @@ unsafe fn freopen(
     // SAFETY: the program's arguments; freopen closes the old file before it opens the new one, so
     // the old claim goes first.
     unsafe {
-        let old = libc::fileno(stream);
-        give_up(old);
-        open_stream(path, mode, |to| real(to.map_or(path, CStr::as_ptr), mode, stream))
-            .unwrap_or_else(|| fresh_stream(real(path, mode, stream)))
+        give_up(stream);
+        let called = Cell::new(false);
+        let opened = open_stream(path, mode, |to| {
+            called.set(true);
+            real(to.map_or(path, CStr::as_ptr), mode, stream)
+        });
+        if opened.is_some_and(|found| found.is_null()) && !called.get() {
+            // Refused by the engine; freopen(3) closes the old file all the same.
+            let code = guard::errno();
+            real(c"".as_ptr(), mode, stream);
+            guard::set_errno(code);
+        }
+        opened.unwrap_or_else(|| fresh_stream(real(path, mode, stream)))
     }
 }
 
-/// Flushes and gives up a stream's descriptor before it is reopened.
-fn give_up(fd: c_int) {
+/// Flushes a stream and gives up its descriptor before it is reopened: freopen(3) does not tell of
+/// what it could not write.
+///
+/// # Safety
+/// `stream` is an open stream.
+unsafe fn give_up(stream: *mut FILE) {
+    // SAFETY: the caller's promise.
+    let fd = unsafe { libc::fileno(stream) };
     if open_files::may_hold(fd)
         && let Some(active) = engine::active()
     {
         let _: Option<c_int> = handle(-1, active, || {
+            if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) {
+                // SAFETY: as above.
+                let (flushed, marked) = unsafe { (libc::fflush(stream), libc::ferror(stream)) };
+                if flushed != 0 || marked != 0 {
+                    (active.table.failed)(claim.token, libc::EIO);
+                }
+            }
             report(&active.table, open_files::detach(fd));
             Outcome::Pass
         });
@@ -181,11 +204,11 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
 unsafe fn fcloseall(real: Fcloseall) -> c_int {
     let done = engine::active().filter(|_| !guard::inside()).and_then(|active| {
         handle(libc::EOF, active, || {
-            let held = open_files::stream_descriptors();
+            let held = open_files::streams();
             // SAFETY: the program's own call.
             let result = unsafe { real() };
             let code = guard::errno();
-            for fd in held {
+            for (fd, _) in held {
                 let Some(released) = open_files::detach(fd) else { continue };
                 if result != 0 && released.claim.writable && loses_data(code) {
                     (active.table.failed)(released.claim.token, code);

@@ -101,6 +101,23 @@ impl Tokens {
         }
     }
 
+    /// Follows a rename of a file that is open and will lie on the PFS when it is closed.
+    pub fn rename_onto_prefix(&mut self, from: &str, to: &str, key: &DatasetKey) {
+        for one in self.by_token.values_mut().filter(|one| one.name == from) {
+            one.name = to.to_string();
+            one.key = key.clone();
+            one.way = Way::OnPrefix;
+        }
+    }
+
+    /// The file `from`, which is open, is now called `to` and belongs to no dataset.
+    pub fn become_temporary(&mut self, from: &str, to: &str) {
+        for one in self.by_token.values_mut().filter(|one| one.name == from) {
+            one.name = to.to_string();
+            one.way = Way::Temporary;
+        }
+    }
+
     /// Descriptors that are open on `name`.
     pub fn count(&self, name: &str) -> usize {
         self.by_token.values().filter(|one| one.name == name).count()

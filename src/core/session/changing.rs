@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
 use crate::patterns::Match;
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::{has_writers, monotonic_ms, random_u64};
 use crate::transfer::publish_file;
 
 impl Session {
@@ -93,8 +93,9 @@ impl Session {
                 state.view.delete(name);
                 return Answer::Done;
             }
-            Place::Prefix if ns::on_prefix(path) == OnPrefix::Absent => return Answer::PASS,
+            Place::Prefix if path.symlink_metadata().is_err() => return Answer::PASS,
             _ if !ns::may_create(path) => return Answer::Fail(libc::EACCES),
+            Place::Prefix if path.is_dir() => return Answer::PASS,
             _ => {}
         }
         let deletion = match self.file_ref(name) {
@@ -148,6 +149,10 @@ impl Session {
                     .map(|(key, _)| key.clone())
                     .collect();
                 holders.iter().for_each(|key| state.leave_file(key, name));
+                // Beneath it, a dataset may hold an older file of that name.
+                if state.view.place(name) != Place::Prefix {
+                    state.view.delete(name);
+                }
                 Ok(())
             }
         }
@@ -173,6 +178,9 @@ impl Session {
             Some(name) => state.view.place(name),
             None => Place::Prefix,
         };
+        if let Some(answer) = rename_rules(&state, (from, to), names, &source) {
+            return answer;
+        }
         let outcome = match (&source, names.1) {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
             (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
@@ -226,6 +234,10 @@ impl Session {
             }
             return Ok(Answer::PASS);
         };
+        if state.tokens.count(name) > 0 {
+            let (here, key) = (here.clone(), self.file_ref(name));
+            return self.rename_out_open(state, (name, key), &here, to);
+        }
         publish_file(here, to, random_u64(), None)?;
         let deletion = match self.file_ref(name) {
             Some(file) => state.machine.deleted(&file, monotonic_ms()),
@@ -288,6 +300,15 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
+            Place::Cached(key, here) if name.is_some_and(|name| state.tokens.count(name) > 0) => {
+                let (key, here, name) = (key.clone(), here.clone(), name.unwrap_or_default());
+                let keep = renamed.from == Some(Deletion::Deferred);
+                self.keep_private(state, &here, to, keep)?;
+                self.after_move(state, &key, name, renamed.from);
+                state.enter_file(&placed.key, to, true);
+                state.tokens.rename_onto_prefix(name, to, &placed.key);
+                Ok(Answer::Done)
+            }
             Place::Cached(_, here) => {
                 publish_file(here, &self.site.on_prefix(to), random_u64(), None)?;
                 if let Some(name) = name {
@@ -317,6 +338,7 @@ impl Session {
         let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
         state.tokens.count(name) == 0
             && from.symlink_metadata().is_ok_and(single_file)
+            && has_writers(from).is_ok_and(|found| found == Some(false))
             && self.has_room(state, matched)
     }
 
@@ -356,7 +378,7 @@ impl Session {
         std::fs::rename(here, target).map_err(|e| crate::error::Error::io("cannot rename", here, e))
     }
 
-    fn after_move(
+    pub(super) fn after_move(
         &self,
         state: &mut State,
         key: &machine::DatasetKey,
@@ -397,4 +419,34 @@ impl Session {
         (self.site.host.names_changed)();
         Answer::Done
     }
+}
+
+/// What rename(2) says before anything is done: a source that is missing, a target that is a
+/// directory or lies in none, two names of one file.
+fn rename_rules(
+    state: &State,
+    (from, to): (&Path, &Path),
+    names: (Option<&str>, Option<&str>),
+    source: &Place,
+) -> Option<Answer> {
+    match source {
+        Place::Deleted => return Some(Answer::Fail(libc::ENOENT)),
+        // The kernel finds the right words.
+        Place::Prefix if from.symlink_metadata().is_err() => return Some(Answer::PASS),
+        _ => {}
+    }
+    if names.1.is_some_and(|to| state.view.is_removed_dir(ns::parent(to))) {
+        return Some(Answer::Fail(libc::ENOENT));
+    }
+    if !to.parent().is_some_and(Path::is_dir) {
+        return Some(Answer::PASS);
+    }
+    if from == to {
+        return Some(Answer::Done);
+    }
+    let is_dir = to.symlink_metadata().is_ok_and(|found| found.is_dir());
+    if is_dir && !names.1.is_some_and(|to| state.view.is_removed_dir(to)) {
+        return Some(Answer::Fail(libc::EISDIR));
+    }
+    None
 }

@@ -32,8 +32,15 @@ impl Session {
         let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
         match (&source, &goal) {
             (Place::Deleted | Place::Ghost(_), _) => return Answer::Fail(libc::ENOENT),
+            (Place::Prefix, _) if target.symlink_metadata().is_err() => return Answer::PASS,
             (_, Place::Prefix | Place::Deleted) => {}
             _ => return Answer::Fail(libc::EEXIST),
+        }
+        if !path.parent().is_some_and(Path::is_dir) {
+            return Answer::PASS;
+        }
+        if goal == Place::Prefix && path.symlink_metadata().is_ok() {
+            return Answer::Fail(libc::EEXIST);
         }
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
@@ -47,6 +54,11 @@ impl Session {
         match std::fs::hard_link(&at, path) {
             Err(error) => Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO)),
             Ok(()) => {
+                // Two names of one file are beyond the cache: both are on the PFS from now on.
+                if let (Some(name), Place::Cached(key, _)) = (old, &source) {
+                    state.machine.moved_to_prefix(key, name);
+                    state.enter_file(key, name, true);
+                }
                 new.into_iter().for_each(|name| self.enter_landed(&mut state, name));
                 Answer::Done
             }
@@ -122,6 +134,9 @@ impl Session {
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
+        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+            return answer;
+        }
         let below = format!("{name}/");
         let names = state.view.names_below(name);
         if names.is_empty() || self.is_child() {
@@ -156,6 +171,24 @@ impl Session {
         }
         (self.site.host.names_changed)();
         Answer::Done
+    }
+
+    /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
+    fn dir_rename_rules(&self, state: &State, from: &str, to: &Path) -> Option<Answer> {
+        let to_name = self.name_of(to)?;
+        let inside = to_name.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+        if from == to_name || inside {
+            return Some(Answer::PASS);
+        }
+        if to.is_dir() && !state.view.is_removed_dir(to_name) {
+            let shown = ns::entries(&state.view, &self.site.prefix, to_name);
+            let full = shown.iter().any(|entry| !entry.hide);
+            return full.then_some(Answer::Fail(libc::ENOTEMPTY));
+        }
+        match state.view.place(to_name) {
+            Place::Prefix | Place::Deleted => None,
+            _ => Some(Answer::Fail(libc::ENOTDIR)),
+        }
     }
 
     /// One file of a directory that has moved.

@@ -243,10 +243,11 @@ impl Session {
             return;
         }
         if tracked.way == Way::Temporary {
-            if self.is_ended() {
-                self.publish_private(&mut state, &tracked.name);
-            }
+            self.closed_private(&mut state, &tracked.name);
             return;
+        }
+        if state.view.is_private(&tracked.name) && state.tokens.count(&tracked.name) == 0 {
+            self.publish_private(&mut state, &tracked.name);
         }
         let size = self.size_of(&state, &tracked);
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());

@@ -69,12 +69,12 @@ impl Session {
             if let Err(error) = self.adopt_copy(&mut state, &tracked, &copy, true) {
                 log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
             }
-        } else {
+        } else if tracked.way != Way::Temporary {
             let size = self.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
         }
         match state.view.place(&tracked.name) {
-            Place::Cached(_, here) => Some(here),
+            Place::Cached(_, here) | Place::Private(here) => Some(here),
             _ => None,
         }
     }

@@ -86,12 +86,17 @@ impl Session {
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
         self.shortage.met();
         let source = match (state.view.place(&tracked.name), &tracked.way) {
-            (Place::Private(here), Way::Temporary) | (Place::Cached(_, here), Way::Cached) => here,
+            (Place::Private(here), Way::Temporary) => Some(here),
+            (Place::Cached(_, here), Way::Cached) => Some(here),
+            // Another descriptor on the same file was here before, a moment ago.
+            (Place::Prefix, Way::Cached | Way::Temporary) => None,
             _ => return Err(nothing()),
         };
         let target = self.site.on_prefix(&tracked.name);
         let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-        copy_file(&source, &target, options)?;
+        if let Some(source) = &source {
+            copy_file(source, &target, options)?;
+        }
         let access = flags & libc::O_ACCMODE;
         let mut file = OpenOptions::new()
             .read(access != libc::O_WRONLY)
@@ -100,14 +105,16 @@ impl Session {
             .open(&target)
             .map_err(|e| Error::io("cannot open", &target, e))?;
         file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", &target, e))?;
-        if state.view.take_private(&tracked.name).is_none() {
+        if source.is_some() && state.view.take_private(&tracked.name).is_none() {
             state.machine.moved_to_prefix(&tracked.key, &tracked.name);
             state.enter_file(&tracked.key, &tracked.name, true);
         }
         if let Some(one) = state.tokens.get_mut(token) {
             one.way = Way::OnPrefix;
         }
-        ns::remove(&source)?;
+        if let Some(source) = source {
+            ns::remove(&source)?;
+        }
         Ok(file)
     }
 }

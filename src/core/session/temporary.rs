@@ -27,19 +27,23 @@ impl Session {
             _ if !intent.may_change || intent.special || self.is_child() => return Answer::PASS,
             _ => {}
         }
-        let Some(last) = self.final_match(&state, name) else { return Answer::PASS };
+        let held = matches!(place, Place::Private(_));
+        let last = self.final_match(&state, name);
+        if last.is_none() && !held {
+            return Answer::PASS;
+        }
         let found = match self.look(&state, name, intent) {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let held = matches!(found.place, Place::Private(_));
-        if !held && (!self.has_room(&state, &last) || (found.exists && !intent.truncate)) {
+        let room = || last.as_ref().is_some_and(|last| self.has_room(&state, last));
+        if !held && ((found.exists && !intent.truncate) || !room()) {
             return Answer::PASS;
         }
         match self.private_target(&mut state, name, held && found.exists) {
             Ok(path) => {
                 let tracked = Tracked {
-                    key: DatasetKey::new(last.series, "", 0),
+                    key: DatasetKey::new(last.map_or(0, |last| last.series), "", 0),
                     name: name.to_string(),
                     way: Way::Temporary,
                     made: !found.exists,
@@ -79,10 +83,7 @@ impl Session {
         name: &str,
         there: bool,
     ) -> Result<std::path::PathBuf> {
-        let cache = self.site.layout.cache_dir(self.store_name());
-        let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
-        let path = folder.join(name);
-        ns::make_parents(&folder, name)?;
+        let path = self.private_path(name)?;
         if !there {
             ns::remove(&path)?;
             // What an earlier run left under this name is being truncated.
@@ -174,6 +175,69 @@ impl Session {
         match placement {
             Placement::Dataset(placed) => Some(placed),
             _ => None,
+        }
+    }
+
+    /// A file that is open leaves its dataset: what its descriptors will still write must follow it.
+    /// It stays in the cache under the new name and is written to the PFS at its last close.
+    pub(super) fn rename_out_open(
+        &self,
+        state: &mut State,
+        (name, file): (&str, Option<machine::FileRef>),
+        here: &Path,
+        to: &Path,
+    ) -> Result<Answer> {
+        let (Some(new), Some(file)) = (self.name_of(to), file) else {
+            return Ok(Answer::Fail(libc::EXDEV));
+        };
+        // A private copy of a sealed file has not become the file yet.
+        let mut all = state.tokens.all().filter(|(_, one)| one.name == name);
+        let plain = all.all(|(_, one)| one.way == Way::Cached);
+        drop(all);
+        if !plain || self.match_name(new).is_some() {
+            return Ok(Answer::Fail(libc::EXDEV));
+        }
+        let Place::Cached(key, _) = state.view.place(name) else {
+            return Ok(Answer::Fail(libc::EXDEV));
+        };
+        let deletion = state.machine.deleted(&file, monotonic_ms());
+        self.keep_private(state, here, new, deletion == machine::Deletion::Deferred)?;
+        self.after_move(state, &key, name, Some(deletion));
+        // What had the new name is replaced, and must not come back when that moves on.
+        ns::remove(to)?;
+        state.tokens.become_temporary(name, new);
+        (self.site.host.names_changed)();
+        Ok(Answer::Done)
+    }
+
+    /// The file at `here`, which is open, will be on the PFS as `to` at its last close.
+    pub(super) fn keep_private(
+        &self,
+        state: &mut State,
+        here: &Path,
+        to: &str,
+        keep: bool,
+    ) -> Result<()> {
+        let path = self.private_path(to)?;
+        self.move_file(here, &path, keep)?;
+        state.view.put_private(to, path);
+        Ok(())
+    }
+
+    /// Where the file of a temporary name lies; its directory is made.
+    fn private_path(&self, name: &str) -> Result<std::path::PathBuf> {
+        let cache = self.site.layout.cache_dir(self.store_name());
+        let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
+        ns::make_parents(&folder, name)?;
+        Ok(folder.join(name))
+    }
+
+    /// The last descriptor on a temporary name was closed. One that will not be renamed any more,
+    /// as far as is known, goes to the PFS at once.
+    pub(super) fn closed_private(&self, state: &mut State, name: &str) {
+        let waits = !self.is_ended() && self.final_match(state, name).is_some();
+        if !waits && state.tokens.count(name) == 0 {
+            self.publish_private(state, name);
         }
     }
 

@@ -17,6 +17,10 @@ pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
                 shown.insert(name);
             }
         });
+        // What has moved to the PFS since is listed there, or gone; a sealed copy may be left here.
+        for name in layer.on_prefix.iter().filter_map(|name| child_of(dir, name)) {
+            shown.remove(&name);
+        }
         shown.extend(layer.elsewhere.keys().filter_map(|name| child_of(dir, name)));
     }
     shown.extend(view.ghosts().filter_map(|(name, _)| child_of(dir, name)));
@@ -79,6 +83,8 @@ mod tests {
         let mut view = View::default();
         view.put(layer);
         view.delete("c/old");
+        std::fs::write(base.path().join("d/c/moved"), "").unwrap();
+        view.layer_mut(&DatasetKey::new(0, "", 0)).unwrap().on_prefix.insert("c/moved".into());
         let text = |dir: &str| -> Vec<String> {
             let flag = |e: &Entry| if e.hide { "-" } else { "" };
             entries(&view, &prefix, dir).iter().map(|e| format!("{}{}", e.name, flag(e))).collect()

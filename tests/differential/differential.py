@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Random sequences of file operations on matching names and beside them, each run with and without
+the shim: every return value, errno and content must be the same, and, with SCR_FLUSH=1, what is on
+the PFS in the end. Last line: N passed, N failed.
+
+usage: differential.py [FIRST [COUNT [LENGTH]]]
+SCR_DIFFERENTIAL=N in the environment runs N sequences. A failure prints the first difference with
+what led to it; its number as FIRST and a COUNT of 1 replay it, mostly: datasets of the sequences
+before are sealed and leave the cache while it runs.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "hard"))
+import support  # noqa: E402
+
+COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "2000"))
+LENGTH = 60
+BATCH = 250
+CONTEXT = 70  # lines before the difference
+SHOWN = int(os.environ.get("SCR_DIFFERENTIAL_SHOWN", "3"))
+LIMIT_SECONDS = 300
+PATTERNS = {
+    "SCR_CHECKPOINT_PATTERN": "q{id}/c[0-9], q{id}/**/c[0-9]",
+    "SCR_CHECKPOINT_PATTERN_2": "q*/state, q*/state_old",
+}
+
+
+def run(program, mpi, top, shim, first, count, length):
+    """Runs one batch; returns (status, lines of output, standard error, tree of the prefix)."""
+    prefix, base = top / "prefix", top / "base"
+    for folder in (prefix, base):
+        folder.mkdir(mode=0o700)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
+    env.update(support.LAUNCH_ENVIRONMENT)
+    if shim:
+        env.update(PATTERNS, LD_PRELOAD=str(support.SHIM), SCR_CNTL_BASE=str(base),
+                   SCR_CACHE_BASE=str(base), SCR_COPY_TYPE="SINGLE", SCR_LEARN="0",
+                   SCR_FLUSH="1", SCR_SETTLE_MILLISECONDS="0")
+    command = [f"mpirun.{mpi}", "-n", "1", program, first, count, length]
+    done = subprocess.run(list(map(str, command)), cwd=prefix, env=env, text=True,
+                          errors="replace", stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=LIMIT_SECONDS)
+    tree = {}
+    for path in sorted(prefix.rglob("*")):
+        name = str(path.relative_to(prefix))
+        if name.split("/")[0] == ".scr":
+            continue
+        if path.is_symlink():
+            tree[name] = os.readlink(path)
+        elif path.is_file():
+            tree[name] = (oct(path.stat().st_mode), path.read_bytes())
+        else:
+            tree[name] = "directory"
+    shutil.rmtree(top)
+    return done.returncode, done.stdout.splitlines(), done.stderr, tree
+
+
+def sequences(lines):
+    """Number of a sequence to its lines."""
+    found, current = {}, []
+    for line in lines:
+        if line.startswith("== "):
+            current = found.setdefault(int(line[3:]), [])
+        current.append(line)
+    return found
+
+
+def compare(plain, shimmed, numbers):
+    """Complaints by number of sequence."""
+    complaints = {}
+    want, got = sequences(plain[1]), sequences(shimmed[1])
+    for number in numbers:
+        a, b = want.get(number, []), got.get(number, [])
+        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        if a != b:
+            before = "\n".join(a[max(0, at - CONTEXT):at])
+            lines = [one[at] if at < len(one) else "(ends)" for one in (a, b)]
+            complaints[number] = f"{before}\nwithout: {lines[0]}\nwith:    {lines[1]}"
+    for name in sorted(plain[3].keys() | shimmed[3].keys()):
+        a, b = plain[3].get(name), shimmed[3].get(name)
+        if a != b:
+            number = int(name.split("/")[0][1:])
+            short = [str(one)[:60] for one in (a, b)]
+            complaints.setdefault(number, f"on the PFS: {name}: without {short[0]}, with {short[1]}")
+    return complaints
+
+
+def main(words):
+    first, count, length = [int(w) for w in words] + [1, COUNT, LENGTH][len(words):]
+    mpi, failed = "openmpi", 0
+    with tempfile.TemporaryDirectory(prefix="scr-differ-", dir="/dev/shm") as scratch:
+        scratch = pathlib.Path(scratch)
+        program = scratch / "differ"
+        subprocess.run([f"mpicc.{mpi}", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
+                        HERE / "differ.c"], check=True)
+        for begin in range(first, first + count, BATCH):
+            size = min(BATCH, first + count - begin)
+            runs = []
+            for shim in (False, True):
+                top = scratch / "run"
+                top.mkdir()
+                runs.append(run(program, mpi, top, shim, begin, size, length))
+            complaints = compare(*runs, range(begin, begin + size))
+            for number, text in list(complaints.items())[:SHOWN]:
+                print(f"-- sequence {number}\n{text}", flush=True)
+            if runs[1][0] != runs[0][0] or runs[1][2]:
+                print(f"status {runs[0][0]}, under the shim {runs[1][0]}:\n{runs[1][2]}")
+                complaints.setdefault(begin, "status")
+            failed += len(complaints)
+    print(f"{count - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
