@@ -300,22 +300,10 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
-            Place::Cached(key, here) if name.is_some_and(|name| state.tokens.count(name) > 0) => {
-                let (key, here, name) = (key.clone(), here.clone(), name.unwrap_or_default());
-                let keep = renamed.from == Some(Deletion::Deferred);
-                self.keep_private(state, &here, to, keep)?;
-                self.after_move(state, &key, name, renamed.from);
-                state.enter_file(&placed.key, to, true);
-                state.tokens.rename_onto_prefix(name, to, &placed.key);
-                Ok(Answer::Done)
-            }
-            Place::Cached(_, here) => {
-                publish_file(here, &self.site.on_prefix(to), random_u64(), None)?;
-                if let Some(name) = name {
-                    self.delete(state, name, source, renamed.from.unwrap_or(Deletion::Now))?;
-                }
-                state.enter_file(&placed.key, to, true);
-                Ok(Answer::Done)
+            Place::Cached(key, here) => {
+                let (key, here) = (key.clone(), here.clone());
+                let old = (name.unwrap_or_default(), &key, here.as_path());
+                self.rename_onto_prefix(state, old, to, &placed.key, renamed.from)
             }
             _ if !placed.on_prefix => self.take_in(state, from, to, &placed.key),
             _ => {
@@ -328,6 +316,29 @@ impl Session {
                 Ok(Answer::Done)
             }
         }
+    }
+
+    /// The cached file belongs on the PFS under its new name. One that is open goes there when it
+    /// is closed, with what its descriptors will have written.
+    fn rename_onto_prefix(
+        &self,
+        state: &mut State,
+        (name, key, here): (&str, &machine::DatasetKey, &Path),
+        to: &str,
+        target: &machine::DatasetKey,
+        deletion: Option<Deletion>,
+    ) -> Result<Answer> {
+        if state.tokens.count(name) > 0 {
+            self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
+            self.after_move(state, key, name, deletion);
+            state.tokens.rename_onto_prefix(name, to, target);
+        } else {
+            publish_file(here, &self.site.on_prefix(to), random_u64(), None)?;
+            let source = Place::Cached(key.clone(), here.to_path_buf());
+            self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
+        }
+        state.enter_file(target, to, true);
+        Ok(Answer::Done)
     }
 
     /// Whether a file that the program wrote on the PFS under a temporary name, before that name

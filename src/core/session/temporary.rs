@@ -134,7 +134,15 @@ impl Session {
             }
             (last, placed) => {
                 if state.tokens.count(name) > 0 {
-                    return Ok(Answer::Fail(libc::EXDEV));
+                    let Some(new) = self.name_of(to).filter(|_| placed.is_none()) else {
+                        return Ok(Answer::Fail(libc::EXDEV));
+                    };
+                    self.keep_private(state, here, new, false)?;
+                    ns::remove(to)?;
+                    state.view.take_private(name);
+                    state.tokens.become_temporary(name, new);
+                    (self.site.host.names_changed)();
+                    return Ok(Answer::Done);
                 }
                 publish_file(here, to, random_u64(), None)?;
                 ns::remove(here)?;

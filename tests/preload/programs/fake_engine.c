@@ -30,6 +30,7 @@ struct engine {
     const char *(*prefix)(void);
     void (*sync)(size_t, int);
     void (*note)(int, const char *);
+    void (*file_open)(size_t, const char *);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     void (*opened)(uint64_t, int, int);
     void (*closed)(uint64_t);
@@ -92,6 +93,7 @@ static int init(const struct host *h, int granted)
 
 static const char *get_prefix(void) { return prefix; }
 static void sync_(size_t comm, int kind) { (void)comm; say("sync", 0, kind); }
+static void file_open(size_t comm, const char *path) { (void)comm; say("file_open", path, 0); }
 static void note(int event, const char *path) { say("note", path, event); }
 
 static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
@@ -187,7 +189,7 @@ static int list(const char *path, entry_fn entry, void *context)
 }
 
 static const struct engine table = {
-    sizeof table, 2, init, get_prefix, sync_, note, open_, opened, closed, failed, evacuate, lookup,
+    sizeof table, 3, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed, evacuate, lookup,
     change, unlink_, rename_, link_, rmdir_, list,
 };
 
