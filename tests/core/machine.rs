@@ -16,6 +16,7 @@ fn file(rank: usize) -> FileRef {
 struct Ranks {
     machines: Vec<Machine>,
     now_ms: u64,
+    agreements: u64,
 }
 
 impl Ranks {
@@ -26,7 +27,7 @@ impl Ranks {
     fn of(ranks: usize, series: SeriesConfig) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
-        Ranks { machines, now_ms: 0 }
+        Ranks { machines, now_ms: 0, agreements: 0 }
     }
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
@@ -50,6 +51,7 @@ impl Ranks {
         let words: Vec<_> =
             self.machines.iter_mut().filter_map(|one| one.sync_point(false, now)).collect();
         let Some(mut most) = words.first().copied() else { return };
+        self.agreements += 1;
         for own in &words {
             most = std::array::from_fn(|at| most[at].max(own[at]));
         }
@@ -232,4 +234,27 @@ fn another_number_in_a_name_is_no_new_kind() {
         }
     }
     assert_eq!(on_prefix, [true, true, false, false]);
+}
+
+#[test]
+fn a_file_that_stays_open_does_not_cost_an_agreement_at_every_sync_point() {
+    let mut ranks = Ranks::new(2);
+    for rank in 0..2 {
+        ranks.update(rank, false);
+    }
+    let machine = &mut ranks.machines[0];
+    let placement = machine.write_open(&file(0), Intent::REWRITE, 0);
+    assert!(matches!(placement, Placement::Dataset(_)), "{placement:?}");
+    for _ in 0..4000 {
+        ranks.sync(1);
+    }
+    assert!(ranks.agreements < 1400, "{} agreements", ranks.agreements);
+    let (now, key) = (ranks.now_ms, DatasetKey::new(0, "", 0));
+    ranks.machines[0].write_closed(&key, &file(0).name, BYTES, now);
+    // From then on at slow steps: within a few of them it is sealed.
+    for _ in 0..12 {
+        ranks.sync(1000);
+    }
+    let state = ranks.machines[0].datasets(0)[0].state;
+    assert_ne!(state, DatasetState::Open);
 }

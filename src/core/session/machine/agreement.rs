@@ -5,7 +5,7 @@
 //! progress, busy, invalid, halt, changed since the last conference.
 
 use super::Machine;
-use super::config::{CONFERENCE_MS, SYNC_POINTS_MAX};
+use super::config::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX};
 use super::files::Status;
 use super::local::LocalDataset;
 use super::steps::Next;
@@ -26,6 +26,8 @@ pub(super) struct Agreement {
     asked_ms: u64,
     /// Time at which the last one succeeded on this rank.
     agreed_ms: u64,
+    /// Agreed time for which files have been open without a pause.
+    busy_ms: u64,
     /// Agreed time since the last conference.
     since_conference_ms: u64,
     /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
@@ -42,6 +44,7 @@ impl Agreement {
             last_at: 0,
             asked_ms: now_ms,
             agreed_ms: now_ms,
+            busy_ms: 0,
             since_conference_ms: 0,
             changed: 0,
             disabled: false,
@@ -99,9 +102,14 @@ impl Machine {
         self.agreement.agreed_ms = self.clock_ms;
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         let pending = changed > 0 || invalid > 0 || halt > 0;
+        let waits = busy > 0 && changed < 2 && invalid == 0 && halt == 0;
+        self.agreement.busy_ms = if waits { self.agreement.busy_ms + elapsed_ms } else { 0 };
+        let stride = self.agreement.stride(elapsed_ms, self.config.agreement_ms);
         let stride = match in_progress > 0 || pending {
+            // A file that stays open for the whole run must not cost an agreement at every step.
+            true if self.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
             true => 1,
-            false => self.agreement.stride(elapsed_ms, self.config.agreement_ms),
+            false => stride,
         };
         let settle_ms = self.shared.series.iter().map(|series| series.settle_ms).max();
         let agreement = &mut self.agreement;

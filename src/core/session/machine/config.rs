@@ -67,6 +67,13 @@ impl MachineConfig {
 pub const SYNC_POINTS_MAX: u64 = 128;
 /// A conference is held although a rank is busy when the last one is this long ago.
 pub const CONFERENCE_MS: u64 = 1000;
+
+/// Files that are open for longer than this, ms, are not waited for at every sync point.
+pub const BUSY_MS: u64 = 200;
+
+/// Sync points from one agreement to the next while files stay open, at most: the checkpoint that
+/// follows may be written by slow steps.
+pub const BUSY_SYNC_POINTS_MAX: u64 = 8;
 /// The settle time doubles up to this when the series' interval is not known yet.
 pub const SETTLE_MS_MAX: u64 = 5_000;
 /// Clean seals after which the settle time halves.
