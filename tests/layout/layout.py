@@ -43,7 +43,7 @@ PLACEHOLDERS = {
     "user": WORD, "jobid": WORD, "series": WORD, "nonce": WORD, "host": WORD, "name": WORD,
     "guarded": WORD,
 }
-WHEN = re.compile(r"(in a run|after)(?:: (XOR|PARTNER))?")
+WHEN = re.compile(r"(in a run|after)(?:: (XOR|RS|PARTNER))?")
 
 
 class Row:

@@ -225,8 +225,8 @@ impl State {
     }
 }
 
-/// Removes the directories of clusters that had been started, long ago, and whose keeper was killed.
-/// Nobody is hurt by one that stays, so errors are not told.
+/// Removes the directories of clusters that had been started, long ago, and whose keeper was
+/// killed. Nobody is hurt by one that stays, so errors are not told.
 fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for dir in entries.filter_map(|entry| Some(entry.ok()?.path())) {

@@ -65,8 +65,9 @@ impl Session {
         }
     }
 
-    /// The program is about to open `path` by MPI-IO, several ranks together: the name is one that
-    /// several ranks write. What this rank has cached of it is on the PFS before, where all find it.
+    /// The program is about to open `path` by MPI-IO, several ranks together: the name is one
+    /// that several ranks write. What this rank has cached of it is on the PFS before, where all
+    /// find it.
     pub fn shared_open(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         let Some(file) = self.file_ref(name) else { return };

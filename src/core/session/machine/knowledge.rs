@@ -10,8 +10,8 @@ pub fn name_hash(masked: &str) -> u64 {
     })
 }
 
-/// Hash of a kind of names: a masked name whose other numbers are masked, too, so that `part.7` of one
-/// checkpoint is known when `part.8` of the next one comes.
+/// Hash of a kind of names: a masked name whose other numbers are masked, too, so that `part.7` of
+/// one checkpoint is known when `part.8` of the next one comes.
 #[must_use]
 pub fn kind_hash(masked: &str) -> u64 {
     let mut kind = String::with_capacity(masked.len());
