@@ -28,7 +28,7 @@ class Strike:
     resume: tuple  # words of the restart
     progress: re.Pattern  # a line of the first run's output, one for each step of its work
     steps: int  # such lines in an undisturbed run
-    went_on: typing.Callable  # output of the restart -> the checkpoint that it went on from, or None
+    went_on: typing.Callable  # output of the restart -> the checkpoint it went on from, or None
     # (directory, undisturbed, checkpoint) -> nothing; the checkpoint becomes the newest one there
     rewind: typing.Callable
     newest: tuple  # globs of the newest dataset at the end

@@ -13,7 +13,8 @@ from application import ROOT, files
 
 sys.path.insert(0, str(ROOT / "tests" / "hard"))
 
-from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402  pylint: disable=wrong-import-position
+# pylint: disable-next=wrong-import-position
+from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402
 
 PLACE = ROOT / "target" / "apps"
 TALLY = re.compile(

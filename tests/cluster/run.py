@@ -44,7 +44,7 @@ def attempt(name, function):
 
 
 def nothing_is_left():
-    """Each test ends its cluster, one that failed, too; whoever ends late has the time until now."""
+    """Each test ends its cluster, one that failed, too; a late one has had the time until now."""
     stories.wait_until_gone(rf"t{os.getpid()}-\d+")
 
 

@@ -82,7 +82,7 @@ impl Ranks {
         true
     }
 
-    /// The rank writes `name` with the id masked, of checkpoint `id`; whether it goes to the prefix.
+    /// The rank writes the file of checkpoint `id`; whether it goes to the prefix.
     fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
         let (name, id) = (masked.replace("{id}", &id.to_string()), Some(id.to_string()));
         let file = FileRef { series: 0, id, masked: masked.to_string(), name };

@@ -88,7 +88,8 @@ def compare(plain, shimmed, numbers):
         if a != b:
             number = int(name.split("/")[0][1:])
             short = [str(one)[:60] for one in (a, b)]
-            complaints.setdefault(number, f"on the PFS: {name}: without {short[0]}, with {short[1]}")
+            text = f"on the PFS: {name}: without {short[0]}, with {short[1]}"
+            complaints.setdefault(number, text)
     return complaints
 
 

@@ -152,7 +152,7 @@ impl Sim {
             files.retain(|name, _| self.belongs(name, id));
             if self.truth.find(&files).is_none() {
                 return Err(format!(
-                    "promise 1: {:?} is offered as complete, but no complete checkpoint is {files:?}",
+                    "promise 1: {:?} is offered as complete, but no complete one is {files:?}",
                     top.offer
                 ));
             }
@@ -195,7 +195,7 @@ impl Sim {
                 && (same_names || seen.launch > content.launch);
             if *seen != content && !replaced {
                 return Err(format!(
-                    "promise 1: {:?} is offered with {name} as {content:?}, the program left {seen:?}",
+                    "promise 1: {:?} is offered with {name} as {content:?}, not {seen:?}",
                     dataset.offer,
                 ));
             }
@@ -298,8 +298,8 @@ impl Sim {
         Err(format!("promise 1: `latest` is {pointer:?}, but that checkpoint is {files:?}"))
     }
 
-    /// Without collectives the PFS looks as it did without us, some time ago: its pointer file names
-    /// a checkpoint that is there.
+    /// Without collectives the PFS looks as it did without us, some time ago: its pointer file
+    /// names a checkpoint that is there.
     fn check_told(&self, visible: &Files) -> Checked {
         let Some(pointer) = visible.get("latest").filter(|_| self.style.mute.is_some()) else {
             return Ok(());

@@ -189,8 +189,8 @@ static int list(const char *path, entry_fn entry, void *context)
 }
 
 static const struct engine table = {
-    sizeof table, 3, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed, evacuate, lookup,
-    change, unlink_, rename_, link_, rmdir_, list,
+    sizeof table, 3, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    evacuate, lookup, change, unlink_, rename_, link_, rmdir_, list,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -31,8 +31,8 @@
 //! * A write after this rank voted for something that confirms a dataset never changes it: it goes
 //!   to the next generation. A write to any other sealed dataset revokes the record first.
 //! * Only confirmed datasets make others be evicted and deletions be published, or are due for a
-//!   flush. (A provisional one that the restart found is flushed if the program still sees a file in
-//!   it that nothing newer has.)
+//!   flush. (A provisional one that the restart found is flushed if the program still sees a file
+//!   in it that nothing newer has.)
 //!
 //! [perform]: Machine::next_step
 

@@ -70,8 +70,8 @@ pub struct SharedDataset {
 }
 
 impl SharedDataset {
-    /// Sealed, but never to be confirmed: offered at a restart if no node is lost, and removed after
-    /// a newer one is confirmed.
+    /// Sealed, but never to be confirmed: offered at a restart if no node is lost, and removed
+    /// after a newer one is confirmed.
     pub(super) fn is_second_rate(&self) -> bool {
         self.state == DatasetState::Provisional && (self.restored || self.abandoned)
     }
