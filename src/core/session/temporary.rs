@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// A file that is open leaves its dataset: what its descriptors will still write must follow it.
+    /// A file that is open leaves its dataset: what its descriptors still write must follow it.
     /// It stays in the cache under the new name and is written to the PFS at its last close.
     pub(super) fn rename_out_open(
         &self,

@@ -34,7 +34,7 @@ pub fn unlock(file: &File) {
 }
 
 /// Asks the kernel to begin writing a piece of a file to its device, without waiting, so that less
-/// is left for the fsync at the end. Only a hint: on a RAM disk, or where it fails, it does nothing.
+/// is left for the fsync at the end. Only a hint: on a RAM disk, or where it fails, it is idle.
 pub fn begin_writeback(file: &File, offset: u64, bytes: u64) {
     let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else { return };
     // SAFETY: the call takes no pointer, and the descriptor is open as long as `file` lives.

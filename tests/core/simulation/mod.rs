@@ -41,8 +41,6 @@ pub enum Fault {
     DeleteAtOnce,
     /// A confirmation counts before its marker is durable everywhere.
     NoSecondAllreduce,
-    /// The record of a seal is written without asking whether a thread wrote meanwhile.
-    RecordUnlocked,
     /// A rank votes for a seal without asking either.
     VoteBlindly,
     /// A rank misses a sync point now and then.
@@ -70,10 +68,6 @@ fn schedule(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let mut style = Style::draw(&mut rng, ranks);
     style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
-    if fault == Some(Fault::RecordUnlocked) {
-        // It shows when a thread writes at the very moment, and a node is lost soon after.
-        (style.threaded, style.mute, style.pause_ms) = (true, None, 2);
-    }
     let cluster = Cluster::new(scheme, ranks, nodes);
     let mut sim = Sim {
         rng,
@@ -173,7 +167,6 @@ fn the_simulation_finds_every_fault() {
         ("MixEpochs", (Fault::MixEpochs, "promise")),
         ("DeleteAtOnce", (Fault::DeleteAtOnce, "promise")),
         ("NoSecondAllreduce", (Fault::NoSecondAllreduce, "promise")),
-        ("RecordUnlocked", (Fault::RecordUnlocked, "promise")),
         ("VoteBlindly", (Fault::VoteBlindly, "promise")),
         ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
     ]);
