@@ -41,7 +41,7 @@ pub enum Fault {
     DeleteAtOnce,
     /// A confirmation counts before its marker is durable everywhere.
     NoSecondAllreduce,
-    /// A rank votes for a seal without asking either.
+    /// A rank votes for a seal without asking whether it was touched.
     VoteBlindly,
     /// A rank misses a sync point now and then.
     SkipSyncPoint,
