@@ -17,6 +17,8 @@ struct Ranks {
     machines: Vec<Machine>,
     now_ms: u64,
     agreements: u64,
+    /// In the order of their flushes.
+    flushed: Vec<DatasetKey>,
 }
 
 impl Ranks {
@@ -27,7 +29,7 @@ impl Ranks {
     fn of(ranks: usize, series: SeriesConfig) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
-        Ranks { machines, now_ms: 0, agreements: 0 }
+        Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new() }
     }
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
@@ -75,6 +77,9 @@ impl Ranks {
                 _ => machine.vote(step, Outcome::Done),
             };
             worst = Outcome::from_word(worst.to_word().max(own.to_word()));
+        }
+        if let Some(Some(Step::Flush { key, .. })) = steps.first() {
+            self.flushed.push(key.clone());
         }
         for (machine, step) in self.machines.iter_mut().zip(steps.iter().flatten()) {
             machine.done(step, worst);
@@ -191,6 +196,28 @@ fn a_deletion_keeps_a_file_from_the_flush_once_a_newer_dataset_is_confirmed() {
     assert_ne!(second.key, first);
     assert!(!ranks.machines[0].is_left_out(&second.key, &file(0).name));
     assert!(ranks.machines[0].is_left_out(&first, &file(0).name));
+}
+
+#[test]
+fn what_is_left_of_a_checkpoint_that_the_program_deleted_from_is_due_all_the_same() {
+    let config = SeriesConfig { learn: false, flush_every: 1, ..SeriesConfig::new("ckpt", true) };
+    let mut ranks = Ranks::of(1, config);
+    for masked in ["{id}/a", "{id}/b"] {
+        ranks.write(0, masked, 1);
+        ranks.sync(1);
+    }
+    let (masked, name) = ("{id}/a".to_string(), "1/a".to_string());
+    let a = FileRef { series: 0, id: Some("1".to_string()), name, masked };
+    let now = ranks.now_ms;
+    ranks.machines[0].deleted(&a, now);
+    for id in 2..=8 {
+        ["{id}/a", "{id}/b"].iter().for_each(|masked| drop(ranks.write(0, masked, id)));
+        (0..4).for_each(|_| ranks.sync(200));
+    }
+    let flushed = |key: &DatasetKey| ranks.flushed.contains(key);
+    let unflushed: Vec<u64> =
+        (1..=7).filter(|id| !flushed(&DatasetKey::new(0, id.to_string(), 0))).collect();
+    assert_eq!(unflushed, [], "{:?}", ranks.flushed);
 }
 
 #[test]

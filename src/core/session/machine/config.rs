@@ -32,6 +32,11 @@ impl SeriesConfig {
             flush_every: 10,
         }
     }
+
+    /// Whether the dataset with this number in series must reach the PFS.
+    pub(super) fn is_due(&self, number: u64) -> bool {
+        self.output || (self.flush_every > 0 && number.is_multiple_of(self.flush_every))
+    }
 }
 
 /// Settings of a machine.

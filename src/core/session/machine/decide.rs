@@ -244,12 +244,24 @@ impl Machine {
             let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
             let seen = dataset.live || dataset.fresh || self.is_part(index, at);
             let last = (closing && Some(at) == newest) || (needed && seen);
-            let pending = sealed(dataset) && !dataset.flushed && (dataset.due || last);
+            let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
+            let pending = sealed(dataset) && !dataset.flushed && (due || last);
             if pending && conference.flush_tried.insert(dataset.key.clone()) {
                 return Some(Step::Flush { key: dataset.key.clone(), id: dataset.id });
             }
         }
         None
+    }
+
+    /// What will never be confirmed is due like any other when it is about to go: the program has
+    /// not deleted what is left of it. Without ids what follows has the same names.
+    fn is_due_unconfirmed(&self, index: usize, at: usize, closing: bool) -> bool {
+        let (rule, series) = (&self.config.series[index], &self.shared.series[index]);
+        let dataset = &series.datasets[at];
+        dataset.is_second_rate()
+            && rule.has_id
+            && rule.is_due(dataset.number)
+            && (closing || series.newer_confirmed(at))
     }
 
     /// An older generation of the newest id that still holds files of it.

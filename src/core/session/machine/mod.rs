@@ -155,13 +155,11 @@ impl Machine {
             let series = &mut self.shared.series[offer.key.series];
             series.next_number = series.next_number.max(offer.number + 1);
             let rule = &self.config.series[offer.key.series];
-            let every = rule.flush_every;
             dataset.id = offer.id;
             dataset.number = offer.number;
             dataset.restored = true;
             dataset.flushed = offer.flushed || offer.on_prefix;
-            dataset.due = offer.confirmed
-                && (rule.output || (every > 0 && offer.number.is_multiple_of(every)));
+            dataset.due = offer.confirmed && rule.is_due(offer.number);
             dataset.on_prefix = offer.on_prefix;
             dataset.seals = 1;
             dataset.state = match offer.confirmed {

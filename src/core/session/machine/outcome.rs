@@ -214,6 +214,7 @@ impl Machine {
         shared.seals += 1;
         shared.failures = 0;
         shared.fresh = true;
+        shared.flushed = false;
         shared.restored = false;
         shared.on_prefix = plan.on_prefix;
         shared.state = DatasetState::Provisional;
@@ -263,8 +264,7 @@ impl Machine {
         };
         dataset.state = DatasetState::Confirmed;
         dataset.flushed |= dataset.on_prefix;
-        let every = rule.flush_every;
-        dataset.due |= rule.output || (every > 0 && dataset.number.is_multiple_of(every));
+        dataset.due |= rule.is_due(dataset.number);
         if dataset.seals == 1 {
             series.clean_seals += 1;
         }
