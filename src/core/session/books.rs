@@ -90,6 +90,12 @@ impl Tokens {
         })
     }
 
+    /// All that share it.
+    pub fn shadows_of(&self, name: &str) -> Vec<u64> {
+        let shadow = |one: &Tracked| one.name == name && matches!(one.way, Way::Shadow { .. });
+        self.all().filter(|(_, one)| shadow(one)).map(|(token, _)| token).collect()
+    }
+
     /// Follows a rename of a file that is open.
     pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {

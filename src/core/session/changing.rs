@@ -103,7 +103,11 @@ impl Session {
             None => Deletion::Now,
         };
         match self.delete(&mut state, name, &place, deletion) {
-            Ok(()) => Answer::Done,
+            Ok(()) => {
+                let shadows = state.tokens.shadows_of(name);
+                self.forget_shadows(&mut state, &shadows);
+                Answer::Done
+            }
             Err(error) => {
                 drop(state);
                 self.give_up_routing(&error.to_string());
@@ -181,6 +185,16 @@ impl Session {
         if let Some(answer) = rename_rules(&state, (from, to), names, &source) {
             return answer;
         }
+        let source = match names.0 {
+            Some(name) if !state.tokens.shadows_of(name).is_empty() => {
+                if !self.adopt_shadows(&mut state, name) {
+                    return Answer::Fail(libc::EXDEV);
+                }
+                state.view.place(name)
+            }
+            _ => source,
+        };
+        let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
         let outcome = match (&source, names.1) {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
             (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
@@ -195,7 +209,12 @@ impl Session {
             _ => self.rename_out(&mut state, names.0, to, &source),
         };
         match outcome {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                if !matches!(answer, Answer::Fail(_)) {
+                    self.forget_shadows(&mut state, &replaced);
+                }
+                answer
+            }
             Err(error) => {
                 drop(state);
                 log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
@@ -232,6 +251,7 @@ impl Session {
             if let Some(name) = name {
                 self.forget(state, name);
             }
+            self.replace_private(state, to);
             return Ok(Answer::PASS);
         };
         if state.tokens.count(name) > 0 {
@@ -239,6 +259,7 @@ impl Session {
             return self.rename_out_open(state, (name, key), &here, to);
         }
         publish_file(here, to, random_u64(), None)?;
+        self.replace_private(state, to);
         let deletion = match self.file_ref(name) {
             Some(file) => state.machine.deleted(&file, monotonic_ms()),
             None => Deletion::Now,
@@ -254,6 +275,10 @@ impl Session {
         }
         let holders: Vec<_> = state.books.keys().cloned().collect();
         holders.iter().for_each(|key| state.leave_file(key, name));
+        // Beneath it, a dataset may hold an older file of that name.
+        if state.view.place(name) != Place::Prefix {
+            state.view.delete(name);
+        }
     }
 
     /// The new name is ours: the file belongs to its dataset.

@@ -201,7 +201,9 @@ impl Session {
         let Some(tracked) = state.tokens.take(token) else { return };
         match &tracked.way {
             Way::Shadow { copy, .. } => {
-                let _ = ns::remove(copy);
+                if state.tokens.shadow_of(&tracked.name).is_none() {
+                    let _ = ns::remove(copy);
+                }
                 return;
             }
             Way::Temporary => {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::books::{Tracked, Way};
-use super::machine::Placement;
+use super::machine::{Intent, Placed, Placement};
 use super::namespace::{self as ns, Place};
 use super::runtime::{Session, State};
 use crate::error::Result;
@@ -40,21 +40,73 @@ impl Session {
     ) -> Result<()> {
         let Some(file) = self.file_ref(&tracked.name) else { return Ok(()) };
         let now = monotonic_ms();
+        let name = &tracked.name;
+        let size = copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
-            Placement::Dataset(placed) if !placed.on_prefix => {
-                self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-                let Some(layer) = state.view.layer(&placed.key) else { return Ok(()) };
-                ns::make_parents(&layer.dir, &tracked.name)?;
-                self.move_file(copy, &layer.dir.join(&tracked.name), false)?;
-                state.enter_file(&placed.key, &tracked.name, false);
-                let cached = Tracked { key: placed.key, way: Way::Cached, ..tracked.clone() };
-                let size = self.size_of(state, &cached);
-                state.machine.write_closed(&cached.key, &cached.name, size, now);
-                Ok(())
+            Placement::Dataset(placed) => match self.keep_copy(state, name, &placed, copy) {
+                Ok(()) => state.machine.write_closed(&placed.key, name, size, now),
+                Err(error) => {
+                    state.machine.open_failed(&placed.key, name, now);
+                    return Err(error);
+                }
+            },
+            _ if !changed => {}
+            _ => drop(publish_file(copy, &self.site.on_prefix(name), random_u64(), None)?),
+        }
+        Ok(())
+    }
+
+    fn keep_copy(&self, state: &mut State, name: &str, placed: &Placed, copy: &Path) -> Result<()> {
+        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        match state.view.layer(&placed.key).filter(|_| !placed.on_prefix) {
+            Some(layer) => {
+                ns::make_parents(&layer.dir, name)?;
+                self.move_file(copy, &layer.dir.join(name), false)?;
             }
-            _ if !changed => Ok(()),
-            _ => publish_file(copy, &self.site.on_prefix(&tracked.name), random_u64(), None)
-                .map(|_| ()),
+            None => drop(publish_file(copy, &self.site.on_prefix(name), random_u64(), None)?),
+        }
+        state.enter_file(&placed.key, name, placed.on_prefix);
+        Ok(())
+    }
+
+    /// `name` is about to move: its private copy becomes the file, with the descriptors that are
+    /// open on it. `false`: it cannot, since the file would lie on the PFS.
+    pub(super) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
+        let (tokens, now) = (state.tokens.shadows_of(name), monotonic_ms());
+        let (Some(file), Some(copy)) = (self.file_ref(name), state.tokens.shadow_of(name).cloned())
+        else {
+            return false;
+        };
+        let Placement::Dataset(placed) = state.machine.copy_up_closed(&file, true, now) else {
+            return false;
+        };
+        if let Err(error) = self.keep_copy(state, name, &placed, &copy) {
+            state.machine.open_failed(&placed.key, name, now);
+            log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+            return false;
+        }
+        if placed.on_prefix {
+            let size = copy.metadata().map_or(0, |found| found.len());
+            state.machine.write_closed(&placed.key, name, size, now);
+            return false;
+        }
+        for _ in 1..tokens.len() {
+            state.machine.write_open(&file, Intent::REWRITE, now);
+        }
+        for token in tokens {
+            if let Some(one) = state.tokens.get_mut(token) {
+                (one.way, one.key) = (Way::Cached, placed.key.clone());
+            }
+        }
+        true
+    }
+
+    /// The files of these private copies have lost their name: no change of them counts any more.
+    pub(super) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
+        for tracked in tokens.iter().filter_map(|token| state.tokens.take(*token)) {
+            if let Way::Shadow { copy, .. } = tracked.way {
+                let _ = ns::remove(&copy);
+            }
         }
     }
 
@@ -64,6 +116,9 @@ impl Session {
         let mut state = self.state();
         let tracked = state.tokens.take(token)?;
         let now = monotonic_ms();
+        if let Some(copy) = state.tokens.shadow_of(&tracked.name) {
+            return Some(copy.clone()); // others have it open still, and see the change
+        }
         if let Way::Shadow { copy, .. } = &tracked.way {
             let copy = copy.clone();
             if let Err(error) = self.adopt_copy(&mut state, &tracked, &copy, true) {

@@ -147,6 +147,7 @@ impl Session {
                 publish_file(here, to, random_u64(), None)?;
                 ns::remove(here)?;
                 state.view.take_private(name);
+                self.replace_private(state, to);
                 if let (Some((last, _)), Some(placed)) = (last, placed) {
                     self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
                     state.enter_file(&placed.key, last, true);
@@ -230,6 +231,13 @@ impl Session {
         self.move_file(here, &path, keep)?;
         state.view.put_private(to, path);
         Ok(())
+    }
+
+    /// The PFS has a new file under `to`: what this rank saw there is replaced.
+    pub(super) fn replace_private(&self, state: &mut State, to: &Path) {
+        if let Some(here) = self.name_of(to).and_then(|to| state.view.take_private(to)) {
+            let _ = ns::remove(&here);
+        }
     }
 
     /// Where the file of a temporary name lies; its directory is made.
