@@ -211,13 +211,28 @@ fn what_is_left_of_a_checkpoint_that_the_program_deleted_from_is_due_all_the_sam
     let now = ranks.now_ms;
     ranks.machines[0].deleted(&a, now);
     for id in 2..=8 {
-        ["{id}/a", "{id}/b"].iter().for_each(|masked| drop(ranks.write(0, masked, id)));
+        for masked in ["{id}/a", "{id}/b"] {
+            ranks.write(0, masked, id);
+        }
         (0..4).for_each(|_| ranks.sync(200));
     }
     let flushed = |key: &DatasetKey| ranks.flushed.contains(key);
     let unflushed: Vec<u64> =
         (1..=7).filter(|id| !flushed(&DatasetKey::new(0, id.to_string(), 0))).collect();
     assert_eq!(unflushed, [], "{:?}", ranks.flushed);
+}
+
+#[test]
+fn a_file_that_has_moved_on_the_prefix_does_not_come_back_by_a_flush() {
+    let mut ranks = Ranks::new(1);
+    let (key, _) = ranks.update(0, false);
+    ranks.sync(0);
+    ranks.sync(100);
+    let now = ranks.now_ms;
+    ranks.machines[0].moved_away(&file(0), now);
+    assert!(ranks.machines[0].is_left_out(&key, &file(0).name));
+    let (again, _) = ranks.update(0, false);
+    assert!(!ranks.machines[0].is_left_out(&again, &file(0).name));
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl Session {
             _ => {}
         }
         let deletion = match self.file_ref(old) {
-            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            Some(file) => state.machine.moved_away(&file, monotonic_ms()),
             None => Deletion::Now,
         };
         let done = self.delete(state, old, place, deletion);

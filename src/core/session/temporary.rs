@@ -6,8 +6,8 @@ use std::path::Path;
 use super::answer::Answer;
 use super::books::{Tracked, Way};
 use super::machine::{self, DatasetKey, Placed, Placement, Routing};
-use super::namespace::{self as ns, Intent, Place};
-use super::opening::file_ref;
+use super::namespace::{self as ns, Intent, OnPrefix, Place};
+use super::opening::{Found, file_ref};
 use super::runtime::{Session, State};
 use crate::error::{Error, Result};
 use crate::log;
@@ -40,7 +40,7 @@ impl Session {
         if !held && ((found.exists && !intent.truncate) || !room()) {
             return Answer::PASS;
         }
-        match self.private_target(&mut state, name, held && found.exists) {
+        match self.private_target(&mut state, name, &found) {
             Ok(path) => {
                 let tracked = Tracked {
                     key: DatasetKey::new(last.map_or(0, |last| last.series), "", 0),
@@ -81,11 +81,15 @@ impl Session {
         &self,
         state: &mut State,
         name: &str,
-        there: bool,
+        found: &Found,
     ) -> Result<std::path::PathBuf> {
         let path = self.private_path(name)?;
-        if !there {
-            ns::remove(&path)?;
+        let held = matches!(found.place, Place::Private(_));
+        if !held || !found.exists {
+            match found.on_prefix {
+                OnPrefix::File { mode } if found.exists => ns::make_empty(&path, mode)?,
+                _ => ns::remove(&path)?,
+            }
             // What an earlier run left under this name is being truncated.
             ns::remove(&self.site.on_prefix(name))?;
         }

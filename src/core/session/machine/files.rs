@@ -144,6 +144,17 @@ impl Machine {
         self.delete(file)
     }
 
+    /// The program has moved the directory of a file: the PFS has it under its new name, and the
+    /// old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
+    pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
+        self.tick(now_ms);
+        let deletion = self.delete(file);
+        let held = self.series[file.series].datasets.iter_mut();
+        let held = held.filter_map(|dataset| dataset.files.get_mut(&file.name));
+        held.for_each(|file| file.moved = true);
+        deletion
+    }
+
     /// The program renames a file; at least one end matched a pattern. The new name counts as
     /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
     /// `keep_on_prefix`: the file cannot be moved into the cache and stays on the PFS.

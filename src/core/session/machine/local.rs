@@ -40,6 +40,8 @@ pub(super) struct LocalFile {
     pub deleted: bool,
     /// It did so before an agreement could come for it; the PFS is to see both, in due time.
     pub deleted_early: bool,
+    /// It was moved on the PFS, to another name: nothing of it is to come back under this one.
+    pub moved: bool,
     /// Size at the last close.
     pub bytes: u64,
     pub closed_ms: u64,
@@ -134,6 +136,7 @@ impl LocalDataset {
             on_prefix,
             deleted: false,
             deleted_early: false,
+            moved: false,
             bytes: 0,
             closed_ms: 0,
             closed_before: None,
@@ -142,6 +145,7 @@ impl LocalDataset {
         entry.open += 1;
         entry.deleted = false;
         entry.deleted_early = false;
+        entry.moved = false;
         self.abandoned.remove(&file.name);
         entry.published = false;
         entry.on_prefix = on_prefix;

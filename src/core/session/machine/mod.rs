@@ -203,6 +203,7 @@ impl Machine {
                 on_prefix: *on_prefix,
                 deleted: false,
                 deleted_early: false,
+                moved: false,
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
                 closed_before: Some(0),

@@ -71,15 +71,20 @@ impl Machine {
     }
 
     /// A flush of the dataset must not write this file of ours: the program's deletion of it has
-    /// become real (a newer dataset is confirmed, or the run ends), or the PFS holds a newer
-    /// content of it from this rank.
+    /// become real (a newer dataset is confirmed, or the run ends), the PFS has it under another
+    /// name, or holds a newer content of it from this rank.
     #[must_use]
     pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
         let id = self.shared.find(key).map_or(0, |dataset| dataset.id);
         let own = self.series[key.series].find(key);
-        let deleted = own.and_then(|own| own.files.get(name)).is_some_and(|file| file.deleted);
+        let file = own.and_then(|own| own.files.get(name));
+        let deleted = file.is_some_and(|file| file.deleted);
+        let moved = file.is_some_and(|file| file.moved);
         let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        (deleted && real) || self.has_newer_on_prefix(key, name) || self.is_replaced(key, name)
+        moved
+            || (deleted && real)
+            || self.has_newer_on_prefix(key, name)
+            || self.is_replaced(key, name)
     }
 
     /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
