@@ -149,6 +149,20 @@ pub(super) fn open_below<T>(
     mode: mode_t,
     call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
 ) -> Option<Result<T, c_int>> {
+    let first = open_as_told(&mut question, flags, mode, &call)?;
+    // Another thread's collective may have sealed the file's dataset since the engine answered:
+    // its directory has another name then, and the engine knows it.
+    let (true, Err(libc::ENOENT)) = first else { return Some(first.1) };
+    open_as_told(&mut question, flags, mode, &call).map(|(_, result)| result)
+}
+
+/// Asks once and opens; the first part says whether the engine named another path.
+fn open_as_told<T>(
+    question: &mut Question,
+    flags: c_int,
+    mode: mode_t,
+    call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
+) -> Option<(bool, Result<T, c_int>)> {
     let table = question.engine;
     let exclusive = libc::O_CREAT | libc::O_EXCL;
     let follow = flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive;
@@ -158,6 +172,7 @@ pub(super) fn open_below<T>(
     } else {
         crate::ask::ask(|verdict| ask(&question.path, verdict))
     };
+    let redirected = matches!(answer, Answer::Redirect(_));
     let result = match answer {
         Answer::Pass if token == 0 => return None,
         Answer::Redirect(to) => call(Some(&to)),
@@ -175,7 +190,7 @@ pub(super) fn open_below<T>(
             Err(code) => (table.opened)(token, -1, *code),
         }
     }
-    Some(result.map(|(value, _)| value))
+    Some((redirected, result.map(|(value, _)| value)))
 }
 
 /// Tells the engine of a token whose last holder has gone. Guard held.

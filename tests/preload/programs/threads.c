@@ -64,6 +64,10 @@ int main(int argc, char **argv)
         CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    /* The engine's answer is out of date when the file is opened: it is asked once more. */
+    int fd = open("c_moves", O_CREAT | O_WRONLY, 0644);
+    CHECK(fd >= 0 && close(fd) == 0 && in_cache("c_moves"));
+    CHECK(open("c_nowhere", O_RDONLY) == -1 && errno == ENOENT);
     CHECK(pipe(ends) == 0 && mkfifo("queue", 0600) == 0);
     cancelled(blocked_write, (void *)(intptr_t)ends[1]);
     cancelled(blocked_open, "queue");
