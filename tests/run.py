@@ -25,14 +25,10 @@ PARTS = [
     ("layout", [sys.executable, "tests/layout/layout.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
+    ("differential", [sys.executable, "tests/differential/differential.py"], {}),
     ("apps", [sys.executable, "tests/apps/run.py"], {}),
     ("cluster openmpi", [sys.executable, "tests/cluster/run.py", "openmpi"], {}),
     ("cluster mpich", [sys.executable, "tests/cluster/run.py", "mpich"], {}),
-]
-
-# By name only: a few sequences in a thousand still find a difference.
-ON_REQUEST = [
-    ("differential", [sys.executable, "tests/differential/differential.py"], {}),
 ]
 
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
@@ -60,7 +56,7 @@ def run_part(command, environment):
 
 def main(wanted):
     rows, total_passed, total_failed = [], 0, 0
-    chosen = [p for p in PARTS + ON_REQUEST if p[0] in wanted or p[0].split()[0] in wanted]
+    chosen = [p for p in PARTS if p[0] in wanted or p[0].split()[0] in wanted]
     for name, command, environment in chosen if wanted else PARTS:
         print(f"==== {name}: {' '.join(map(str, command))}", flush=True)
         begun = time.monotonic()

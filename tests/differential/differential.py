@@ -4,7 +4,7 @@ the shim: every return value, errno and content must be the same, and, with SCR_
 the PFS in the end. Last line: N passed, N failed.
 
 usage: differential.py [FIRST [COUNT [LENGTH]]]
-SCR_DIFFERENTIAL=N in the environment runs N sequences. A failure prints the first difference with
+SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 500. A failure prints the first difference with
 what led to it; its number as FIRST and a COUNT of 1 replay it, mostly: datasets of the sequences
 before are sealed and leave the cache while it runs.
 """
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "hard"))
 import support  # noqa: E402
 
-COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "2000"))
+COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "500"))
 LENGTH = 60
 BATCH = 250
 CONTEXT = 70  # lines before the difference
