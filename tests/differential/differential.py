@@ -4,9 +4,9 @@ the shim: every return value, errno and content must be the same, and, with SCR_
 the PFS in the end. Last line: N passed, N failed.
 
 usage: differential.py [FIRST [COUNT [LENGTH]]]
-SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 500. A failure prints the first difference with
-what led to it; its number as FIRST and a COUNT of 1 replay it, mostly: datasets of the sequences
-before are sealed and leave the cache while it runs.
+SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 500. A failure prints the first
+difference with what led to it; its number as FIRST and a COUNT of 1 replay it, mostly: datasets of
+the sequences before are sealed and leave the cache while it runs.
 """
 
 import os
