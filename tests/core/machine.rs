@@ -1,7 +1,7 @@
 //! The state machine driven by hand: a few ranks in step, every step a success.
 
 use scr_core::session::machine::{
-    DatasetKey, DatasetState, FileRef, Intent, Machine, MachineConfig, Next, Outcome, Placement,
+    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome, Placement,
     Report, SeriesConfig, Step,
 };
 
@@ -64,6 +64,11 @@ impl Ranks {
             assert!(self.machines.iter_mut().all(|one| one.confer(&reports)));
             while self.step() {}
         }
+    }
+
+    /// What the last conference told each rank.
+    fn heard(&mut self) -> Vec<Heard> {
+        self.machines.iter_mut().map(Machine::take_heard).collect()
     }
 
     /// One step of a conference on all ranks; false when there is none left.
@@ -299,4 +304,45 @@ fn a_file_that_stays_open_does_not_cost_an_agreement_at_every_sync_point() {
     }
     let state = ranks.machines[0].datasets(0)[0].state;
     assert_ne!(state, DatasetState::Open);
+}
+
+#[test]
+fn the_owner_hears_of_a_deletion_and_the_deleter_of_a_new_file_of_that_name() {
+    let mut ranks = Ranks::new(2);
+    for rank in 0..2 {
+        ranks.update(rank, false);
+    }
+    for _ in 0..4 {
+        ranks.sync(200);
+    }
+    let (now, name) = (ranks.now_ms, file(1).name);
+    ranks.machines[0].deleted(&file(1), now);
+    ranks.sync(1);
+    let told = Heard { deleted: vec![name.clone()], ..Heard::default() };
+    assert_eq!(ranks.heard(), [Heard::default(), told]);
+    ranks.machines[1].deleted(&file(1), now);
+    ranks.update(1, false);
+    ranks.sync(1);
+    let told = Heard { revived: vec![name], ..Heard::default() };
+    assert_eq!(ranks.heard(), [told, Heard::default()]);
+}
+
+#[test]
+fn a_file_that_was_written_after_its_deletion_elsewhere_stays() {
+    let mut ranks = Ranks::new(2);
+    for rank in 0..2 {
+        ranks.update(rank, false);
+    }
+    for _ in 0..4 {
+        ranks.sync(200);
+    }
+    let now = ranks.now_ms;
+    ranks.machines[0].deleted(&file(1), now);
+    // Before the next agreement.
+    ranks.update(1, true);
+    ranks.sync(1);
+    ranks.heard();
+    ranks.sync(1);
+    let told = Heard { revived: vec![file(1).name], ..Heard::default() };
+    assert_eq!(ranks.heard(), [told, Heard::default()]);
 }

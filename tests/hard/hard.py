@@ -97,6 +97,18 @@ def two_ranks_write_a_file_that_was_never_seen_before(mpi, program):
 
 
 @case
+def one_rank_removes_the_files_of_all_and_all_write_them_anew(mpi, program):
+    for flush in ("0", "1"):
+        same(mpi, program, 3, "cleanup", "rewrite", SCR_FLUSH=flush,
+             SCR_CHECKPOINT_PATTERN="ckpt/step_0/rank_{rank}.dat")
+
+
+@case
+def one_rank_removes_the_checkpoints_of_all_at_the_end(mpi, program):
+    same(mpi, program, 3, "cleanup", "end")
+
+
+@case
 def errors_return_with_a_dead_peer(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(3, "errors_return", shim=False)

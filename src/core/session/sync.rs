@@ -54,6 +54,7 @@ impl Session {
         if !self.state().machine.confer(&reports.ok_or_else(unreadable)?) {
             return Err(Error::Other("the ranks differ in what they know of the run".to_string()));
         }
+        self.hear();
         loop {
             let step = self.state().machine.next_step();
             let Some(step) = step else { return Ok(()) };

@@ -193,6 +193,7 @@ impl Machine {
             self.meet(series, reports, &mut conference);
         }
         self.take_sealed_news(reports);
+        self.heard = self.listen(reports);
         for index in 0..self.config.series.len() {
             for at in 0..self.shared.series[index].datasets.len() {
                 let dataset = &self.shared.series[index].datasets[at];

@@ -385,6 +385,7 @@ impl Machine {
         let number = self.shared.find(&key).map_or(0, |dataset| dataset.number);
         let number = if number == 0 { shared.next_number } else { number };
         let learning = shared.routing == Routing::Learning || self.is_new(file);
+        self.tell_revived(file);
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
         if learning {
@@ -483,6 +484,7 @@ impl Machine {
         // A file of unknown origin on the PFS may be all that the program has to restart from.
         if answer.is_none() && routing == Routing::Cache && !self.is_passive() {
             answer = Some(Deletion::Deferred);
+            self.tell_deleted(file);
         }
         if holder.is_some() || answer == Some(Deletion::Deferred) {
             // A dataset that has the file says when it may go; else any that is confirmed next.

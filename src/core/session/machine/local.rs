@@ -172,6 +172,8 @@ pub(super) struct LocalSeries {
     /// In order of their begin.
     pub datasets: Vec<LocalDataset>,
     pub tombstones: Vec<Tombstone>,
+    /// Files of this rank that another rank deleted, and that were not written again since.
+    pub deleted_elsewhere: BTreeSet<String>,
     pub last_begin_ms: Option<u64>,
     /// Findings since the last report.
     pub news: SeriesReport,

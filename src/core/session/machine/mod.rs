@@ -44,6 +44,7 @@ mod files;
 mod keys;
 mod knowledge;
 mod local;
+mod others;
 mod outcome;
 mod overdue;
 mod report;
@@ -58,6 +59,7 @@ pub use config::{
 };
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
+pub use others::Heard;
 pub use outcome::{Outcome, SealFile};
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
@@ -85,6 +87,8 @@ pub struct Machine {
     ended: bool,
     /// When something was overdue first; `None` again after an agreement.
     unreachable_ms: Option<u64>,
+    /// What the last conference told of other ranks' doings.
+    heard: Heard,
 }
 
 /// A rank's own part of a dataset that the restart offers or rejects.
@@ -131,6 +135,7 @@ impl Machine {
             ending: false,
             ended: false,
             unreachable_ms: None,
+            heard: Heard::default(),
             config,
         }
     }
@@ -266,6 +271,11 @@ impl Machine {
     #[must_use]
     pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
         self.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
+    }
+
+    /// What the conference that has just begun told of other ranks' doings.
+    pub fn take_heard(&mut self) -> Heard {
+        std::mem::take(&mut self.heard)
     }
 
     fn tick(&mut self, now_ms: u64) {

@@ -38,6 +38,10 @@ pub struct SeriesReport {
     pub written: Vec<u64>,
     /// While learning: names that this rank read and never wrote; `true`: the name has no id.
     pub read: Vec<(u64, bool)>,
+    /// Files of other ranks that the program deleted on this rank, and the sync points passed then.
+    pub deleted: Vec<(String, u64)>,
+    /// Files of this rank that another rank deleted and that were written again.
+    pub revived: Vec<String>,
 }
 
 /// What a rank says of a dataset that is not confirmed.

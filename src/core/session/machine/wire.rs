@@ -75,6 +75,13 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
         put(out, *name);
         put_flags(out, &[*bare]);
     }
+    put(out, series.deleted.len() as u64);
+    for (name, count) in &series.deleted {
+        put_text(out, name);
+        put(out, *count);
+    }
+    put(out, series.revived.len() as u64);
+    series.revived.iter().for_each(|name| put_text(out, name));
 }
 
 fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
@@ -157,6 +164,8 @@ impl Input<'_> {
             unsafe_names: self.list(Input::word)?,
             written: self.list(Input::word)?,
             read: self.list(|input| Some((input.word()?, input.flags()? & 1 != 0)))?,
+            deleted: self.list(|input| Some((input.text()?, input.word()?)))?,
+            revived: self.list(Input::text)?,
         })
     }
 
@@ -226,6 +235,8 @@ mod tests {
                 prefix_only: true,
                 rewrites: false,
                 written: vec![3],
+                deleted: vec![("a/b".into(), 7)],
+                revived: vec!["c".into()],
                 read: vec![(4, true), (5, false)],
             }],
             datasets: vec![DatasetReport {
