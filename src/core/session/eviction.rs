@@ -67,12 +67,15 @@ impl Session {
         let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return };
         for entry in catalog.entries {
             let name = entry.meta.name.clone();
-            state.view.settle_in(key, &name);
+            let on_prefix = ns::on_prefix(&self.site.on_prefix(&name));
+            if on_prefix == OnPrefix::Absent {
+                state.view.settle_in(key, &name); // else a flushed copy waits for the deletion, too
+            }
             if flushed || entry.meta.on_prefix {
                 continue;
             }
             let remote = Remote { owner: entry.rank, meta: entry.meta };
-            if ns::on_prefix(&self.site.on_prefix(&name)) == OnPrefix::Absent {
+            if on_prefix == OnPrefix::Absent {
                 let attributes = remote.attributes();
                 state.view.leave_ghost(name, attributes);
             }
