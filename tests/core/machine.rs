@@ -1,8 +1,8 @@
 //! The state machine driven by hand: a few ranks in step, every step a success.
 
 use scr_core::session::machine::{
-    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome, Placement,
-    Report, SeriesConfig, Step,
+    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
+    Placement, Report, SeriesConfig, Step,
 };
 
 const BYTES: u64 = 100;

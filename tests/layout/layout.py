@@ -41,7 +41,7 @@ PLACEHOLDERS = {
     "index": NUMBER, "shard": NUMBER, "pid": NUMBER, "count": NUMBER, "generation": NUMBER,
     "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "anything": ".+",
     "user": WORD, "jobid": WORD, "series": WORD, "nonce": WORD, "host": WORD, "name": WORD,
-    "guarded": WORD,
+    "guarded": WORD, "stage": "(?:staged|published|failed)",
 }
 WHEN = re.compile(r"(in a run|after)(?:: (XOR|RS|PARTNER))?")
 

@@ -257,7 +257,7 @@ impl Session {
 
 /// The directories of `name` whose own part of the path differs from that of `masked`: they carry
 /// the captured id, or lie in one that does.
-fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
+pub(super) fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
     let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
     let ends = name.match_indices('/').map(|(at, _)| at);
     ends.skip(same).map(|at| &name[..at])

@@ -6,6 +6,7 @@
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs` | checkpoints on the prefix that a restart does not show |
+//! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
@@ -20,6 +21,7 @@
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
+mod abandoned;
 mod answer;
 mod arrival;
 mod background;

@@ -87,6 +87,9 @@ impl Session {
         }
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.state().machine.resume(&resumed);
+        if self.site.rank == 0 {
+            self.remove_begun_dirs(report);
+        }
         self.hide(&links, &hidden, report)?;
         self.remake_directories(report);
         self.replicate(&links, report)?;

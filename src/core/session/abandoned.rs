@@ -1,0 +1,100 @@
+//! Directories of a checkpoint that the run before had begun: its files were in caches that are
+//! lost, or never sealed, and nothing but directories is left on the prefix. A program that goes on
+//! from its newest directory would choose one with nothing in it.
+
+use std::collections::BTreeSet;
+use std::fs::read_dir;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::hiding::own_dirs;
+use super::namespace as ns;
+use super::runtime::Session;
+use crate::cache::{Offered, RebuildReport};
+
+impl Session {
+    /// Removes directories beside those of the newest checkpoint in the cache that carry another id,
+    /// are younger than its files and have no file in them. For rank 0, before anybody looks.
+    pub(super) fn remove_begun_dirs(&self, report: &RebuildReport) {
+        let Some(newest) = report.offered.last() else { return };
+        let times = newest.catalog.entries.iter();
+        let times = times.map(|entry| (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds));
+        let Some(written) = times.max() else { return };
+        for dir in self.siblings(newest) {
+            let is_younger = dir
+                .symlink_metadata()
+                .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
+            if is_younger && has_no_file(&dir) {
+                remove_dirs(&dir);
+            }
+        }
+    }
+
+    /// Directories that would hold a checkpoint of another id than this one's.
+    fn siblings(&self, offered: &Offered) -> BTreeSet<PathBuf> {
+        let mut seen = BTreeSet::new();
+        let mut found = BTreeSet::new();
+        for entry in &offered.catalog.entries {
+            let name = entry.meta.name.as_str();
+            let Some(matched) = self.match_name(name) else { continue };
+            let Some(dir) = own_dirs(name, &matched.masked).next() else { continue };
+            let parent = ns::parent(dir);
+            let depth = dir.matches('/').count();
+            let Some(part) = matched.masked.split('/').nth(depth) else { continue };
+            if !seen.insert((parent.to_string(), part.to_string())) {
+                continue;
+            }
+            let Some((before, after)) = part.split_once("{id}") else { continue };
+            let parent = self.site.on_prefix(parent);
+            let Ok(entries) = read_dir(&parent) else { continue };
+            for entry in entries.flatten() {
+                let Ok(own) = entry.file_name().into_string() else { continue };
+                let id = own.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+                let Some(id) = id.filter(|id| *id != offered.key.id) else { continue };
+                let other = self.match_name(&matched.masked.replace("{id}", id));
+                let same_series = |other: &crate::patterns::Match| other.series == matched.series;
+                if other.is_some_and(|other| same_series(&other) && other.id.as_deref() == Some(id))
+                {
+                    found.insert(parent.join(own));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Nothing but directories, all the way down; `false` if that cannot be seen.
+fn has_no_file(dir: &Path) -> bool {
+    let Ok(entries) = read_dir(dir) else { return false };
+    entries.into_iter().all(|entry| {
+        entry.is_ok_and(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && has_no_file(&entry.path())
+        })
+    })
+}
+
+/// Removes empty directories; what has got a file meanwhile stays.
+fn remove_dirs(dir: &Path) {
+    let Ok(entries) = read_dir(dir) else { return };
+    entries.flatten().for_each(|entry| remove_dirs(&entry.path()));
+    let _ = std::fs::remove_dir(dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tree_without_any_file_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let (empty, used) = (base.path().join("empty"), base.path().join("used"));
+        std::fs::create_dir_all(empty.join("a/b")).unwrap();
+        std::fs::create_dir_all(used.join("a/b")).unwrap();
+        std::fs::write(used.join("a/b/file"), "").unwrap();
+        assert!(has_no_file(&empty) && !has_no_file(&used));
+        assert!(!has_no_file(&base.path().join("none")));
+        remove_dirs(&empty);
+        remove_dirs(&used);
+        assert!(!empty.exists() && used.join("a/b/file").exists());
+    }
+}
