@@ -81,6 +81,8 @@ def tallies(outcomes):
 
 def same_output(application, wanted, found):
     for stage, one, two in zip(application.stages, wanted, found):
+        if stage.status is None:
+            continue  # stopped by its time limit, wherever that was
         expected, got = application.result(one.out), application.result(two.out)
         assert expected == got, f"{stage.words}: {got}, not {expected}\n{two.err}"
 

@@ -13,8 +13,8 @@ use super::runtime::Session;
 use crate::cache::{Offered, RebuildReport};
 
 impl Session {
-    /// Removes directories beside those of the newest checkpoint in the cache that carry another id,
-    /// are younger than its files and have no file in them. For rank 0, before anybody looks.
+    /// Removes directories beside those of the newest checkpoint in the cache that carry another
+    /// id, are younger than its files and have no file in them. For rank 0, before anybody looks.
     pub(super) fn remove_begun_dirs(&self, report: &RebuildReport) {
         let Some(newest) = report.offered.last() else { return };
         let times = newest.catalog.entries.iter();

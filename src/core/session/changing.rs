@@ -162,21 +162,6 @@ impl Session {
         }
     }
 
-    /// What a conference has told of other ranks' deletions.
-    pub(super) fn hear(&self) {
-        let mut state = self.state();
-        let heard = state.machine.take_heard();
-        heard.revived.iter().for_each(|name| state.view.revive(name));
-        for name in heard.deleted {
-            let Some(file) = self.file_ref(&name) else { continue };
-            let place = state.view.place(&name);
-            let deletion = state.machine.deleted(&file, monotonic_ms());
-            if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
-                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
-            }
-        }
-    }
-
     /// rename; either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
         let names = (self.name_of(from), self.name_of(to));

@@ -63,6 +63,21 @@ impl Session {
         }
     }
 
+    /// What a conference has told of other ranks' deletions.
+    fn hear(&self) {
+        let mut state = self.state();
+        let heard = state.machine.take_heard();
+        heard.revived.iter().for_each(|name| state.view.revive(name));
+        for name in heard.deleted {
+            let Some(file) = self.file_ref(&name) else { continue };
+            let place = state.view.place(&name);
+            let deletion = state.machine.deleted(&file, monotonic_ms());
+            if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+    }
+
     /// No agreement ever again on this rank: what is not sealed goes to the PFS by itself.
     pub(super) fn stop_agreements(&self, error: &Error) {
         // Not freed: that may wait for ranks that are gone.
