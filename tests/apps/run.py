@@ -24,24 +24,26 @@ SUITES = (
 HEAD = ("program", "datasets", "amended", "voided", "cached", "prefix", "agreements", "shim s")
 
 
-def every_file(application, table):
-    """SCR_FLUSH=1: the prefix is that of a run without the shim."""
+def same(application, flush, newest_only):
+    """Runs without the shim and with it; returns the outcomes under it, if all is equal."""
     with compare.directory(application) as plain, compare.directory(application) as shimmed:
         wanted = compare.run_all(application, plain)
-        found = compare.run_all(application, shimmed, SCR_FLUSH="1")
+        found = compare.run_all(application, shimmed, SCR_FLUSH=flush)
         compare.same_output(application, wanted, found)
-        compare.same_files(application, plain, shimmed, newest_only=False)
-        sums = [sum(column) for column in zip(*compare.tallies(found))]
-        table.append((application.name, *map(int, sums[:6]), round(sum(sums[7:]), 3)))
+        compare.same_files(application, plain, shimmed, newest_only)
+        return found
+
+
+def every_file(application, table):
+    """SCR_FLUSH=1: the prefix is that of a run without the shim."""
+    found = same(application, "1", newest_only=False)
+    sums = [sum(column) for column in zip(*compare.tallies(found))]
+    table.append((application.name, *map(int, sums[:6]), round(sum(sums[7:]), 3)))
 
 
 def newest_files(application, _table):
     """SCR_FLUSH=0: the newest dataset of every series."""
-    with compare.directory(application) as plain, compare.directory(application) as shimmed:
-        wanted = compare.run_all(application, plain)
-        found = compare.run_all(application, shimmed, SCR_FLUSH="0")
-        compare.same_output(application, wanted, found)
-        compare.same_files(application, plain, shimmed, newest_only=True)
+    same(application, "0", newest_only=True)
 
 
 CASES = (every_file, newest_files, lost_process, lost_node)
