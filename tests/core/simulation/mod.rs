@@ -4,7 +4,9 @@
 //!
 //! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
 //! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
-//! SCR_SIM_SEED=<its seed>` replays it.
+//! SCR_SIM_SEED=<its seed>` replays it. `SCR_SIM_STYLE=threaded` makes every program write its
+//! checkpoints by a thread, in short steps: harsher than what the seeds draw, and not yet free of
+//! failures (seeds 9225 and 48025).
 
 mod cluster;
 mod helper;
@@ -68,6 +70,9 @@ fn schedule(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let mut style = Style::draw(&mut rng, ranks);
     style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
+    if std::env::var("SCR_SIM_STYLE").is_ok_and(|style| style == "threaded") {
+        (style.threaded, style.mute, style.pause_ms) = (true, None, 2);
+    }
     let cluster = Cluster::new(scheme, ranks, nodes);
     let mut sim = Sim {
         rng,
