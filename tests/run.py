@@ -23,6 +23,7 @@ PARTS = [
     ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], {}),
     ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], {}),
     ("layout", [sys.executable, "tests/layout/layout.py"], {}),
+    ("reader", [sys.executable, "tests/reader/reader.py"], {}),
     ("hard openmpi", [sys.executable, "tests/hard/hard.py", "openmpi"], {}),
     ("hard mpich", [sys.executable, "tests/hard/hard.py", "mpich"], {}),
     ("differential", [sys.executable, "tests/differential/differential.py"], {}),

@@ -56,6 +56,12 @@ impl FlushState {
         self.locations.get(&dataset_id).is_some_and(|locations| locations.contains(&location))
     }
 
+    /// Ids that have a location.
+    #[must_use]
+    pub fn at(&self, location: Location) -> BTreeSet<u64> {
+        self.locations.keys().copied().filter(|id| self.is_at(*id, location)).collect()
+    }
+
     /// Forgets a dataset.
     pub fn remove(&mut self, dataset_id: u64) {
         self.locations.remove(&dataset_id);

@@ -46,6 +46,7 @@ impl Session {
         self.complete_background(links)?;
         self.record_end();
         self.clear_cache(links)?;
+        self.record_places();
         self.tally.time(Count::EndNs, begin);
         self.tell_tally(links)
     }

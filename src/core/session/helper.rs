@@ -81,6 +81,7 @@ impl Session {
                 self.publish_overdue();
                 self.tell_published();
                 self.advance_flushes();
+                self.record_places();
             }
         };
         let name = "scr-helper".to_string();

@@ -16,6 +16,7 @@
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
 //! | `tally.rs` | what a launch did and what it cost |
+//! | `places.rs` | the flush file: where each dataset is |
 //! | `background.rs` | the flush that a restart begins |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `unsealed.rs` | files that no agreement comes for |
@@ -40,6 +41,7 @@ pub mod machine;
 pub mod namespace;
 mod opening;
 mod perform;
+mod places;
 mod prepare;
 mod protection;
 mod restore;

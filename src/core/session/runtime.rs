@@ -15,6 +15,7 @@ use super::books::{Book, Tokens, Tracked, Way};
 use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
+use super::places::Places;
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::Tally;
@@ -104,6 +105,8 @@ pub struct Session {
     pub(super) _leases: Vec<super::lease::Lease>,
     pub(super) tally: Tally,
     pub(super) shortage: Shortage,
+    /// What the flush file says, as far as it is ours to say.
+    pub(super) places: Mutex<Option<Places>>,
 }
 
 impl Session {

@@ -95,6 +95,7 @@ impl Preparation {
             session.sweep_exits();
         }
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
+        session.record_places();
         session.tally.time(Count::StartNs, begin);
         Ok(Some(session))
     }
@@ -215,6 +216,7 @@ fn build(
         _leases: leases,
         tally: Tally::default(),
         shortage: Shortage::default(),
+        places: Mutex::default(),
     }
 }
 

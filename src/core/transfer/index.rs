@@ -1,6 +1,6 @@
 //! What is on the prefix: summaries and index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::journal::own_folder;
@@ -25,6 +25,10 @@ pub(super) fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
+fn flush_path(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join("flush.scr")
+}
+
 /// Writes summary, index and flush file of a dataset whose files are all in place.
 pub(super) fn record_flushed(
     prefix: &Path,
@@ -44,9 +48,34 @@ pub(super) fn record_flushed(
         enter(index, dataset, Timestamp::now());
         Ok(())
     })?;
-    update(&own_folder(prefix).join("flush.scr"), |state: &mut FlushState| {
+    update(&flush_path(prefix), |state: &mut FlushState| {
         state.unset(dataset.id, Location::Flushing);
         state.set(dataset.id, Location::Prefix);
+        Ok(())
+    })
+}
+
+/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way.
+/// Nothing is written where it says so already.
+///
+/// # Errors
+/// If it cannot be read or written.
+pub fn record_places(
+    prefix: &Path,
+    cached: &BTreeSet<u64>,
+    flushing: &BTreeSet<u64>,
+) -> Result<()> {
+    let path = flush_path(prefix);
+    let wanted = [(Location::Cache, cached), (Location::Flushing, flushing)];
+    let before = FlushState::read(&path)?.unwrap_or_default();
+    if wanted.iter().all(|(place, ids)| before.at(*place) == **ids) {
+        return Ok(());
+    }
+    update(&path, |state: &mut FlushState| {
+        for (place, ids) in wanted {
+            state.at(place).difference(ids).for_each(|id| state.unset(*id, place));
+            ids.iter().for_each(|id| state.set(*id, place));
+        }
         Ok(())
     })
 }

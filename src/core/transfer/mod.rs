@@ -33,7 +33,7 @@ pub use background::{
     is_published, wait_for_file,
 };
 pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};
-pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart};
+pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart, record_places};
 pub use options::Options;
 pub use repair::{Repaired, repair_prefix};
 pub use stage::{is_staged_name, publish_file, staged_name};

@@ -1,0 +1,50 @@
+//! The flush file (000 section 9.4): which datasets are in cache, and which are on their way. It
+//! follows the run off the program's path, in the helper thread of rank 0; exact at start and end.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use super::machine::{DatasetState, SharedDataset};
+use super::runtime::Session;
+use crate::log;
+use crate::transfer::record_places;
+
+/// Ids in cache, and of those the ones that are being flushed in the background.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    cached: BTreeSet<u64>,
+    flushing: BTreeSet<u64>,
+}
+
+impl Session {
+    /// Brings the flush file up to date, if something has changed since it was last done. For rank
+    /// 0; local.
+    pub(super) fn record_places(&self) {
+        if self.site.rank != 0 {
+            return;
+        }
+        let now = self.find_places();
+        let mut told = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_ref() == Some(&now) {
+            return;
+        }
+        match record_places(&self.site.prefix, &now.cached, &now.flushing) {
+            Ok(()) => *told = Some(now),
+            Err(error) => log::message(1, format_args!("{error}; tried again later")),
+        }
+    }
+
+    fn find_places(&self) -> Places {
+        let mut flushing: BTreeSet<u64> = self.flushes().keys().copied().collect();
+        flushing.extend(self.background().as_ref().map(|(id, _)| *id));
+        let state = self.state();
+        let sealed = |one: &&SharedDataset| {
+            let kept = matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed);
+            kept && one.id > 0 && !one.on_prefix && state.view.layer(&one.key).is_some()
+        };
+        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let cached: BTreeSet<u64> = all.filter(sealed).map(|one| one.id).collect();
+        flushing.retain(|id| cached.contains(id));
+        Places { cached, flushing }
+    }
+}

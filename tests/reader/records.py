@@ -1,0 +1,121 @@
+"""The files of 000 section 9 and the filemaps of section 4: what they must say of a run."""
+
+import os
+import re
+import zlib
+
+from kvtree import flag, number, read, value
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def one_file(fields, data, what):
+    """Size and checksum as recorded are those of the bytes."""
+    assert number(fields, "SIZE") == len(data), f"{what}: SIZE {fields['SIZE']}, {len(data)} bytes"
+    crc = int(value(fields, "CRC"), 16)
+    assert crc == zlib.crc32(data), f"{what}: CRC {crc:#x}, it is {zlib.crc32(data):#x}"
+
+
+def listed(tree, files, what):
+    """A list FILE / name / fields is that of `files` (name to content)."""
+    names = sorted(tree.get("FILE", {}))
+    assert names == sorted(files), f"{what}: lists {names}, written were {sorted(files)}"
+    for name, data in files.items():
+        one_file(tree["FILE"][name], data, f"{what}: {name}")
+
+
+def filemap(path, rank, ids, files_of, scheme):
+    """A process's filemap: the datasets `ids` of `rank`, each with its files and descriptor."""
+    tree = read(path)
+    assert list(tree["RANK"]) == [str(rank)], f"{path}: ranks {list(tree['RANK'])}"
+    datasets = tree["RANK"][str(rank)]["DSET"]
+    assert sorted(map(int, datasets)) == ids, f"{path}: datasets {sorted(datasets)}, not {ids}"
+    for text, record in datasets.items():
+        files = files_of(int(text), rank)
+        listed(record, files, f"{path}: {text}")
+        assert number(record, "EXPECT") == len(files), f"{path}: EXPECT"
+        assert value(record, "REDDESC", "TYPE") == scheme, f"{path}: {record['REDDESC']}"
+        assert str(rank) in tree["DSET"][text]["RANK"], f"{path}: the index lacks {text}"
+
+
+def master_filemap(path):
+    """The paths of the node's filemaps."""
+    return list(read(path)["Filemap"])
+
+
+def index(path, ids):
+    """The index: every dataset with its directory, complete and flushed; none failed."""
+    tree = read(path)
+    assert number(tree, "VERSION") >= 1
+    assert sorted(map(int, tree["DSET"])) == ids, f"{path}: {list(tree['DSET'])}, not {ids}"
+    for text in tree["DSET"]:
+        for folder, fields in tree["DSET"][text]["DIR"].items():
+            assert flag(fields, "COMPLETE"), f"{path}: {text} is not complete"
+            assert "FAILED" not in fields, f"{path}: {text} has failed"
+            assert TIME.fullmatch(value(fields, "FLUSHED")), f"{path}: {fields['FLUSHED']}"
+            assert value(tree, "DIR", folder, "DSET") == text, f"{path}: DIR/{folder}"
+            assert (path.parent / folder / "summary.scr").is_file(), f"{path}: {folder} is missing"
+    return tree
+
+
+def summary(folder, dataset, ranks, files_of):
+    """The summary of a dataset, with its maps, and the files on the prefix themselves."""
+    tree = read(folder / "summary.scr")
+    assert number(tree, "VERSION") >= 5
+    assert list(tree["DSET"]) == [str(dataset)], f"{folder}: {list(tree['DSET'])}"
+    body = tree["DSET"][str(dataset)]
+    assert flag(body, "COMPLETE") and number(body, "RANKS") == ranks, f"{folder}: {body.keys()}"
+    shards = [body] if "RANK2FILE" not in body else maps(folder, dataset, body)
+    by_rank = {rank: fields for shard in shards for rank, fields in shard.get("RANK", {}).items()}
+    for rank in range(ranks):
+        files = files_of(dataset, rank)
+        listed(by_rank.get(str(rank), {}), files, f"{folder}: rank {rank}")
+        for name, data in files.items():
+            assert (folder.parents[1] / name).read_bytes() == data, f"{name} on the prefix differs"
+    return len(shards)
+
+
+def maps(folder, dataset, body):
+    """The shards of a rank to file map: as many as the summary says, as their index says."""
+    tree = read(folder / "rank2file.scr")
+    assert value(tree, "DSET") == str(dataset)
+    assert len(tree["SHARD"]) == number(body, "RANK2FILE"), f"{folder}: number of shards"
+    shards = []
+    for text, entry in sorted(tree["SHARD"].items(), key=lambda item: int(item[0])):
+        shard = read(folder / f"rank2file.{text}.scr")
+        assert shard["EPOCH"] == tree["EPOCH"], f"{folder}: shard {text} is of another seal"
+        ranks = sorted(map(int, shard["RANK"]))
+        assert (ranks[0], ranks[-1]) == (number(entry, "FIRST"), number(entry, "LAST")), text
+        files = sum(len(fields.get("FILE", {})) for fields in shard["RANK"].values())
+        assert files == number(entry, "FILES"), f"{folder}: FILES of shard {text}"
+        shards.append(shard)
+    return shards
+
+
+def places(path):
+    """Where each dataset is, by the flush file."""
+    datasets = read(path)["DSET"]
+    return {int(text): set(fields["LOCATION"]) for text, fields in datasets.items()}
+
+
+def flush_file(path, on_prefix, cached):
+    known = places(path)
+    got = {n for n, where in known.items() if "PFS" in where}
+    assert got == set(on_prefix), f"{path}: PFS {sorted(got)}, not {on_prefix}"
+    got = {n for n, where in known.items() if "CACHE" in where}
+    assert got == set(cached), f"{path}: CACHE {sorted(got)}, not {cached}"
+
+
+def transfer_file(path, prefix, outside, bandwidth):
+    """A flush under way: sources in the cache, staged files with at least WRITTEN good bytes."""
+    tree = read(path)
+    assert float(value(tree, "BW")) == bandwidth and float(value(tree, "PERCENT")) == 0.0, tree
+    assert value(tree, "COMMAND") == "RUN" and value(tree, "STATE") == "RUNNING", tree
+    assert "DONE" not in tree.get("FLAG", {}), f"{path}: done, and it has just begun"
+    for source, fields in tree["FILES"].items():
+        data, written = outside(source).read_bytes(), number(fields, "WRITTEN")
+        assert number(fields, "SIZE") == len(data) and written <= len(data), f"{source}: {fields}"
+        target = value(fields, "DESTINATION")
+        assert target.startswith(f"{prefix}/"), f"{target} is not on the prefix"
+        with open(target if written else os.devnull, "rb") as staged:
+            assert staged.read(written) == data[:written], f"{target}: not what WRITTEN says"
