@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import shutil
 import subprocess
 import typing
 
@@ -29,10 +30,13 @@ class Strike:
     progress: re.Pattern  # a line of the first run's output, one for each step of its work
     steps: int  # such lines in an undisturbed run
     went_on: typing.Callable  # output of the restart -> the checkpoint it went on from, or None
-    # (directory, undisturbed, checkpoint) -> nothing; the checkpoint becomes the newest one there
-    rewind: typing.Callable
     newest: tuple  # globs of the newest dataset at the end
+    # (directory, undisturbed, checkpoint) -> nothing; the checkpoint becomes the newest one there.
+    # None: the program ends with the same result and files wherever it went on from.
+    rewind: typing.Callable = None
     keep_all: typing.Callable = lambda directory: None  # an undisturbed run keeps all checkpoints
+    result: typing.Callable = None  # as the application's, where where it went on from is no part
+    cached: bool = True  # its checkpoints are; else they stay on the prefix
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,29 +44,42 @@ class Application:
     """A program, its standing runs and what is compared."""
 
     name: str
+    program: str  # what tells that it is installed: a program, or the path of a file
+    packages: tuple  # Debian packages that bring it
     config: str
     stages: tuple
     prepare: typing.Callable  # directory -> nothing
     result: typing.Callable  # output of a stage -> the lines that must be equal
+    mpi: str = "openmpi"
     newest: tuple = ()  # globs of the newest dataset of every series
     varying: tuple = ()  # globs of files with time stamps or run times of the program's own
     environment: dict = dataclasses.field(default_factory=dict)
     strike: Strike = None
+    shared: tuple = ()  # globs of files that several ranks write
+    both: bool = False  # there is one for each MPI
+
+    @property
+    def kind(self):
+        """The name without the MPI."""
+        return self.name.removesuffix(f" {self.mpi}")
 
     def configuration(self):
         """The example configuration for users of this program."""
         return ROOT / "config" / self.config
 
 
-def missing(program, packages):
+def missing(application):
     """Installs Debian packages if the program is not there; returns whether it still is not."""
-    found = subprocess.run(["which", program], stdout=subprocess.DEVNULL, check=False)
-    if found.returncode != 0:
+    def absent():
+        name = application.program
+        return not pathlib.Path(name).exists() if "/" in name else shutil.which(name) is None
+
+    if absent():
+        packages = application.packages
         command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-        found = subprocess.run(["which", program], stdout=subprocess.DEVNULL, check=False)
-    return found.returncode != 0
+    return absent()
 
 
 def files(directory):

@@ -1,6 +1,7 @@
 """Runs of an application on this host, with and without the shim, and what must be equal."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from application import ROOT, files
+from application import HERE, ROOT, files
 
 sys.path.insert(0, str(ROOT / "tests" / "hard"))
 
@@ -51,7 +52,7 @@ def run_stage(application, stage, where, settings):
     env.update(application.environment)
     env.update(settings)
     done = finish(subprocess.Popen(
-        ["mpirun.openmpi", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
+        [f"mpirun.{application.mpi}", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         errors="replace", start_new_session=True,
     ))
@@ -79,12 +80,32 @@ def tallies(outcomes):
     return [tuple(map(float, one.groups())) for one in found]
 
 
+class Undisturbed:
+    """The runs without the shim: what was printed, the files, which of them vary or are the newest."""
+
+    _known = {}
+
+    def __init__(self, application):
+        with directory(application) as where:
+            self.outcomes = run_all(application, where)
+            self.files = files(where)
+            self.varying = matching(self.files, application.varying, where)
+            self.newest = matching(self.files, application.newest, where)
+
+    @classmethod
+    def of(cls, application):
+        """Runs it, once for all cases."""
+        if application.name not in cls._known:
+            cls._known[application.name] = cls(application)
+        return cls._known[application.name]
+
+
 def same_output(application, wanted, found):
     for stage, one, two in zip(application.stages, wanted, found):
         if stage.status is None:
             continue  # stopped by its time limit, wherever that was
         expected, got = application.result(one.out), application.result(two.out)
-        assert expected == got, f"{stage.words}: {got}, not {expected}\n{two.err}"
+        assert expected and expected == got, f"{stage.words}: {got}, not {expected}\n{two.err}"
 
 
 def matching(names, globs, where):
@@ -93,15 +114,39 @@ def matching(names, globs, where):
     return {name for name in names if name in hits}
 
 
-def same_files(application, plain, shimmed, newest_only):
+def same_files(plain, shimmed, newest_only):
     """Every file of the plain run, byte for byte; or those of the newest datasets."""
-    wanted, found = files(plain), files(shimmed)
-    varying = matching(wanted, application.varying, plain)
-    names = matching(wanted, application.newest, plain) if newest_only else set(wanted)
+    found = files(shimmed)
+    names = plain.newest if newest_only else set(plain.files)
     assert names, "nothing to compare"
     absent = sorted(names - set(found))
     assert not absent, f"missing under the shim: {absent}"
-    differ = sorted(name for name in names - varying if wanted[name] != found[name])
+    differ = sorted(n for n in names - plain.varying if plain.files[n] != found[n])
     assert not differ, f"other content under the shim: {differ}"
-    more = sorted(set(found) - set(wanted))
+    more = sorted(set(found) - set(plain.files))
     assert not more, f"only under the shim: {more}"
+
+
+def shared_files_are_synced(application):
+    """Every rank that wrote a shared file makes it durable, whatever the program does."""
+    tool = build_fsync_log()
+    stage = application.stages[0]
+    with directory(application) as where:
+        preload = f"{SHIM}:{tool}"
+        done = run_all(
+            dataclasses.replace(application, stages=(stage,)), where, SCR_FLUSH="0",
+            LD_PRELOAD=preload,
+        )[0]
+        synced = [line.split(" ", 1)[1] for line in done.err.splitlines() if line[:6] == "fsync "]
+        names = [str(path) for glob in application.shared for path in where.glob(glob)]
+        assert names, "no shared file"
+        few = sorted(name for name in names if synced.count(name) == 0)
+        assert not few, f"never made durable: {few}\n{done}"
+
+
+def build_fsync_log():
+    """A library that says which files are made durable."""
+    made = PLACE / "fsync_log.so"
+    source = HERE / "programs" / "fsync_log.c"
+    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", made, source], check=True)
+    return made

@@ -35,6 +35,8 @@ def pw(deck):
 
 ESPRESSO = Application(
     name="Quantum ESPRESSO",
+    program=PROGRAM,
+    packages=PACKAGES,
     config="quantum-espresso.conf",
     prepare=prepare,
     stages=(Stage(4, pw("pw1.in"), status=None), Stage(4, pw("pw2.in"))),

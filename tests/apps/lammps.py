@@ -39,6 +39,8 @@ def lmp(deck):
 
 LAMMPS = Application(
     name="LAMMPS",
+    program=PROGRAM,
+    packages=PACKAGES,
     config="lammps.conf",
     prepare=prepare,
     stages=(

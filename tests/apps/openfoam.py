@@ -91,6 +91,8 @@ def icofoam(handler):
 def application(name, handler=(), threaded=False):
     return Application(
         name=f"OpenFOAM {name}",
+        program=PROGRAM,
+        packages=PACKAGES,
         config="openfoam.conf",
         prepare=prepare(handler),
         stages=(Stage(4, icofoam(handler)),),

@@ -1,36 +1,39 @@
 #!/usr/bin/env python3
-"""Programs that nobody here wrote, unchanged, under the shim: LAMMPS, OpenFOAM, Quantum ESPRESSO.
+"""Programs that know nothing of SCR under the shim: LAMMPS, OpenFOAM, Quantum ESPRESSO, unchanged,
+and small ones (`programs/`) for each way of writing checkpoints that they do not have.
 
 usage: run.py [word ...]    only the cases whose name has one of the words
+SCR_APPS_SEED draws other moments; with SCR_APPS_ALL=1 a process and a node die on both MPIs.
 
 Each runs without the shim, with it and every checkpoint flushed (all files must be equal), with it
 and only the newest one flushed, and on virtual nodes, where a process or a node dies on the way.
 """
 
+import os
 import sys
 import time
 import traceback
+import zlib
 
 import compare
 import espresso
+import grids
 import lammps
 import openfoam
 from application import missing
-from strike import lost_node, lost_process
+from strike import lost_node, lost_process, seed
 
-SUITES = (
-    (lammps, (lammps.LAMMPS,)), (openfoam, openfoam.OPENFOAM), (espresso, (espresso.ESPRESSO,)),
-)
+APPLICATIONS = (lammps.LAMMPS, *openfoam.OPENFOAM, espresso.ESPRESSO, *grids.GRIDS)
 HEAD = ("program", "datasets", "amended", "voided", "cached", "prefix", "agreements", "shim s")
 
 
 def same(application, flush, newest_only):
     """Runs without the shim and with it; returns the outcomes under it, if all is equal."""
-    with compare.directory(application) as plain, compare.directory(application) as shimmed:
-        wanted = compare.run_all(application, plain)
+    plain = compare.Undisturbed.of(application)
+    with compare.directory(application) as shimmed:
         found = compare.run_all(application, shimmed, SCR_FLUSH=flush)
-        compare.same_output(application, wanted, found)
-        compare.same_files(application, plain, shimmed, newest_only)
+        compare.same_output(application, plain.outcomes, found)
+        compare.same_files(plain, shimmed, newest_only)
         return found
 
 
@@ -46,18 +49,32 @@ def newest_files(application, _table):
     same(application, "0", newest_only=True)
 
 
-CASES = (every_file, newest_files, lost_process, lost_node)
+def durable(application, _table):
+    """Files that several ranks write are on disk before their checkpoint counts."""
+    compare.shared_files_are_synced(application)
 
 
-def cases(words):
-    for module, applications in SUITES:
-        chosen = [
-            (application, case) for application in applications for case in CASES
-            if (application.strike or case in (every_file, newest_files))
-            and (not words or any(word in f"{application.name} {case.__name__}" for word in words))
-        ]
-        if chosen:
-            yield module, chosen
+CASES = (every_file, newest_files, durable, lost_process, lost_node)
+
+
+def applies(application, case):
+    """Whether the case can be run; of two MPIs, one loses a process and the other a node."""
+    if case is durable:
+        return bool(application.shared)
+    if case in (every_file, newest_files):
+        return True
+    if not application.strike or not application.both or os.environ.get("SCR_APPS_ALL") == "1":
+        return bool(application.strike)
+    drawn = ("openmpi", "mpich")[(zlib.crc32(application.kind.encode()) + seed()) % 2]
+    return (case is lost_process) == (application.mpi == drawn)
+
+
+def chosen(words):
+    for application in APPLICATIONS:
+        for case in CASES:
+            name = f"{application.name} {case.__name__}"
+            if applies(application, case) and (not words or any(word in name for word in words)):
+                yield application, case, name
 
 
 def show(table):
@@ -67,25 +84,27 @@ def show(table):
         print("  ".join(f"{value!s:>{width}}" for value, width in zip(row, widths)))
 
 
+def run(application, case, name, table):
+    """Returns whether it passed."""
+    begun = time.monotonic()
+    try:
+        if missing(application):
+            packages = " ".join(application.packages)
+            raise AssertionError(f"{application.program} is not there; packages: {packages}")
+        told = case(application, table) or ""
+        print(f"ok     {name} ({time.monotonic() - begun:.1f} s) {told}", flush=True)
+        return True
+    except Exception:  # pylint: disable=broad-exception-caught
+        print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
+        return False
+
+
 def main(words):
-    passed, failed, table = 0, 0, []
-    for module, chosen in cases(words):
-        if missing(module.PROGRAM, module.PACKAGES):
-            print(f"FAILED {module.PROGRAM} is not there and could not be installed")
-            failed += len(chosen)
-            continue
-        for application, case in chosen:
-            begun, name = time.monotonic(), f"{application.name} {case.__name__}"
-            try:
-                told = case(application, table) or ""
-                passed += 1
-                print(f"ok     {name} ({time.monotonic() - begun:.1f} s) {told}", flush=True)
-            except Exception:  # pylint: disable=broad-exception-caught
-                failed += 1
-                print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
+    table = []
+    passed = [run(*one, table) for one in chosen(words)]
     show(table)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    print(f"{passed.count(True)} passed, {passed.count(False)} failed")
+    return 0 if passed and all(passed) else 1
 
 
 if __name__ == "__main__":

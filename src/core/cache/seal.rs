@@ -9,8 +9,8 @@
 //! The CONFIRMED marker is written only after all ranks agreed on the first phase, so one marker on
 //! any node proves that every rank was prepared and untouched.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::agree::agree;
@@ -197,18 +197,23 @@ fn touched() -> Error {
 /// encoding, which reads the files anyway.
 fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta>> {
     let measure_one = |file: &FileMeta| {
-        if file.on_prefix {
-            let described = describe(&prefix.join(&file.name), &file.name)?;
-            return Ok(FileMeta { on_prefix: true, ..described });
-        }
-        let path = dir.join(&file.name);
+        let path = if file.on_prefix { prefix } else { dir }.join(&file.name);
         let meta = describe(&path, &file.name)?;
+        // Files on the prefix too, on every rank that wrote them: the dataset counts on them, and
+        // where the prefix has clients, only the writer's own can send what it still holds.
+        let open = |_| OpenOptions::new().write(true).open(&path);
         File::open(&path)
+            .or_else(open)
             .and_then(|handle| handle.sync_all())
             .map_err(|e| Error::io("cannot sync", &path, e))?;
-        Ok(meta)
+        Ok(FileMeta { on_prefix: file.on_prefix, ..meta })
     };
-    files.iter().map(measure_one).collect()
+    let measured = files.iter().map(measure_one).collect::<Result<Vec<_>>>()?;
+    let on_prefix = files.iter().filter(|file| file.on_prefix);
+    let folders: BTreeSet<&Path> =
+        on_prefix.flat_map(|file| Path::new(&file.name).ancestors().skip(1)).collect();
+    folders.iter().try_for_each(|folder| sync_dir(&prefix.join(folder)))?;
+    Ok(measured)
 }
 
 /// Takes the checksums that the scheme has computed on its way, and computes the others. Files on
