@@ -49,8 +49,12 @@ impl Session {
         }
         let ids = background_ids(&self.site.prefix).unwrap_or_default();
         for id in ids {
-            if let Err(error) = complete_background(&self.site.prefix, id) {
-                log::warn_once("background", format_args!("dataset {id}: {error}"));
+            match complete_background(&self.site.prefix, id) {
+                Ok(true) => self.settle_wanted(id),
+                Ok(false) => {}
+                Err(error) => {
+                    log::warn_once("background", format_args!("dataset {id}: {error}"));
+                }
             }
         }
     }

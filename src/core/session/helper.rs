@@ -1,5 +1,7 @@
-//! The helper thread of a rank: files that no sync point comes for go to the PFS without MPI.
+//! The helper thread of a rank: files that no sync point comes for, or that ranks of other nodes wait
+//! for, go to the PFS without MPI.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -73,12 +75,14 @@ impl Session {
             block_signals();
             enter();
             let mut watchdog = self.watchdog();
+            let mut served = BTreeSet::new();
             while !self.is_ended() {
                 std::thread::sleep(PERIOD);
                 if let Some(watchdog) = &mut watchdog {
                     watchdog.look(self.progress());
                 }
                 self.publish_overdue();
+                self.serve_wanted(&mut served);
                 self.tell_published();
                 self.advance_flushes();
                 self.record_places();

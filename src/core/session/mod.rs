@@ -20,6 +20,7 @@
 //! | `background.rs` | the flush that a restart begins |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `unsealed.rs` | files that no agreement comes for |
+//! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
 mod abandoned;
@@ -54,6 +55,7 @@ mod sync;
 mod tally;
 mod temporary;
 mod unsealed;
+mod wanted;
 
 use std::time::Duration;
 

@@ -287,6 +287,9 @@ impl Session {
     /// A file of another node: its owner's helper thread writes it to the PFS.
     fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
         let path = self.site.on_prefix(name);
+        if !crate::transfer::is_published(&path, &remote.meta) {
+            self.ask_for(key);
+        }
         if crate::transfer::wait_for_file(&path, &remote.meta, super::REMOTE_DEADLINE) {
             if let Some(layer) = self.state().view.layer_mut(key) {
                 layer.elsewhere.remove(name);

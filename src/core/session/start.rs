@@ -93,6 +93,7 @@ impl Preparation {
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         if session.site.rank == 0 {
             session.sweep_exits();
+            session.sweep_wanted();
         }
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
         session.record_places();
