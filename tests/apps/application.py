@@ -30,7 +30,7 @@ class Strike:
     progress: re.Pattern  # a line of the first run's output, one for each step of its work
     steps: int  # such lines in an undisturbed run
     went_on: typing.Callable  # output of the restart -> the checkpoint it went on from, or None
-    newest: tuple  # globs of the newest dataset at the end
+    newest: tuple  # globs of the newest dataset at the end, if it is the same after any restart
     # (directory, undisturbed, checkpoint) -> nothing; the checkpoint becomes the newest one there.
     # None: the program ends with the same result and files wherever it went on from.
     rewind: typing.Callable = None

@@ -1,11 +1,13 @@
-"""Quantum ESPRESSO's pw.x: stops by its time limit, goes on with restart_mode='restart'."""
+"""Quantum ESPRESSO's pw.x: stops by its time limit, goes on with restart_mode='restart'; molecular
+dynamics, which write a checkpoint after each step of the atoms, killed."""
 
 import gzip
 import pathlib
 import re
 import shutil
 
-from application import DECKS, Application, Stage
+import compare
+from application import DECKS, Application, Stage, Strike
 
 PROGRAM = "pw.x"
 PACKAGES = ("quantum-espresso", "quantum-espresso-data")
@@ -29,6 +31,25 @@ def energies(output):
     return [round(float(one.group(2)), 6) for one in found if one]
 
 
+def trajectory(output):
+    """The total energy of each step of the atoms, as far as it is converged."""
+    found = [ENERGY.match(line) for line in output.splitlines() if line.startswith("!")]
+    return [f"{float(one.group(2)):.5f}" for one in found if one]
+
+
+def went_on(output):
+    """Steps of the atoms before the first one of a restart."""
+    found = re.search(r"Entering Dynamics: +iteration = +(\d+)", output)
+    return str(int(found.group(1)) - 1) if found and int(found.group(1)) > 1 else None
+
+
+def rewind(directory, _plain, steps):
+    """A run of so many steps: the files of each are written over by the next."""
+    deck = (directory / "md.in").read_text().replace("nstep=20", f"nstep={steps}")
+    (directory / "rewind.in").write_text(deck)
+    compare.run_stage(DYNAMICS, Stage(4, pw("rewind.in")), directory, {})
+
+
 def pw(deck):
     return ("pw.x", "-ndiag", "1", "-in", deck)
 
@@ -43,4 +64,21 @@ ESPRESSO = Application(
     result=energies,
     newest=("out_qe/**/*",),
     varying=("out_qe/**/*",),  # where the time limit stopped it
+)
+
+DYNAMICS = Application(
+    name="Quantum ESPRESSO dynamics",
+    program=PROGRAM,
+    packages=PACKAGES,
+    config="quantum-espresso-md.conf",
+    prepare=prepare,
+    stages=(Stage(4, pw("md.in")), Stage(4, pw("md2.in"))),
+    result=trajectory,
+    newest=("out_qe/**/*",),
+    # Time stamps; and what a restart has not set to zero (the same garbage without us).
+    varying=("out_qe/**/*.xml", "out_qe/h2.rdf.dat"),
+    strike=Strike(
+        first=pw("md.in"), resume=pw("md2.in"), progress=re.compile("^!"), steps=20,
+        went_on=went_on, rewind=rewind, newest=(),
+    ),
 )

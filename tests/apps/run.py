@@ -23,7 +23,9 @@ import openfoam
 from application import missing
 from strike import lost_node, lost_process, seed
 
-APPLICATIONS = (lammps.LAMMPS, *openfoam.OPENFOAM, espresso.ESPRESSO, *grids.GRIDS)
+APPLICATIONS = (
+    lammps.LAMMPS, *openfoam.OPENFOAM, espresso.ESPRESSO, espresso.DYNAMICS, *grids.GRIDS,
+)
 HEAD = ("program", "datasets", "amended", "voided", "cached", "prefix", "agreements", "shim s")
 
 

@@ -64,7 +64,7 @@ def last_files(strike, where):
     """The newest checkpoint at the end."""
     every = files(where)
     names = compare.matching(every, strike.newest, where)
-    assert names, "the reference has no last checkpoint"
+    assert names or not strike.newest, "the reference has no last checkpoint"
     return {name: every[name] for name in names}
 
 
