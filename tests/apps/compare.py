@@ -81,7 +81,7 @@ def tallies(outcomes):
 
 
 class Undisturbed:
-    """The runs without the shim: what was printed, the files, which of them vary or are the newest."""
+    """The runs without the shim: what was printed, the files, which vary or are the newest."""
 
     _known = {}
 

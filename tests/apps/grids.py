@@ -7,6 +7,7 @@ import subprocess
 from application import HERE, ROOT, Application, Stage, Strike
 
 SOURCES = HERE / "programs"
+PYTHON_PROGRAM = str(ROOT / "tests/apps/programs/grid.py")
 BUILT = ROOT / "target" / "apps" / "programs"
 PYTHON_MPICH = ROOT / "target" / "python-mpich"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
@@ -80,7 +81,7 @@ def in_python(kind, mpi):
     """The Python program; Debian's mpi4py is for Open MPI."""
     module = {"numpy": "numpy", "h5py": "h5py", "netcdf4": "netCDF4"}[kind]
     return grid(
-        f"mpi4py {kind}", "mpi4py.conf", ("/usr/bin/python3", str(SOURCES / "grid.py")), mpi,
+        f"mpi4py {kind}", "mpi4py.conf", ("/usr/bin/python3", PYTHON_PROGRAM), mpi,
         mode=kind, program=f"/usr/lib/python3/dist-packages/{module}",
         packages=("python3-mpi4py", f"python3-{kind}"), prepare=lambda directory: None,
         environment={"PYTHONPATH": str(PYTHON_MPICH)} if mpi == "mpich" else {},

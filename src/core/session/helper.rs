@@ -1,5 +1,5 @@
-//! The helper thread of a rank: files that no sync point comes for, or that ranks of other nodes wait
-//! for, go to the PFS without MPI.
+//! The helper thread of a rank: files that no sync point comes for, or that ranks of other nodes
+//! wait for, go to the PFS without MPI.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

@@ -3,8 +3,8 @@
 //! it write them to the prefix, without MPI.
 //!
 //! The request is a folder, `<prefix>/.scr/wanted/<id>`: the helpers look for one twice a second.
-//! All of the dataset goes, so that a reader of many files waits once, and that the prefix never has
-//! a part of a checkpoint for long.
+//! All of the dataset goes, so that a reader of many files waits once, and that the prefix never
+//! has a part of a checkpoint for long.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-/* A row of cells that all ranks advance together. The result does not depend on how many ranks there
- * are, so a restart may have fewer or more of them. Each program beside this file writes and reads
- * its checkpoints in one way of its own; the rest is in grid.c. Usage of each of them:
+/* A row of cells that all ranks advance together. The result does not depend on how many ranks
+ * there are, so a restart may have fewer or more of them. Each program beside this file writes and
+ * reads its checkpoints in one way of its own; the rest is in grid.c. Usage of each of them:
  *
  *     program STEPS EVERY CELLS MICROSECONDS [mode]
  */
@@ -25,8 +25,8 @@ typedef struct {
   uint64_t step, total, sum;
 } head_t;
 
-/* Of each program. All ranks call both. `grid_load` fills this rank's cells and the head; it returns
- * 0 when this rank cannot read them. */
+/* Of each program. All ranks call both. `grid_load` fills this rank's cells and the head; it
+ * returns 0 when this rank cannot read them. */
 void grid_save(const grid_t *grid);
 int grid_load(grid_t *grid, int step, head_t *head);
 

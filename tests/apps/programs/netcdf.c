@@ -1,4 +1,4 @@
-/* Parallel netCDF-4: all ranks write one file a checkpoint. Mode `classic`: CDF-5 by PnetCDF. */
+/* Parallel netCDF-4: all ranks write one file a checkpoint. */
 #include "grid.h"
 
 #include <netcdf.h>
@@ -15,9 +15,8 @@ void grid_save(const grid_t *grid) {
   int file, cells, about, dims[2];
   head_t head = grid_head(grid);
   size_t first = grid->first, count = grid->count, none = 0, three = 3;
-  int form = grid_is(grid, "classic") ? NC_64BIT_DATA : NC_NETCDF4;
   grid_path(path, grid->step, ".nc");
-  must(nc_create_par(path, form | NC_CLOBBER, MPI_COMM_WORLD, MPI_INFO_NULL, &file), path);
+  must(nc_create_par(path, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, MPI_INFO_NULL, &file), path);
   must(nc_def_dim(file, "cell", grid->total, &dims[0]), path);
   must(nc_def_dim(file, "word", 3, &dims[1]), path);
   must(nc_def_var(file, "cells", NC_UINT64, 1, &dims[0], &cells), path);

@@ -1,6 +1,6 @@
-/* Several ranks write one POSIX file. Mode `two`: the cells are in two files, each written by half of
- * the ranks at once. Mode `baton`: one file, to which one rank after the other appends. Mode `root`:
- * rank 0 collects and writes all. At a restart every rank reads what it needs from all of them. */
+/* Several ranks write one POSIX file. Mode `two`: the cells are in two files, each written by half
+ * of the ranks at once. Mode `baton`: one file, to which one rank after the other appends. Mode
+ * `root`: rank 0 collects and writes all. At a restart every rank reads what it needs of them. */
 #include "grid.h"
 
 #include <fcntl.h>

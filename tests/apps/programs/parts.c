@@ -1,7 +1,7 @@
-/* A file a rank. Mode `look`: after a barrier, rank 0 reads everybody's part and prints what it finds;
- * `look_late`: it begins to only at its fifth checkpoint. At a restart, whose ranks may be fewer or
- * more, every rank reads the parts that it needs; mode `root_reads`: rank 0 reads all for the others.
- */
+/* A file a rank. Mode `look`: after a barrier, rank 0 reads everybody's part and prints what it
+ * finds; `look_late`: it begins to only at its fifth checkpoint. At a restart, whose ranks may be
+ * fewer or more, every rank reads the parts that it needs; mode `root_reads`: rank 0 reads all for
+ * the others. */
 #include "grid.h"
 
 #include <fcntl.h>
