@@ -17,7 +17,7 @@ use super::disk::{CHUNK_BYTES, make_own_dir, matches};
 use super::layout::{OWN_FOLDER, store_of};
 use super::seal::protection_of;
 use crate::error::{Error, Result};
-use crate::files::join_relative;
+use crate::files::{join_relative, replace};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 
@@ -169,7 +169,7 @@ fn put_in_place(file: &File, incoming: &Path, dir: &Path, meta: &FileMeta) -> Re
     if let Some(parent) = target.parent() {
         make_own_dir(parent)?;
     }
-    fs::rename(incoming, &target).map_err(|e| Error::io("cannot rename", incoming, e))
+    replace(incoming, &target).map_err(|e| Error::io("cannot rename", incoming, e))
 }
 
 /// Gives a file its recorded mode and modification time, and makes it durable.

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::sync_dir;
+use super::{replace, sync_dir};
 use crate::error::{Error, Result};
 
 /// Last part of the names of temporaries: `.<name>.<pid>-<count>.scrtmp`.
@@ -31,7 +31,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let temporary = dir.join(temporary_name(&name.to_string_lossy()));
     let written = write_and_sync(&temporary, bytes, path)
-        .and_then(|()| fs::rename(&temporary, path))
+        .and_then(|()| replace(&temporary, path))
         .map_err(|error| Error::io("cannot write", path, error));
     if written.is_err() {
         // The first error is the one to report; a leftover is recognised by its name.
@@ -74,12 +74,16 @@ fn write_and_sync(temporary: &Path, bytes: &[u8], replaces: &Path) -> io::Result
 /// Reads a whole file; `None` if there is none.
 ///
 /// # Errors
-/// If it is there and cannot be read.
+/// If it is there and cannot be read. A directory in its place is damage, [`Error::Corrupt`].
 pub fn read_optional(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     match File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
         Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // Not a failure to read, which a second try might not have: the content is lost.
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            Err(Error::corrupt(path, "it is a directory"))
+        }
         Err(error) => Err(Error::io("cannot read", path, error)),
     }
 }

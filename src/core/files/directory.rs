@@ -58,6 +58,21 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     gone(removed, path)
 }
 
+/// Renames `from` to `to`, a name of ours or of a cached file; a directory that damage has put in
+/// its place goes.
+///
+/// # Errors
+/// If it cannot be renamed.
+pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            fs::remove_dir_all(to)?;
+            fs::rename(from, to)
+        }
+        renamed => renamed,
+    }
+}
+
 /// Removes a file; it is no error if it is not there.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::remove_file_if_there;
+use super::{remove_file_if_there, remove_tree};
 use crate::error::{Error, Result};
 use crate::{log, system};
 
@@ -39,14 +39,17 @@ impl FileLock {
     pub fn acquire(guarded: &Path, wait_max: Duration) -> Result<FileLock> {
         let path = with_suffix(guarded, ".lock");
         let deadline = Instant::now() + wait_max;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| Error::io("cannot open the lock file", &path, error))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = match options.open(&path) {
+            // Damage; nobody can hold a lock on it.
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                remove_tree(&path)?;
+                options.open(&path)
+            }
+            opened => opened,
+        };
+        let file = file.map_err(|error| Error::io("cannot open the lock file", &path, error))?;
         loop {
             match system::try_lock(&file) {
                 Ok(true) => return Ok(FileLock { file: Some(file), stand_in: None }),

@@ -7,7 +7,7 @@
 //! | `copy.rs` | copy a file with holes, mode, times; checksum on the way |
 //! | `checksum.rs` | CRC32 (IEEE, as in zlib) |
 //! | `lock.rs` | lock files between processes |
-//! | `directory.rs` | fsync, create, remove directories |
+//! | `directory.rs` | fsync, create, remove directories; replace a file |
 
 mod atomic_write;
 mod checksum;
@@ -19,6 +19,6 @@ mod path;
 pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file};
 pub use copy::{Copied, CopyOptions, Durable, copy_file};
-pub use directory::{create_dirs, remove_file_if_there, remove_tree, sync_dir};
+pub use directory::{create_dirs, remove_file_if_there, remove_tree, replace, sync_dir};
 pub use lock::{FileLock, LOCK_WAIT_MAX};
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};

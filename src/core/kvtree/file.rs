@@ -158,7 +158,11 @@ impl KvTree {
     /// # Errors
     /// As [`KvTree::read_file`].
     pub fn read_prefix(from: &mut impl Read, path: &Path) -> Result<(KvTree, u64)> {
-        let read = |error| Error::io("cannot read", path, error);
+        let read = |error: io::Error| match error.kind() {
+            // Damage: a second try would find the same.
+            io::ErrorKind::IsADirectory => Error::corrupt(path, "it is a directory"),
+            _ => Error::io("cannot read", path, error),
+        };
         let corrupt = |what: String| Error::corrupt(path, what);
         let mut bytes = Vec::with_capacity(4096);
         from.take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(read)?;

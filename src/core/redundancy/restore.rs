@@ -4,7 +4,7 @@
 //! on rank and index, so a rebuild that is run again after it was cut off replaces them.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
+use std::fs::{File, FileTimes, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use super::layout::{DIRECTORY_MODE, LogicalFile};
 use super::verify::compare_crcs;
 use super::{MemberList, REDUNDANCY_DIR};
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, sync_dir};
+use crate::files::{create_dirs, join_relative, replace, sync_dir};
 use crate::records::FileMeta;
 
 /// The files of one lost member.
@@ -59,7 +59,7 @@ impl Restore {
                 create_dirs(parent, DIRECTORY_MODE)?;
                 dirs.insert(parent.to_owned());
             }
-            fs::rename(&from, &to).map_err(|e| Error::io("cannot create", &to, e))?;
+            replace(&from, &to).map_err(|e| Error::io("cannot create", &to, e))?;
         }
         dirs.iter().try_for_each(|dir| sync_dir(dir))
     }

@@ -7,18 +7,21 @@ use std::path::{Path, PathBuf};
 use super::index::{enter, folder, index_path};
 use super::journal::own_folder;
 use crate::error::{Error, Result};
+use crate::files::remove_tree;
 use crate::kvtree::KvTree;
 use crate::records::{PrefixIndex, Record, Summary, Timestamp};
 
 /// What was done about one damaged file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The file, whose old content is beside it with the suffix `.damaged`.
+    /// The file.
     pub path: PathBuf,
     /// What was wrong with it.
     pub what: String,
     /// Datasets that the new one lists.
     pub datasets: usize,
+    /// What it was lies beside it, with the suffix `.damaged`.
+    pub kept: bool,
 }
 
 /// Looks at the index and the flush file of `prefix` and makes damaged ones anew: the index from
@@ -31,15 +34,20 @@ pub struct Repaired {
 pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
     let mut repaired = Vec::new();
     let index = index_path(prefix);
-    if let Some(what) = set_aside(&index)? {
+    let damaged = set_aside(&index)?;
+    let kept = damaged.is_some();
+    if damaged.is_some() || !index.exists() {
         let remade = index_from_summaries(prefix);
-        remade.write(&index)?;
         let datasets = remade.newest_first().count();
-        repaired.push(Repaired { path: index, what, datasets });
+        if kept || datasets > 0 {
+            remade.write(&index)?;
+            let what = damaged.unwrap_or_else(|| "it is missing".to_string());
+            repaired.push(Repaired { path: index, what, datasets, kept });
+        }
     }
     let flush = own_folder(prefix).join("flush.scr");
     if let Some(what) = set_aside(&flush)? {
-        repaired.push(Repaired { path: flush, what, datasets: 0 });
+        repaired.push(Repaired { path: flush, what, datasets: 0, kept: true });
     }
     Ok(repaired)
 }
@@ -53,6 +61,7 @@ fn set_aside(path: &Path) -> Result<Option<String>> {
     };
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
+    remove_tree(Path::new(&aside))?;
     fs::rename(path, &aside).map_err(|error| Error::io("cannot rename", path, error))?;
     Ok(Some(what))
 }

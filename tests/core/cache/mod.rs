@@ -3,6 +3,7 @@
 mod background;
 mod cluster;
 mod crash;
+mod damage;
 mod flush;
 mod random;
 mod restart;

@@ -1,12 +1,12 @@
 //! A member's parity file: writing it, and what a survivor has of it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{Code, Shape};
 use crate::error::{Error, Result};
-use crate::files::{Crc32, create_dirs, join_relative, sync_dir};
+use crate::files::{Crc32, create_dirs, join_relative, replace, sync_dir};
 use crate::records::FileMeta;
 use crate::redundancy::layout::DIRECTORY_MODE;
 use crate::redundancy::ring::Ring;
@@ -82,7 +82,7 @@ impl ParityWriter {
 
     /// Gives the file its name, durably.
     pub fn publish(self) -> Result<()> {
-        fs::rename(&self.temporary, &self.path)
+        replace(&self.temporary, &self.path)
             .map_err(|error| Error::io("cannot create", &self.path, error))?;
         self.path.parent().map_or(Ok(()), sync_dir)
     }

@@ -1,0 +1,211 @@
+//! Any single file that is damaged, in any way: the restart gets the dataset back from its
+//! redundancy, or an older one, never another content, and it ends.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use scr_core::cache;
+use scr_core::transfer::{self, Check};
+
+use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
+use super::flush::files_below;
+
+const HOSTS: &str = "abcd";
+/// A restart takes milliseconds; a hang takes for ever.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What can happen to a file.
+const KINDS: [(&str, fn(&Path)); 11] = [
+    ("first byte", |path| flip(path, |_| 0)),
+    ("middle byte", |path| flip(path, |length| length / 2)),
+    ("last byte", |path| flip(path, |length| length - 1)),
+    ("cut in half", |path| cut(path, |length| length / 2)),
+    ("cut by one", |path| cut(path, |length| length.saturating_sub(1))),
+    ("emptied", |path| cut(path, |_| 0)),
+    ("longer", |path| {
+        let mut bytes = fs::read(path).unwrap();
+        bytes.push(7);
+        fs::write(path, bytes).unwrap();
+    }),
+    ("garbage", |path| fs::write(path, [0xff; 40]).unwrap()),
+    ("missing", |path| fs::remove_file(path).unwrap()),
+    ("a directory", |path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("x"), "x").unwrap();
+    }),
+    ("a link to nowhere", |path| {
+        fs::remove_file(path).unwrap();
+        symlink("nowhere", path).unwrap();
+    }),
+];
+
+fn flip(path: &Path, at: fn(usize) -> usize) {
+    let mut bytes = fs::read(path).unwrap();
+    if !bytes.is_empty() {
+        let at = at(bytes.len());
+        bytes[at] ^= 0x40;
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+fn cut(path: &Path, length: fn(u64) -> u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(length(file.metadata().unwrap().len())).unwrap();
+}
+
+/// Damages every one of `files` in every way; `look` sees a fresh copy each time and panics if it
+/// does not like what it sees.
+fn sweep(cluster: &Cluster, files: &[PathBuf], look: impl Fn(&Path, &str)) {
+    assert!(files.len() > 10, "{files:?}");
+    let (saved, mut wrong) = (Saved::of(cluster), Vec::new());
+    for path in files {
+        for (kind, damage) in KINDS {
+            saved.restore(cluster);
+            damage(path);
+            let what = format!("{}: {kind}", path.display());
+            if catch_unwind(AssertUnwindSafe(|| look(path, &what))).is_err() {
+                wrong.push(what);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Runs `body` on a thread of its own; a hang fails the test.
+fn in_time(what: &str, body: impl FnOnce() + Send + 'static) {
+    let (done, wait) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        body();
+        let _ = done.send(());
+    });
+    let in_time = wait.recv_timeout(LIMIT) != Err(mpsc::RecvTimeoutError::Timeout);
+    assert!(in_time, "{what}: hangs");
+    assert!(worker.join().is_ok(), "{what}: see above");
+}
+
+/// A copy of nodes and prefix that each case begins with.
+struct Saved(PathBuf);
+
+impl Saved {
+    fn of(cluster: &Cluster) -> Saved {
+        let saved = Saved(cluster.prefix().with_file_name("saved"));
+        copy(&cluster.prefix(), &saved.0.join("prefix"));
+        copy(cluster.node("a").parent().unwrap(), &saved.0.join("nodes"));
+        saved
+    }
+
+    fn restore(&self, cluster: &Cluster) {
+        let nodes = cluster.node("a").parent().unwrap().to_path_buf();
+        for (from, to) in [("prefix", cluster.prefix()), ("nodes", nodes)] {
+            fs::remove_dir_all(&to).unwrap();
+            copy(&self.0.join(from), &to);
+        }
+    }
+}
+
+/// Times stay: they tell a file from an older one of its name.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let status = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Every file on `nodes` damaged in every way; the rank of node `c` has two files.
+fn sweep_cache(scheme: &'static str, nodes: &'static [&'static str]) {
+    in_time(scheme, move || {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, HOSTS, &[1, 2], scheme);
+        let files: Vec<_> =
+            nodes.iter().flat_map(|host| files_below(&cluster.node(host))).collect();
+        sweep(&cluster, &files, |path, what| {
+            let report = cluster.restart(HOSTS);
+            let offered = offered_ids(&report);
+            let of_second = path.components().any(|part| part.as_os_str() == "scr.dataset.2");
+            match scheme {
+                "SINGLE" if of_second => assert!(offered.contains(&1), "{what}: {report:?}"),
+                "SINGLE" => {}
+                _ => assert_eq!(offered, [1, 2], "{what}: {report:?}"),
+            }
+            // What was found is as good as before: the same again.
+            assert_eq!(offered_ids(&cluster.restart(HOSTS)), offered, "{what}");
+        });
+    });
+}
+
+#[test]
+fn any_damage_to_one_file_in_the_cache_single() {
+    sweep_cache("SINGLE", &["c"]);
+}
+
+#[test]
+fn any_damage_to_one_file_in_the_cache_partner() {
+    sweep_cache("PARTNER", &["c"]);
+}
+
+#[test]
+fn any_damage_to_one_file_in_the_cache_xor() {
+    sweep_cache("XOR", &["a", "c"]);
+}
+
+#[test]
+fn any_damage_to_one_file_in_the_cache_rs() {
+    sweep_cache("RS2", &["c"]);
+}
+
+/// As a start does with the prefix: completes what was under way, repairs, lists, verifies. Returns
+/// the ids that are good, newest first.
+fn good_on_prefix(cluster: &Cluster) -> Vec<u64> {
+    let outcome = cluster.launch(HOSTS).run(|ctx| {
+        transfer::recover_journal(ctx).unwrap();
+        if ctx.world.rank() == 0 {
+            transfer::repair_prefix(ctx.prefix).unwrap();
+        }
+        ctx.world.barrier().unwrap();
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let listed = transfer::list_prefix(ctx.prefix).unwrap();
+        ctx.world.barrier().unwrap();
+        let mut good = Vec::new();
+        for one in listed.iter().filter(|one| one.restorable) {
+            let found = transfer::verify_on_prefix(ctx, one.id, Check::Contents).unwrap();
+            if found.fault.is_none() && !found.gone {
+                check_files(ctx.prefix, &content(one.id * 10, ctx.world.rank()));
+                good.push(one.id);
+            }
+        }
+        // The next checkpoint gets there all the same.
+        transfer::flush_sync(ctx, 3, &|_| false).unwrap();
+        check_files(ctx.prefix, &content(30, ctx.world.rank()));
+        good
+    });
+    let mut results = outcome.results.into_iter().map(Option::unwrap);
+    let first = results.next().unwrap();
+    assert!(results.all(|other| other == first));
+    first
+}
+
+#[test]
+fn any_damage_to_one_file_on_the_prefix() {
+    in_time("prefix", || {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, HOSTS, &[1, 2, 3], "SINGLE");
+        cluster.launch(HOSTS).run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            (1..=2).for_each(|id| drop(transfer::flush_sync(ctx, id, &|_| false).unwrap()));
+        });
+        sweep(&cluster, &files_below(&cluster.prefix()), |path, what| {
+            let good = good_on_prefix(&cluster);
+            let text = path.to_string_lossy();
+            let of = |id: u64| {
+                let places = [format!("/ckpt/{id}0/"), format!("scr.dataset.{id}/")];
+                places.iter().any(|part| text.contains(part))
+            };
+            assert!([1, 2].iter().all(|id| of(*id) || good.contains(id)), "{what}: {good:?}");
+        });
+    });
+}
