@@ -44,6 +44,12 @@ impl Layout {
         Layout { control_dir: below(control_base), stores }
     }
 
+    /// The store called `name`.
+    #[must_use]
+    pub fn store(&self, name: &str) -> Option<&Store> {
+        self.stores.iter().find(|store| store.name == name)
+    }
+
     /// Cache directory of the store called `name`; that of the first store if no such store is
     /// configured (a record may name a store that the settings no longer have), the control
     /// directory if there is none at all.

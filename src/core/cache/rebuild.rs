@@ -13,7 +13,7 @@ use super::identity::take_over;
 use super::layout::{OWN_FOLDER, store_of};
 use super::recover::{Case, Placement, Recovered, recover};
 use super::scatter::scatter;
-use super::seal::{Marker, rename_sealed};
+use super::seal::{Marker, protection_of, rename_sealed};
 use super::sweep::sweep;
 use super::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -51,6 +51,8 @@ pub struct Offered {
     pub store: String,
     /// This rank's files.
     pub files: Vec<FileMeta>,
+    /// Bytes of this rank's redundancy files.
+    pub redundancy_bytes: u64,
     /// All files.
     pub catalog: Catalog,
     /// World ranks whose files were lost and are rebuilt.
@@ -262,6 +264,7 @@ fn restore(
         dir: record.dir.clone(),
         store: store_of(&record).to_owned(),
         scheme: record.descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
+        redundancy_bytes: protection_of(&record).iter().map(|file| file.size).sum(),
         files: record.files,
         catalog,
         moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),

@@ -48,6 +48,7 @@ impl Descriptors {
         let mut stores = store::stores(settings, &groups)?;
         let redundancy = redundancy::descriptors(settings, &groups, &mut stores, &mut warnings)?;
         let mut descriptors = Descriptors { groups, stores, redundancy, warnings };
+        descriptors.warn_of_flat_stores();
         descriptors.warn_of_degraded();
         Ok(descriptors)
     }
@@ -66,6 +67,16 @@ impl Descriptors {
                 dividing.reduce(|best, d| if d.interval > best.interval { d } else { best })
             })
             .unwrap_or(&self.redundancy[0])
+    }
+
+    /// Interval and store of all descriptors that [`Descriptors::select`] chooses among.
+    #[must_use]
+    pub fn intervals(&self, output: bool) -> Vec<(u64, usize)> {
+        let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
+        match usable().find(|descriptor| output && descriptor.output) {
+            Some(marked) => vec![(1, marked.store)],
+            None => usable().map(|descriptor| (descriptor.interval, descriptor.store)).collect(),
+        }
     }
 
     /// The store that a descriptor names.
@@ -102,6 +113,20 @@ impl Descriptors {
         taken.sort();
         taken.dedup();
         complete && taken.len() == ranks.len()
+    }
+
+    /// A dataset is a directory, and the program's files may lie in directories of their own.
+    fn warn_of_flat_stores(&mut self) {
+        let used = |store: &&StoreDesc| {
+            self.redundancy.iter().any(|one| one.enabled && one.store == store.index)
+        };
+        for store in self.stores.iter().filter(|store| !store.mkdir).filter(used) {
+            self.warnings.push(format!(
+                "the store {} cannot hold directories (MKDIR=0), so nothing is cached in it: what \
+                 would go there goes straight to the parallel file system",
+                store.base.display()
+            ));
+        }
     }
 
     fn warn_of_degraded(&mut self) {

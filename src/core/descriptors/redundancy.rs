@@ -251,6 +251,7 @@ fn implied_descriptor(
     descriptor.scheme = SchemeKind::parse(&settings.get(keys::COPY_TYPE))?;
     descriptor.settle_failures(asked_failures(settings), default_failures(settings))?;
     let store = &stores[descriptor.store];
+    descriptor.bypass |= !store.mkdir;
     match store.enabled {
         true => Ok(descriptor),
         false => Err(format!("the store {} is disabled", store.base.display())),
@@ -321,6 +322,7 @@ fn read(
     descriptor.group = known_group(groups, &descriptor.group)?;
     // A disabled store disables what would use it.
     descriptor.enabled &= stores[descriptor.store].enabled;
+    descriptor.bypass |= !stores[descriptor.store].mkdir;
     Ok(descriptor)
 }
 

@@ -25,7 +25,7 @@ pub struct StoreDesc {
     pub count: u64,
     /// It may be used.
     pub enabled: bool,
-    /// Directories can be made in it.
+    /// Directories can be made in it; without, nothing is cached in it.
     pub mkdir: bool,
     /// How datasets in it are flushed; a word of SCR_FLUSH_TYPE.
     pub flush: String,

@@ -83,10 +83,12 @@ impl Session {
         self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the user wants flushes in the background, and they need not be waited for yet.
-    pub(super) fn flushes_async(&self) -> bool {
-        let settings = &self.site.settings;
-        let wanted = settings.get(keys::FLUSH_ASYNC) || settings.get(keys::FLUSH_TYPE) == "PTHREAD";
+    /// Whether the user wants a flush of this dataset in the background, and it need not be waited
+    /// for yet. The same on all ranks.
+    pub(super) fn flushes_async(&self, key: &DatasetKey) -> bool {
+        let number = self.state().machine.number_of(key);
+        let store = self.site.descriptors.store(self.descriptor(key.series, number));
+        let wanted = self.site.settings.get(keys::FLUSH_ASYNC) || store.flush == "PTHREAD";
         wanted && !self.finishing.load(Ordering::Relaxed)
     }
 

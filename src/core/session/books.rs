@@ -13,6 +13,8 @@ pub struct Book {
     pub store: String,
     /// This rank's files; true: the current content is on the PFS.
     pub files: BTreeMap<String, bool>,
+    /// Bytes of its redundancy files on this rank.
+    pub redundancy_bytes: u64,
     /// Dataset id; 0 until sealed.
     pub id: u64,
     /// Epoch of its seal.

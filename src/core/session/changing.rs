@@ -4,14 +4,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::answer::{Answer, Entry};
-use super::machine::{self, Deletion, Placement};
+use super::machine::{self, Deletion, FileRef, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::file_ref;
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
-use crate::patterns::Match;
 use crate::system::{has_writers, monotonic_ms, random_u64};
 use crate::transfer::publish_file;
 
@@ -302,7 +301,7 @@ impl Session {
             _ => from.to_path_buf(),
         };
         let bytes = real.metadata().map_or(0, |found| found.len());
-        let keep = !self.is_routing() || !(cached || self.can_take_in(state, name, from, &matched));
+        let keep = !self.is_routing() || !(cached || self.can_take_in(state, name, from, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
         let placed = match renamed.to {
@@ -369,13 +368,13 @@ impl Session {
     /// Whether a file that the program wrote on the PFS under a temporary name, before that name
     /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
     /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
-    fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, matched: &Match) -> bool {
+    fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, new: &FileRef) -> bool {
         let Some(name) = name else { return false };
         let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
         state.tokens.count(name) == 0
             && from.symlink_metadata().is_ok_and(single_file)
             && has_writers(from).is_ok_and(|found| found == Some(false))
-            && self.has_room(state, matched)
+            && self.has_room(state, new)
     }
 
     /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the
@@ -411,7 +410,7 @@ impl Session {
             ns::remove(target)?;
             return ns::copy_up(here, target);
         }
-        std::fs::rename(here, target).map_err(|e| crate::error::Error::io("cannot rename", here, e))
+        ns::move_to(here, target)
     }
 
     pub(super) fn after_move(

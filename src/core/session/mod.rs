@@ -51,6 +51,7 @@ mod shadow;
 mod site;
 mod space;
 mod start;
+mod stores;
 mod sync;
 mod tally;
 mod temporary;

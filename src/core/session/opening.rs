@@ -108,7 +108,7 @@ impl Session {
         }
         let wish = machine::Intent { truncates: intent.truncate, creates: !found.exists };
         let file = file_ref(name, matched);
-        let room = !intent.special && self.has_room(&state, matched);
+        let room = !intent.special && self.has_room(&state, &file);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => answer_in_place(&found),
@@ -209,7 +209,7 @@ impl Session {
         revoke: bool,
     ) -> Result<()> {
         let record = self.record_key(key);
-        let store = self.store_name().to_string();
+        let store = self.store_for(state, key);
         if begin || state.view.layer(key).is_none() {
             let dir = self.site.layout.open_dir(&store, &record);
             self.site.filemap.record_open(&record, &store)?;
@@ -268,7 +268,8 @@ impl Session {
             Place::Cached(_, here) => here,
             _ => self.site.on_prefix(name),
         };
-        let folder = self.site.layout.cache_dir(self.store_name()).join("scr.shadow");
+        let store = self.store_for(state, from);
+        let folder = self.site.layout.cache_dir(&store).join("scr.shadow");
         state.shadows += 1;
         let copy = format!("{}.{}", self.site.rank, state.shadows);
         let made = ns::make_parents(&folder, &copy)

@@ -85,10 +85,9 @@ impl Session {
 
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
         let ctx = links.ctx(&self.site);
-        let output = self.series.series()[plan.key.series].output;
-        let selected = self.site.descriptors.select(plan.number, output);
+        let selected = self.descriptor(plan.key.series, plan.number);
         let (set, descriptor) = links.sets.choose(&selected.to_tree("", None))?;
-        let (store, files) = self.own_files(&plan.key);
+        let (store, files) = self.own_files(&plan.key, plan.number);
         let key = self.record_key(&plan.key);
         let request = SealRequest {
             key: &key,
@@ -132,10 +131,10 @@ impl Session {
         tags
     }
 
-    fn own_files(&self, key: &DatasetKey) -> (String, Vec<FileMeta>) {
+    fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
         let state = self.state();
         let Some(book) = state.books.get(key) else {
-            return (self.store_name().to_string(), Vec::new());
+            return (self.store_of_number(key.series, number), Vec::new());
         };
         let meta = |(name, on_prefix): (&String, &bool)| FileMeta {
             name: name.clone(),
@@ -153,6 +152,7 @@ impl Session {
         let book = state.books.entry(key.clone()).or_default();
         book.id = sealed.id;
         book.epoch = sealed.epoch;
+        book.redundancy_bytes = sealed.redundancy_bytes;
         self.show_catalog(state, links, key, &sealed.catalog);
         if let Some(layer) = state.view.layer_mut(key) {
             layer.dir = sealed.sealed_dir.clone();
@@ -268,7 +268,7 @@ impl Session {
     }
 
     fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
-        if self.flushes_async() || self.flushes().contains_key(&id) {
+        if self.flushes_async(key) || self.flushes().contains_key(&id) {
             let outcome = self.flush_async(links, key, id)?;
             if let Some(outcome) = outcome {
                 return Ok(outcome);
@@ -348,7 +348,7 @@ impl Session {
         {
             let (old, target) = (old.dir.join(name), new.dir.join(name));
             ns::make_parents(&new.dir, name)?;
-            std::fs::rename(&old, &target).map_err(|e| Error::io("cannot rename", &old, e))?;
+            ns::move_to_unless(state.tokens.count(name) > 0, &old, &target)?;
         }
         state.leave_file(from, name);
         state.enter_file(into, name, on_prefix);

@@ -72,7 +72,7 @@ impl Preparation {
         let bases: Vec<PathBuf> = descriptors
             .stores
             .iter()
-            .filter(|store| store.enabled)
+            .filter(|store| store.enabled && store.mkdir)
             .map(|store| store.base.clone())
             .collect();
         let control = settings.get(keys::CNTL_BASE);

@@ -205,6 +205,7 @@ impl Session {
         state.view.put(Layer::new(key.clone(), offered.dir.clone()));
         let book = state.books.entry(key.clone()).or_default();
         book.store = offered.store.clone();
+        book.redundancy_bytes = offered.redundancy_bytes;
         book.id = offered.id;
         book.epoch = offered.epoch;
         book.flushed = flushed;

@@ -22,7 +22,7 @@ use super::tally::Tally;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
-use crate::system::{monotonic_ms, room};
+use crate::system::monotonic_ms;
 use crate::transfer::{AsyncFlush, Background};
 
 /// Something that the shim has seen.
@@ -170,29 +170,6 @@ impl Session {
     pub(super) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
-    }
-
-    pub(super) fn store_name(&self) -> &str {
-        self.site.layout.stores.first().map_or("", |store| &store.name)
-    }
-
-    /// Whether the store can take a file that is as large as it was last time.
-    pub(super) fn has_room(&self, state: &State, matched: &Match) -> bool {
-        if !self.is_routing() {
-            return false;
-        }
-        let output = self.series.series().get(matched.series).is_some_and(|one| !one.checkpoint);
-        if self.site.descriptors.select(1, output).bypass {
-            return false;
-        }
-        let expected = state.machine.expected_bytes(matched.series, &matched.masked);
-        let Some(store) = self.site.layout.stores.first() else { return false };
-        let room = room(&store.cache_dir);
-        let enough = room.is_ok_and(|room| room / self.site.ranks_on_node.max(1) > expected);
-        if !enough {
-            self.shortage.met();
-        }
-        enough
     }
 
     /// The real open for `token` returned.

@@ -5,7 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::books::Way;
 use super::namespace::{self as ns, Place};
@@ -19,14 +21,21 @@ use crate::log;
 /// Whether this rank's store was too small for a file, and whether that has been told.
 #[derive(Debug, Default)]
 pub(super) struct Shortage {
-    met: AtomicBool,
+    /// Where.
+    met: Mutex<Option<PathBuf>>,
     told: AtomicBool,
 }
 
 impl Shortage {
-    /// A file of this rank found no room.
-    pub fn met(&self) {
-        self.met.store(true, Ordering::Relaxed);
+    /// A file of this rank found no room in the store with this directory.
+    pub fn met(&self, place: &Path) {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        met.get_or_insert_with(|| place.to_path_buf());
+    }
+
+    /// Where it was.
+    fn place(&self) -> Option<PathBuf> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -48,15 +57,15 @@ impl Session {
             return Ok(());
         }
         let own = self.site.rank as i64;
-        let mut teller = [if shortage.met.load(Ordering::Relaxed) { own } else { -1 }];
+        let place = shortage.place();
+        let mut teller = [if place.is_some() { own } else { -1 }];
         links.world.all_max(&mut teller)?;
         if teller[0] < 0 {
             return Ok(());
         }
         shortage.told.store(true, Ordering::Relaxed);
-        if teller[0] == own {
-            let store = self.site.layout.stores.first();
-            let place = store.map_or_else(String::new, |one| one.cache_dir.display().to_string());
+        if let Some(place) = place.filter(|_| teller[0] == own) {
+            let place = place.display();
             log::warn(format_args!(
                 "{}: {place} has no room for all of {title}; the rest goes straight to {}. A \
                  smaller SCR_CACHE_SIZE or a larger store makes room",
@@ -84,7 +93,8 @@ impl Session {
         let mut state = self.state();
         let nothing = || Error::Other("there is no room in the cache".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
-        self.shortage.met();
+        let store = self.store_for(&state, &tracked.key);
+        self.shortage.met(self.site.layout.cache_dir(&store));
         let source = match (state.view.place(&tracked.name), &tracked.way) {
             (Place::Private(here), Way::Temporary) => Some(here),
             (Place::Cached(_, here), Way::Cached) => Some(here),

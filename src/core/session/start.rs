@@ -238,6 +238,7 @@ fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineC
         output: series.output,
         learn,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
+        places: site.places(series.output),
         flush_every: settings.get(keys::FLUSH),
         ..SeriesConfig::new(series.name.clone(), series.has_id)
     };

@@ -9,7 +9,7 @@ use super::machine::{self, DatasetKey, Placed, Placement, Routing};
 use super::namespace::{self as ns, Intent, OnPrefix, Place};
 use super::opening::{Found, file_ref};
 use super::runtime::{Session, State};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log;
 use crate::patterns::{Match, Template};
 use crate::system::{monotonic_ms, random_u64};
@@ -36,7 +36,7 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let room = || last.as_ref().is_some_and(|last| self.has_room(&state, last));
+        let room = || last.as_ref().is_some_and(|last| self.has_room(&state, &file_ref(name, last)));
         if !held && ((found.exists && !intent.truncate) || !room()) {
             return Answer::PASS;
         }
@@ -83,7 +83,7 @@ impl Session {
         name: &str,
         found: &Found,
     ) -> Result<std::path::PathBuf> {
-        let path = self.private_path(name)?;
+        let path = self.private_path(state, name)?;
         let held = matches!(found.place, Place::Private(_));
         if !held || !found.exists {
             match found.on_prefix {
@@ -131,7 +131,8 @@ impl Session {
                 let Some(layer) = state.view.layer(&placed.key) else { return Ok(Answer::PASS) };
                 let target = layer.dir.join(last);
                 ns::make_parents(&layer.dir, last)?;
-                std::fs::rename(here, &target).map_err(|e| Error::io("cannot rename", here, e))?;
+                let open = state.tokens.count(name) > 0;
+                ns::move_to_unless(open, here, &target)?;
                 state.view.take_private(name);
                 state.tokens.rename(name, last, &placed.key);
                 state.enter_file(&placed.key, last, false);
@@ -231,7 +232,7 @@ impl Session {
         to: &str,
         keep: bool,
     ) -> Result<()> {
-        let path = self.private_path(to)?;
+        let path = self.private_path(state, to)?;
         self.move_file(here, &path, keep)?;
         state.view.put_private(to, path);
         Ok(())
@@ -245,8 +246,13 @@ impl Session {
     }
 
     /// Where the file of a temporary name lies; its directory is made.
-    fn private_path(&self, name: &str) -> Result<std::path::PathBuf> {
-        let cache = self.site.layout.cache_dir(self.store_name());
+    fn private_path(&self, state: &State, name: &str) -> Result<std::path::PathBuf> {
+        // In the store of the dataset that it will belong to, so that a rename suffices then.
+        let last = self.final_match(state, name);
+        let (series, number) = last.map_or((0, 1), |last| {
+            (last.series, state.machine.number_for(&file_ref(name, &last)))
+        });
+        let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
         let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
         ns::make_parents(&folder, name)?;
         Ok(folder.join(name))

@@ -1,5 +1,7 @@
 //! What a machine is told at its start; equal on all ranks except for `rank`.
 
+use super::places::Places;
+
 /// Settings of one series of datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesConfig {
@@ -13,8 +15,11 @@ pub struct SeriesConfig {
     pub learn: bool,
     /// The user's word that a dataset is complete at its first seal.
     pub seals_once: bool,
-    /// Confirmed datasets kept in cache, at least 1 (`SCR_CACHE_SIZE`).
+    /// Confirmed datasets kept in a store that `places` does not know, at least 1
+    /// (`SCR_CACHE_SIZE`).
     pub cache_size: usize,
+    /// Which store each dataset goes to, and how many it keeps.
+    pub places: Places,
     /// Every n-th dataset is due for a flush (`SCR_FLUSH`); 0: none but the last one.
     pub flush_every: u64,
 }
@@ -29,6 +34,7 @@ impl SeriesConfig {
             learn: true,
             seals_once: false,
             cache_size: 2,
+            places: Places::default(),
             flush_every: 10,
         }
     }

@@ -282,14 +282,19 @@ impl Machine {
             if !series.newer_confirmed(at) {
                 return None;
             }
-            let newer = series.confirmed_after(at, rule.has_id);
+            let store = self.store_of(index, dataset.number);
+            let beside = |other: &SharedDataset| self.store_of(index, other.number) == store;
+            let newer = series.confirmed_after(at, rule.has_id, &|_| true);
+            let in_store = series.confirmed_after(at, rule.has_id, &beside);
             let replaced = rule.has_id && !dataset.held && self.has_newer_generation(index, at);
             let out = match dataset.state {
                 DatasetState::Open => false,
                 DatasetState::Dropped => true,
                 DatasetState::Provisional => dataset.is_second_rate(),
                 DatasetState::Confirmed => {
-                    newer >= rule.cache_size || replaced || (dataset.deleted_from && newer >= 1)
+                    in_store >= self.kept_in(index, store)
+                        || replaced
+                        || (dataset.deleted_from && newer >= 1)
                 }
             };
             if !out {

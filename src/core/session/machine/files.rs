@@ -270,7 +270,7 @@ impl Machine {
     }
 
     /// Which dataset a change of `file` belongs to.
-    fn target(&self, file: &FileRef) -> DatasetKey {
+    pub(super) fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let has_id = self.config.series[series].has_id;
         let id = match &file.id {
@@ -382,8 +382,6 @@ impl Machine {
             || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only);
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
-        let number = self.shared.find(&key).map_or(0, |dataset| dataset.number);
-        let number = if number == 0 { shared.next_number } else { number };
         let learning = shared.routing == Routing::Learning || self.is_new(file);
         self.tell_revived(file);
         let series = &mut self.series[file.series];
@@ -406,7 +404,7 @@ impl Machine {
         }
         // The others learn at once that a dataset has begun (or is open again).
         self.agreement.changed(if floating || (known && !revoke) { 1 } else { 2 });
-        Placed { key, number, begin, revoke, on_prefix }
+        Placed { key, begin, revoke, on_prefix }
     }
 
     /// New files of that name go to the PFS.
@@ -423,15 +421,6 @@ impl Machine {
     fn is_new(&self, file: &FileRef) -> bool {
         self.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
-    }
-
-    /// Every place in the cache is taken by datasets that wait for their flush.
-    fn is_overfull(&self, series: usize) -> bool {
-        let waiting = self.shared.series[series].datasets.iter();
-        let waiting = waiting.filter(|dataset| {
-            dataset.due && !dataset.flushed && dataset.state == DatasetState::Confirmed
-        });
-        waiting.count() > self.config.series[series].cache_size
     }
 
     fn delete(&mut self, file: &FileRef) -> Deletion {

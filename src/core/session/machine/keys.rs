@@ -89,9 +89,6 @@ pub enum Placement {
 pub struct Placed {
     /// The dataset.
     pub key: DatasetKey,
-    /// The series' checkpoint number that this dataset will have (from it follow store and
-    /// redundancy descriptor; the seal settles it).
-    pub number: u64,
     /// First file of the dataset on this rank: write the durable record (state Open), make its
     /// directory.
     pub begin: bool,

@@ -47,6 +47,7 @@ mod local;
 mod others;
 mod outcome;
 mod overdue;
+mod places;
 mod report;
 mod restart;
 mod shared;
@@ -61,6 +62,7 @@ pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
 pub use others::Heard;
 pub use outcome::{Outcome, SealFile};
+pub use places::Places;
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
@@ -271,6 +273,13 @@ impl Machine {
     #[must_use]
     pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
         self.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
+    }
+
+    /// Bytes of this rank's closed files of a dataset that lie in cache.
+    #[must_use]
+    pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
+        let files = self.series[key.series].find(key).into_iter().flat_map(|one| &one.files);
+        files.filter(|(_, file)| !file.on_prefix).map(|(_, file)| file.bytes).sum()
     }
 
     /// What the conference that has just begun told of other ranks' doings.

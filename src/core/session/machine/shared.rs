@@ -185,13 +185,18 @@ impl SharedSeries {
         self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
     }
 
-    /// How many other ids (or generations, without ids) are confirmed after `index`.
-    pub fn confirmed_after(&self, index: usize, has_id: bool) -> usize {
+    /// How many other ids (or generations, without ids) that `counts` are confirmed after `index`.
+    pub fn confirmed_after(
+        &self,
+        index: usize,
+        has_id: bool,
+        counts: &dyn Fn(&SharedDataset) -> bool,
+    ) -> usize {
         let own = &self.datasets[index].key;
         let mut seen: BTreeSet<(&str, u64)> = BTreeSet::new();
         for dataset in &self.datasets[index + 1..] {
-            if dataset.state == DatasetState::Confirmed && !(has_id && own.same_group(&dataset.key))
-            {
+            let other = !(has_id && own.same_group(&dataset.key));
+            if dataset.state == DatasetState::Confirmed && other && counts(dataset) {
                 let generation = if has_id { 0 } else { dataset.key.generation };
                 seen.insert((&dataset.key.id, generation));
             }

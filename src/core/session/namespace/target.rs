@@ -80,6 +80,28 @@ pub fn copy_up(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).map(|_| ()).map_err(|e| Error::io("cannot copy", from, e))
 }
 
+/// Moves a file that nobody has open, to another file system if need be.
+///
+/// # Errors
+/// The file system refuses, or is full.
+pub fn move_to(from: &Path, to: &Path) -> Result<()> {
+    move_to_unless(false, from, to)
+}
+
+/// The same; an `open` file cannot leave its file system, its descriptors would stay behind.
+///
+/// # Errors
+/// See [`move_to`].
+pub fn move_to_unless(open: bool, from: &Path, to: &Path) -> Result<()> {
+    match fs::rename(from, to) {
+        Err(e) if e.kind() == ErrorKind::CrossesDevices && !open => {
+            copy_up(from, to)?;
+            remove(from)
+        }
+        other => other.map_err(|e| Error::io("cannot rename", from, e)),
+    }
+}
+
 /// Removes a file; one that is not there is no error.
 ///
 /// # Errors

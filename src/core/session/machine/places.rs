@@ -1,0 +1,87 @@
+//! Which store a dataset goes to, by its number in its series, and how many are kept there.
+
+use super::keys::{DatasetKey, FileRef};
+use super::local::Phase;
+use super::shared::SharedDataset;
+use super::{DatasetState, Machine};
+
+/// Stores and schemes in turn, as the CKPT and STORE lines have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Places {
+    /// Interval and store; of those whose interval divides a number the largest counts.
+    rules: Vec<(u64, usize)>,
+    /// By store: confirmed datasets of a series that are kept in it.
+    sizes: Vec<usize>,
+}
+
+impl Places {
+    /// `rules` are intervals with indices of stores; `sizes` says how many datasets each store
+    /// keeps. Without rules all goes to store 0.
+    #[must_use]
+    pub fn new(rules: Vec<(u64, usize)>, sizes: Vec<usize>) -> Self {
+        Places { rules, sizes }
+    }
+
+    /// The store of the dataset with this number.
+    #[must_use]
+    pub fn store(&self, number: u64) -> usize {
+        let dividing = self.rules.iter().filter(|(every, _)| number.is_multiple_of(*every));
+        // The first of equals, as in the choice of descriptors.
+        dividing.reduce(|best, one| if one.0 > best.0 { one } else { best }).map_or(0, |one| one.1)
+    }
+}
+
+impl Machine {
+    /// The number in series that the dataset has, or will have if those before it are sealed: from
+    /// it follow store and redundancy descriptor. The seal settles any difference.
+    #[must_use]
+    pub fn number_of(&self, key: &DatasetKey) -> u64 {
+        let series = &self.shared.series[key.series];
+        let has_id = self.config.series[key.series].has_id;
+        let numbered = |other: &&SharedDataset| {
+            other.number > 0 && (other.key == *key || (has_id && other.key.same_group(key)))
+        };
+        if let Some(numbered) = series.datasets.iter().find(numbered) {
+            return numbered.number;
+        }
+        let waits = |other: &DatasetKey| {
+            let shared = self.shared.find(other);
+            let unsealed = shared
+                .is_none_or(|found| found.number == 0 && found.state == DatasetState::Open);
+            unsealed && !self.is_floating(other) && !(has_id && other.same_group(key))
+        };
+        let before = self.series[key.series].datasets.iter().take_while(|one| one.key != *key);
+        let ahead = before.filter(|one| one.phase == Phase::Open && waits(&one.key));
+        series.next_number + ahead.count() as u64
+    }
+
+    /// The same for the dataset that a write of `file` would go to.
+    #[must_use]
+    pub fn number_for(&self, file: &FileRef) -> u64 {
+        self.number_of(&self.target(file))
+    }
+
+    /// The store of the dataset with this number in its series.
+    pub(super) fn store_of(&self, series: usize, number: u64) -> usize {
+        self.config.series[series].places.store(number)
+    }
+
+    /// Datasets of the series that are kept in a store.
+    pub(super) fn kept_in(&self, series: usize, store: usize) -> usize {
+        let rule = &self.config.series[series];
+        rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
+    }
+
+    /// Every place in the store of the series' next dataset is taken by ones that wait for their
+    /// flush.
+    pub(super) fn is_overfull(&self, series: usize) -> bool {
+        let store = self.store_of(series, self.shared.series[series].next_number);
+        let waiting = self.shared.series[series].datasets.iter().filter(|dataset| {
+            dataset.due
+                && !dataset.flushed
+                && dataset.state == DatasetState::Confirmed
+                && self.store_of(series, dataset.number) == store
+        });
+        waiting.count() > self.kept_in(series, store)
+    }
+}
