@@ -119,7 +119,9 @@ fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
 fn receive(ctx: &Ctx, from: usize) -> Result<Option<DatasetRecord>> {
     let tree = KvTree::decode(&ctx.world.receive(from)?)?;
     let Some(mut record) = DatasetRecord::from_tree(&tree) else { return Ok(None) };
-    let dir = ctx.layout.dataset_dir(store_of(&record), record.dataset_id);
+    let store = ctx.layout.stand_in(store_of(&record)).to_owned();
+    record.descriptor.set_value("STORE", &store);
+    let dir = ctx.layout.dataset_dir(&store, record.dataset_id);
     let programs = record.files.iter().filter(|file| !file.on_prefix).count();
     let mut whole = true;
     for (index, file) in moving_files(&record).iter().enumerate() {

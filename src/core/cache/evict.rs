@@ -13,8 +13,8 @@ use crate::files::remove_tree;
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
 
-/// Removes dataset `id` from the cache. Collective over the *node*: all ranks of a node call it;
-/// nodes need not wait for one another.
+/// Removes dataset `id` from the cache. Collective over the ranks that share a store, which is the
+/// node as a rule: others need not be waited for.
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
     discard(ctx, &|record| record.dataset_id == id)
 }
@@ -25,23 +25,22 @@ pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
 }
 
 /// Removes everything that the chosen records of this node's ranks name, then the records.
-/// Collective over the node.
+/// Collective like [`evict`].
 pub(super) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Result<()> {
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
-    let mut names = KvTree::new();
-    for (_, record) in &mine {
-        for dir in directories(ctx, record) {
+    ctx.in_storage_groups(|group| {
+        let mut names = KvTree::new();
+        let here = mine.iter().filter(|(_, one)| group.stores.contains(&ctx.store_index(one)));
+        for dir in here.flat_map(|(_, record)| directories(ctx, record)) {
             names.child_mut(dir.display());
         }
-    }
-    let mut all = BTreeSet::new();
-    for bytes in ctx.node.all_gather(&names.encode())? {
-        all.extend(KvTree::decode(&bytes)?.keys().map(PathBuf::from));
-    }
-    let removed =
-        if ctx.is_node_leader() { all.iter().try_for_each(|dir| remove_tree(dir)) } else { Ok(()) };
-    agree(ctx.node, removed)?;
+        let mut all = BTreeSet::new();
+        for bytes in group.comm.all_gather(&names.encode())? {
+            all.extend(KvTree::decode(&bytes)?.keys().map(PathBuf::from));
+        }
+        if group.leads() { all.iter().try_for_each(|dir| remove_tree(dir)) } else { Ok(()) }
+    })?;
     let gone: Vec<_> = mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
     agree(ctx.node, ctx.filemap.remove_held(&gone))
 }

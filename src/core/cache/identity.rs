@@ -1,4 +1,5 @@
-//! Which launch a cache belongs to: `launch.scr` in each node's control directory.
+//! Which launch a cache belongs to: `launch.scr` in each node's control directory, and in each store
+//! that several nodes share.
 //!
 //! ```text
 //! VERSION / 1
@@ -6,14 +7,16 @@
 //! ```
 //! It is there before the first record, so a control directory without it holds nothing of value.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::agree::agree;
 use super::disk::{make_own_dir, names_in};
+use super::layout::sealed_id;
 use super::rebuild::Takeover;
 use super::scatter::is_filemap_name;
+use super::sharing::StorageGroup;
 use super::store::{Held, read_records};
-use super::{Ctx, sweep};
+use super::{Ctx, Store, sweep};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -29,6 +32,7 @@ enum Found {
     Ours,
     Foreign,
     Unreadable,
+    Worthless,
 }
 
 /// Whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag afterwards.
@@ -53,24 +57,49 @@ pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
     if !foreign.is_empty() {
         return Ok(Takeover::Foreign { hosts: foreign });
     }
-    let tagged = if ctx.is_node_leader() && found != Found::Ours {
-        write_tag(ctx, identity)
-    } else {
-        Ok(())
-    };
+    let tagged = if ctx.is_node_leader() { write_tags(ctx, identity) } else { Ok(()) };
     agree(ctx.world, tagged)?;
     Ok(if ours { Takeover::Ours } else { Takeover::Fresh })
 }
 
 fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
-    match KvTree::read_file(path(ctx)) {
+    let mut found = judge(&path(ctx), identity, &|| holds_value(ctx))?;
+    if found == Found::Worthless {
+        let groups = ctx.storage_groups();
+        clear(ctx, &groups[0])?;
+        found = Found::Nothing;
+    }
+    // Those who lead a shared store look at its tag, too: the nodes may all be new.
+    for store in shared_and_led(ctx) {
+        let has_datasets = || {
+            let names = names_in(&store.cache_dir);
+            names.map_or(true, |names| names.iter().any(|name| sealed_id(name).is_some()))
+        };
+        let there = judge(&store.cache_dir.join(FILE_NAME), identity, &has_datasets)?;
+        found = match there {
+            Found::Foreign => Found::Foreign,
+            Found::Ours if found == Found::Nothing => Found::Ours,
+            _ => found,
+        };
+    }
+    Ok(found)
+}
+
+fn judge(path: &Path, identity: &str, has_value: &dyn Fn() -> bool) -> Result<Found> {
+    match KvTree::read_file(path) {
         Ok(None) => Ok(Found::Nothing),
         Ok(Some(tree)) if tree.get_value("IDENTITY") == Some(identity) => Ok(Found::Ours),
-        Ok(Some(_)) if holds_value(ctx) => Ok(Found::Foreign),
-        Err(Error::Corrupt { .. }) if holds_value(ctx) => Ok(Found::Unreadable),
-        Ok(Some(_)) | Err(Error::Corrupt { .. }) => clear(ctx).map(|()| Found::Nothing),
+        Ok(Some(_)) if has_value() => Ok(Found::Foreign),
+        Err(Error::Corrupt { .. }) if has_value() => Ok(Found::Unreadable),
+        Ok(Some(_)) | Err(Error::Corrupt { .. }) => Ok(Found::Worthless),
         Err(other) => Err(other),
     }
+}
+
+/// Shared stores that this rank acts on.
+fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
+    let led = ctx.led_stores().into_iter();
+    led.filter(|store| ctx.sharing.is_shared(ctx.layout.store_index(&store.name)))
 }
 
 /// Whether anything on this node could be restarted from. A launch that ended before its first seal
@@ -84,12 +113,19 @@ fn holds_value(ctx: &Ctx) -> bool {
     })
 }
 
-fn write_tag(ctx: &Ctx, identity: &str) -> Result<()> {
+/// The tags that are not there yet.
+fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
     make_own_dir(&ctx.layout.control_dir)?;
     let mut tree = KvTree::new();
     tree.set_value("VERSION", 1);
     tree.set_value("IDENTITY", identity);
-    tree.write_file(path(ctx))
+    let shared = shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME));
+    for path in std::iter::once(path(ctx)).chain(shared) {
+        if !matches!(KvTree::read_file(&path), Ok(Some(found)) if found == tree) {
+            tree.write_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 fn path(ctx: &Ctx) -> PathBuf {
@@ -97,26 +133,31 @@ fn path(ctx: &Ctx) -> PathBuf {
 }
 
 /// Empties the cache once everything of value is on the prefix, so that the next launch starts
-/// afresh, whatever its identity, and reads the prefix. Collective over the node.
+/// afresh, whatever its identity, and reads the prefix. Collective over the ranks that share a
+/// store.
 pub fn finish(ctx: &Ctx) -> Result<()> {
-    let cleared = if ctx.is_node_leader() { clear(ctx) } else { Ok(()) };
-    agree(ctx.node, cleared)?;
+    ctx.in_storage_groups(|group| {
+        // The others may still look at what goes.
+        group.comm.barrier()?;
+        if group.leads() { clear(ctx, group) } else { Ok(()) }
+    })?;
     ctx.filemap.forget_all();
     Ok(())
 }
 
 /// Data, then records, then the tag: a kill in between leaves a cache that is still ours.
-fn clear(ctx: &Ctx) -> Result<()> {
-    for store in &ctx.layout.stores {
+fn clear(ctx: &Ctx, group: &StorageGroup) -> Result<()> {
+    for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
         for name in names_in(&store.cache_dir)? {
             if sweep::is_dataset_name(&name) {
                 remove_tree(&store.cache_dir.join(name))?;
             }
         }
+        remove_file_if_there(&store.cache_dir.join(FILE_NAME))?;
     }
     let control = &ctx.layout.control_dir;
     let names = names_in(control)?;
-    if names.is_empty() {
+    if group.is_shared || names.is_empty() {
         return Ok(());
     }
     for name in names.iter().filter(|name| is_filemap_name(name)) {

@@ -21,6 +21,9 @@ pub struct Store {
     pub name: String,
     /// `<base>/<user>/scr.<jobid>` on this node; exists once the launch was accepted.
     pub cache_dir: PathBuf,
+    /// Datasets can lie in it. One that only records of an earlier launch name may be gone from
+    /// this node; the first store stands in for it.
+    pub usable: bool,
 }
 
 /// The directories of one job on this node.
@@ -37,17 +40,37 @@ impl Layout {
     #[must_use]
     pub fn new(control_base: &Path, store_bases: &[String], user: &str, job: &str) -> Self {
         let below = |base: &Path| base.join(user).join(format!("scr.{job}"));
-        let stores = store_bases
-            .iter()
-            .map(|base| Store { name: base.clone(), cache_dir: below(Path::new(base)) })
-            .collect();
-        Layout { control_dir: below(control_base), stores }
+        let mut layout = Layout { control_dir: below(control_base), stores: Vec::new() };
+        for base in store_bases {
+            layout.add_store(base, user, job, true);
+        }
+        layout
+    }
+
+    /// Adds a store, unless it is there.
+    pub fn add_store(&mut self, base: &str, user: &str, job: &str, usable: bool) {
+        if self.stores.iter().all(|store| store.name != base) {
+            let cache_dir = Path::new(base).join(user).join(format!("scr.{job}"));
+            self.stores.push(Store { name: base.to_owned(), cache_dir, usable });
+        }
     }
 
     /// The store called `name`.
     #[must_use]
     pub fn store(&self, name: &str) -> Option<&Store> {
-        self.stores.iter().find(|store| store.name == name)
+        self.stores.iter().find(|store| store.name == name && store.usable)
+    }
+
+    /// Place in the list of the store called `name`, or of the one that stands in for it.
+    #[must_use]
+    pub fn store_index(&self, name: &str) -> usize {
+        self.stores.iter().position(|store| store.name == name && store.usable).unwrap_or(0)
+    }
+
+    /// The name under which what belongs into store `name` lies on this node.
+    #[must_use]
+    pub fn stand_in<'a>(&'a self, name: &'a str) -> &'a str {
+        self.stores.get(self.store_index(name)).map_or(name, |store| &store.name)
     }
 
     /// Cache directory of the store called `name`; that of the first store if no such store is
@@ -55,8 +78,7 @@ impl Layout {
     /// directory if there is none at all.
     #[must_use]
     pub fn cache_dir(&self, name: &str) -> &Path {
-        let named = self.stores.iter().find(|store| store.name == name);
-        named.or(self.stores.first()).map_or(&self.control_dir, |store| &store.cache_dir)
+        self.store(name).or(self.stores.first()).map_or(&self.control_dir, |store| &store.cache_dir)
     }
 
     /// Directory of the sealed dataset `id` in the store called `store`.

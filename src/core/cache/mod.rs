@@ -13,6 +13,7 @@
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `rebuild.rs` | the restart itself |
+//! | `sharing.rs` | stores that several nodes reach |
 //! | `replicate.rs` | small files of other nodes, copied to every node |
 //!
 //! Collective functions are marked so; all ranks of the world call them in the same order, all get
@@ -32,6 +33,7 @@ mod recover;
 mod replicate;
 mod scatter;
 pub mod seal;
+mod sharing;
 mod store;
 mod sweep;
 
@@ -52,7 +54,8 @@ pub use layout::{Layout, Store};
 pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
 pub use replicate::replicate_small;
 pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
-pub use store::FilemapFile;
+pub use sharing::Sharing;
+pub use store::{FilemapFile, stores_in_records};
 
 /// What the operations on the cache need to know of this rank; it lives as long as the launch.
 pub struct Ctx<'a> {
@@ -65,6 +68,8 @@ pub struct Ctx<'a> {
     pub host: &'a str,
     /// Directories of this node.
     pub layout: &'a Layout,
+    /// Which nodes reach the same store.
+    pub sharing: &'a Sharing,
     /// This rank's filemap.
     pub filemap: &'a FilemapFile,
     /// The program's directory on the parallel file system.

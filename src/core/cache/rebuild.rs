@@ -14,6 +14,7 @@ use super::layout::{OWN_FOLDER, store_of};
 use super::recover::{Case, Placement, Recovered, recover};
 use super::scatter::scatter;
 use super::seal::{Marker, protection_of, rename_sealed};
+use super::sharing::{bring_records, keep_records};
 use super::sweep::sweep;
 use super::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -131,6 +132,7 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         return Ok(report);
     }
     let damaged = agree(ctx.world, scatter(ctx))?;
+    bring_records(ctx)?;
     let placement = Placement::gather(ctx)?;
     let claims = gather_claims(ctx)?;
     report.highest_id = claims.iter().map(|claim| claim.id).max().unwrap_or(0);
@@ -280,12 +282,14 @@ fn restore(
 fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<Catalog> {
     let files = &recovered.record.files;
     let catalog = Catalog::gather(ctx.world, chosen.id, chosen.epoch, &chosen.key, files)?;
-    let written = if ctx.is_node_leader() {
-        complete_folder(&recovered.record.dir, chosen, &catalog)
-    } else {
-        Ok(())
-    };
-    agree(ctx.world, written)?;
+    let own = store_of(&recovered.record);
+    let dirs = ctx.led_stores().into_iter().filter_map(|store| {
+        let dir = ctx.layout.dataset_dir(&store.name, chosen.id);
+        (store.name == own || dir.exists()).then_some(dir)
+    });
+    let dirs: Vec<PathBuf> = dirs.collect();
+    agree(ctx.world, dirs.iter().try_for_each(|dir| complete_folder(dir, chosen, &catalog)))?;
+    keep_records(ctx, &recovered.record)?;
     Ok(catalog)
 }
 

@@ -222,7 +222,7 @@ fn rebuild_member(
 ) -> Result<()> {
     let (chosen, first) = (case.chosen, case.claims.first());
     let (type_name, store) = first.map_or(("", ""), |claim| (&claim.scheme, &claim.store));
-    let store = record.as_ref().map_or(store, store_of).to_owned();
+    let store = ctx.layout.stand_in(record.as_ref().map_or(store, store_of)).to_owned();
     let known = record.as_ref().map(|record| record.dir.clone());
     let dir = known.unwrap_or_else(|| ctx.layout.dataset_dir(&store, chosen.id));
     // A rank that cannot even make a directory would leave the others waiting in the scheme.

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use super::agree::agree;
+use super::agree::{agree, any};
 use super::disk::make_own_dir;
 use super::distribute::restore_attributes;
 use super::rebuild::Offered;
@@ -20,6 +20,11 @@ const REPLICATED_BYTES_MAX: u64 = 1 << 20;
 /// ranks read one another's files at a restart. Returns the names of all files of other nodes that
 /// are now on this one. Collective.
 pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
+    // In a store that others reach their files are there; one rank's place may be another's, too.
+    let shares = ctx.sharing.is_shared(ctx.layout.store_index(&offered.store));
+    if ctx.sharing.any() && any(ctx.world, shares)? {
+        return Ok(Vec::new());
+    }
     let small = choose(&offered.catalog);
     let me = ctx.world.rank();
     let own = small.iter().filter(|entry| entry.rank == me);

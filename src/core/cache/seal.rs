@@ -17,6 +17,7 @@ use super::agree::agree;
 use super::decide::ranks_text;
 use super::disk::{describe, make_own_dir};
 use super::layout::OWN_FOLDER;
+use super::sharing::keep_records;
 use super::{Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
@@ -172,9 +173,10 @@ fn prepare_unvoted(
     test_pause("seal.prepared");
     agree(ctx.world, recorded)?;
 
+    keep_records(ctx, &record)?;
     let files = record.files;
     let catalog = Catalog::gather(ctx.world, request.id, request.epoch, request.key, &files)?;
-    let written = if ctx.is_node_leader() { write_catalogs(ctx, &catalog) } else { Ok(()) };
+    let written = write_catalogs(ctx, &catalog);
     let vote = written.and_then(|()| still(&mut || Ok(())));
     agree(ctx.world, vote)?;
     Ok(Prepared {
@@ -272,7 +274,7 @@ pub(super) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
 }
 
 fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
-    for store in &ctx.layout.stores {
+    for store in ctx.led_stores() {
         let sealed = ctx.layout.dataset_dir(&store.name, catalog.id);
         let open = ctx.layout.open_dir(&store.name, &catalog.key);
         for dir in [sealed, open] {
@@ -297,12 +299,10 @@ pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
     agree(ctx.world, done)
 }
 
-/// Gives the dataset's directories on this node their final names. Each node's leader acts.
+/// Gives the dataset's directories on this node their final names. One rank acts for all that
+/// share a store.
 pub(super) fn rename_sealed(ctx: &Ctx, id: u64, key: &DatasetKey) -> Result<()> {
-    if !ctx.is_node_leader() {
-        return Ok(());
-    }
-    for store in &ctx.layout.stores {
+    for store in ctx.led_stores() {
         let open = ctx.layout.open_dir(&store.name, key);
         let sealed = ctx.layout.dataset_dir(&store.name, id);
         if open.exists() && !sealed.exists() {
@@ -313,12 +313,9 @@ pub(super) fn rename_sealed(ctx: &Ctx, id: u64, key: &DatasetKey) -> Result<()> 
     Ok(())
 }
 
-/// Marks dataset `id` as confirmed on this node, durably. Each node's leader writes; others return.
+/// Marks dataset `id` as confirmed on this node, durably. One rank writes for all that share a store.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
-    if !ctx.is_node_leader() {
-        return Ok(());
-    }
-    for store in &ctx.layout.stores {
+    for store in ctx.led_stores() {
         let dir = ctx.layout.dataset_dir(&store.name, id);
         if let Some(catalog) = Catalog::read(&dir)? {
             Marker::Confirmed.write(&dir, catalog.epoch)?;

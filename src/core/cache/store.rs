@@ -1,12 +1,17 @@
 //! This rank's filemap in the control directory (000 4.2, 9.3).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::layout::Layout;
+use super::disk::names_in;
+use super::layout::{Layout, store_of};
+use super::scatter::is_filemap_name;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, DatasetState, Filemap, Record, filemap_name};
+use crate::records::{
+    DatasetKey, DatasetRecord, DatasetState, Filemap, MASTER_FILEMAP, Record, filemap_name,
+};
 
 /// A record and the world rank whose files it describes.
 pub type Held = (usize, DatasetRecord);
@@ -167,6 +172,15 @@ pub(super) fn encode_records(held: &[Held]) -> KvTree {
 pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
     let map = Filemap::from_tree(tree).map_err(Error::Other)?;
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
+}
+
+/// Stores that the records in a control directory name; what cannot be read names none.
+#[must_use]
+pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
+    let names = names_in(control_dir).unwrap_or_default();
+    let maps = names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP);
+    let held = maps.filter_map(|name| read_records(&control_dir.join(name)).ok()).flatten();
+    held.map(|(_, record)| store_of(&record).to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
 /// Reads a filemap; none if it is not there.

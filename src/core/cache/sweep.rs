@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::agree::agree;
 use super::disk::{files_below, names_in};
 use super::layout::{OWN_FOLDER, sealed_id};
 use super::seal::protection_of;
+use super::sharing::{RECORDS, StorageGroup};
 use super::{Catalog, Ctx, seal};
+use crate::comm::Comm;
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
@@ -19,27 +20,38 @@ pub(super) fn is_dataset_name(name: &str) -> bool {
 
 /// Removes dataset directories that no record of this node's ranks names, and in those of the
 /// datasets `offered` also the files that none names: an interrupted move, or a seal that did not
-/// come to its end, left them. Files of other datasets stay as they are. Collective over the node.
+/// come to its end, left them. Files of other datasets stay as they are. Collective
+/// over the ranks that share a store.
 pub(super) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
-    let mut named = KvTree::new();
-    for (_, record) in ctx.filemap.held() {
-        let slot = named.child_mut(ctx.layout.data_dir(&record).display());
-        if offered.contains(&record.dataset_id) {
-            slot.child_mut(OWN_FOLDER);
-            name_files(slot, &record);
+    ctx.in_storage_groups(|group| {
+        let mut named = KvTree::new();
+        for (_, record) in ctx.filemap.held() {
+            if !group.stores.contains(&ctx.store_index(&record)) {
+                continue;
+            }
+            let slot = named.child_mut(ctx.layout.data_dir(&record).display());
+            if offered.contains(&record.dataset_id) {
+                slot.child_mut(OWN_FOLDER);
+                name_files(slot, &record);
+            }
         }
-    }
+        let all = merged(group.comm, &named)?;
+        if group.leads() { remove_unnamed(ctx, group, &all) } else { Ok(()) }
+    })
+}
+
+/// What all ranks name. Collective.
+fn merged(comm: &dyn Comm, own: &KvTree) -> Result<KvTree> {
     let mut all = KvTree::new();
-    for bytes in ctx.node.all_gather(&named.encode())? {
+    for bytes in comm.all_gather(&own.encode())? {
         all.merge(&KvTree::decode(&bytes)?);
     }
-    let swept = if ctx.is_node_leader() { remove_unnamed(ctx, &all) } else { Ok(()) };
-    agree(ctx.node, swept)
+    Ok(all)
 }
 
 /// `named`: directory, then the names of its files; no names at all means that it stays whole.
-fn remove_unnamed(ctx: &Ctx, named: &KvTree) -> Result<()> {
-    for store in &ctx.layout.stores {
+fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()> {
+    for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
         for name in names_in(&store.cache_dir)?.iter().filter(|name| is_dataset_name(name)) {
             let dir = store.cache_dir.join(name);
             match named.get(&dir.display().to_string()) {
@@ -53,23 +65,18 @@ fn remove_unnamed(ctx: &Ctx, named: &KvTree) -> Result<()> {
 }
 
 /// Removes from the sealed dataset `id` on this node what no rank of the node has in its own
-/// record: files that moved away with their owners. Collective over the node.
+/// record: files that moved away with their owners. Collective over the ranks that share a store.
 pub(super) fn tidy_dataset(ctx: &Ctx, id: u64) -> Result<()> {
-    let mut named = KvTree::new();
-    if let Some(record) = ctx.filemap.get_id(id) {
-        name_files(&mut named, &record);
-    }
-    let mut all = KvTree::new();
-    for bytes in ctx.node.all_gather(&named.encode())? {
-        all.merge(&KvTree::decode(&bytes)?);
-    }
-    let mut dirs = ctx.layout.stores.iter().map(|store| ctx.layout.dataset_dir(&store.name, id));
-    let tidied = if ctx.is_node_leader() {
-        dirs.try_for_each(|dir| remove_unnamed_files(&dir, &all))
-    } else {
-        Ok(())
-    };
-    agree(ctx.node, tidied)
+    let own = ctx.filemap.get_id(id);
+    ctx.in_storage_groups(|group| {
+        let mut named = KvTree::new();
+        let here = own.iter().filter(|own| group.stores.contains(&ctx.store_index(own)));
+        here.for_each(|record| name_files(&mut named, record));
+        let all = merged(group.comm, &named)?;
+        let stores = group.stores.iter().map(|index| &ctx.layout.stores[*index]);
+        let mut dirs = stores.map(|store| ctx.layout.dataset_dir(&store.name, id));
+        if group.leads() { dirs.try_for_each(|dir| remove_unnamed_files(&dir, &all)) } else { Ok(()) }
+    })
 }
 
 fn name_files(named: &mut KvTree, record: &DatasetRecord) {
@@ -84,7 +91,8 @@ fn remove_unnamed_files(dir: &Path, named: &KvTree) -> Result<()> {
         let known = relative.to_str().is_some_and(|name| named.contains(name));
         let path = dir.join(&relative);
         let marker = seal::Marker::ALL.iter().any(|marker| marker.path(dir) == path);
-        if !known && !marker && path != Catalog::path(dir) {
+        let records = path == dir.join(OWN_FOLDER).join(RECORDS);
+        if !known && !marker && !records && path != Catalog::path(dir) {
             remove_file_if_there(&path)?;
         }
     }

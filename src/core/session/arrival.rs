@@ -75,8 +75,6 @@ impl Session {
             }
         }
         if drops {
-            // The leader of a node removes what the others look at.
-            links.node.barrier()?;
             agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
             let highest_id = report.highest_id;
             *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;

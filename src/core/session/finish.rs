@@ -91,8 +91,6 @@ impl Session {
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
         keys.iter().for_each(|key| self.leave_ghosts(&mut state, key));
         drop(state);
-        // The leader of a node removes what the others look at.
-        links.node.barrier()?;
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),

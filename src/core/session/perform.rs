@@ -13,6 +13,7 @@ use super::namespace::{self as ns, OnPrefix, Remote};
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::cache::{self, Catalog, Prepared, Protect as _, SealRequest};
+use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
@@ -86,7 +87,12 @@ impl Session {
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
         let ctx = links.ctx(&self.site);
         let selected = self.descriptor(plan.key.series, plan.number);
-        let (set, descriptor) = links.sets.choose(&selected.to_tree("", None))?;
+        let mut wish = selected.to_tree("", None);
+        if links.sharing.any() && selected.scheme == SchemeKind::Partner {
+            // In a shared store two copies of one file would have the same place.
+            wish.set_value("SET_FAILURES", 1);
+        }
+        let (set, descriptor) = links.sets.choose(&wish)?;
         let (store, files) = self.own_files(&plan.key, plan.number);
         let key = self.record_key(&plan.key);
         let request = SealRequest {

@@ -22,6 +22,8 @@ pub struct Preparation {
     pub(super) node_name: String,
     pub(super) prefix: PathBuf,
     pub(super) layout: Layout,
+    /// User and job id, which name our directories.
+    pub(super) job: (String, String),
     pub(super) launch: Option<Launch>,
     /// Why this rank cannot take part. The others must hear of it, or they would wait for us.
     pub(super) trouble: Option<String>,
@@ -87,6 +89,7 @@ impl Preparation {
             node_name,
             prefix,
             layout,
+            job,
             launch: None,
             trouble,
             environment,

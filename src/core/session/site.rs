@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Ctx, FilemapFile, Layout};
+use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::Descriptors;
 use crate::params::Settings;
@@ -58,6 +58,8 @@ pub struct Site {
     pub filemap: FilemapFile,
     /// Ranks on this node.
     pub ranks_on_node: u64,
+    /// Ranks that share each store of the layout.
+    pub store_sharers: Vec<u64>,
     /// Settings of rank 0.
     pub settings: Settings,
     /// How files travel between cache and prefix.
@@ -88,6 +90,8 @@ pub struct Links {
     pub node_ranks: Vec<usize>,
     /// Schemes and sets.
     pub sets: Sets,
+    /// Which nodes reach the same store.
+    pub sharing: Sharing,
 }
 
 impl Links {
@@ -98,6 +102,7 @@ impl Links {
             node: self.node.as_ref(),
             host: &site.node_name,
             layout: &site.layout,
+            sharing: &self.sharing,
             filemap: &site.filemap,
             prefix: Path::new(&site.prefix),
             protection: &self.sets,

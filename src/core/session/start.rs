@@ -18,7 +18,7 @@ use super::runtime::{Session, State};
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::{Count, Tally};
-use crate::cache::{FilemapFile, Takeover, rebuild};
+use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result};
@@ -53,6 +53,8 @@ impl Preparation {
             return Ok(None);
         };
         let sets = Sets::new(for_sets, descriptors.clone());
+        self.add_former_stores(world.as_ref(), node.rank() == 0)?;
+        let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
         let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
         let series = SeriesSet::new(&patterns)?;
         let identity = self.identity(&series);
@@ -65,6 +67,7 @@ impl Preparation {
             prefix: self.prefix,
             layout: self.layout,
             ranks_on_node: node_ranks.len() as u64,
+            store_sharers: sharing.counts(),
             transfer: Options::new(&self.settings),
             settings: self.settings,
             descriptors,
@@ -72,8 +75,9 @@ impl Preparation {
         if site.rank == 0 {
             let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
             warnings.for_each(log::warn);
+            site.misdeclared(&sharing).iter().for_each(log::warn);
         }
-        let links = Links { world, node, node_ranks, sets };
+        let links = Links { world, node, node_ranks, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
         purge(&links, &site)?;
         let mut report = rebuild(&links.ctx(&site), &identity)?;

@@ -1,11 +1,18 @@
 //! Which store a dataset goes to, and whether there is room in it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::machine::{DatasetKey, FileRef, Places};
+use super::prepare::Preparation;
 use super::runtime::{Session, State};
 use super::site::Site;
-use crate::cache::Store;
+use crate::cache::{Sharing, Store, stores_in_records};
+use crate::comm::Comm;
 use crate::descriptors::RedundancyDesc;
-use crate::system::room;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::system::{room, secure_dir};
 
 impl Site {
     /// The descriptor for the dataset with this number in its series.
@@ -18,6 +25,72 @@ impl Site {
         let sizes = self.descriptors.stores.iter();
         let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
         Places::new(self.descriptors.intervals(output), sizes.collect())
+    }
+}
+
+impl Site {
+    /// Stores that are shared otherwise than the settings say, in sentences.
+    pub(super) fn misdeclared(&self, sharing: &Sharing) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for one in self.descriptors.stores.iter().filter(|one| one.enabled && one.mkdir) {
+            let base = one.base.display();
+            let stores = &self.layout.stores;
+            let index = stores.iter().position(|store| store.name == base.to_string());
+            let seen = index.map_or(&[][..], |index| sharing.groups(index));
+            let declared = self.descriptors.groups.of_ranks(&one.group).unwrap_or(&[]);
+            let differ = |same_seen: bool| {
+                let ranks = 0..seen.len().min(declared.len());
+                ranks.rev().find_map(|rank| {
+                    let others = 0..rank;
+                    let mut others = others.filter(|other| {
+                        (seen[*other] == seen[rank]) == same_seen
+                            && (declared[*other] == declared[rank]) != same_seen
+                    });
+                    let hosts = self.descriptors.groups.hosts();
+                    others.next().map(|other| format!("{} and {}", hosts[other], hosts[rank]))
+                })
+            };
+            let group = &one.group;
+            if let Some(nodes) = differ(true) {
+                sentences.push(format!(
+                    "the store {base} is said to belong to one {group} (GROUP={group}), but {nodes} \
+                     share it: it is used as one storage for all that reach it. STORE={base} \
+                     GROUP=WORLD says so for one that all nodes reach"
+                ));
+            }
+            if let Some(nodes) = differ(false) {
+                sentences.push(format!(
+                    "the store {base} is said to be shared (GROUP={group}), but {nodes} do not see \
+                     one another's files in it: it is used as storage of each of them"
+                ));
+            }
+        }
+        sentences
+    }
+}
+
+impl Preparation {
+    /// Stores that an earlier launch of the job has used and that are configured no more: what lies
+    /// in them is brought back like the rest. Collective.
+    pub(super) fn add_former_stores(&mut self, world: &dyn Comm, leads_node: bool) -> Result<()> {
+        let mut own = KvTree::new();
+        if leads_node {
+            let named = stores_in_records(&self.layout.control_dir);
+            for name in named {
+                own.child_mut(name);
+            }
+        }
+        let mut all = BTreeSet::new();
+        for bytes in world.all_gather(&own.encode())? {
+            all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
+        }
+        let (user, job) = &self.job;
+        for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
+            let below = [user, &format!("scr.{job}")];
+            let usable = secure_dir(Path::new(name), &below.map(String::as_str)).is_ok();
+            self.layout.add_store(name, user, job, usable);
+        }
+        Ok(())
     }
 }
 
@@ -56,7 +129,7 @@ impl Session {
         let expected = state.machine.expected_bytes(file.series, &file.masked);
         let name = descriptor.base.display().to_string();
         let Some(store) = self.site.layout.store(&name) else { return false };
-        let free = room(&store.cache_dir).unwrap_or(0) / self.site.ranks_on_node.max(1);
+        let free = room(&store.cache_dir).unwrap_or(0) / self.sharers(store);
         let enough = free.min(self.capacity_left(state, store)) > expected;
         if !enough {
             self.shortage.met(&store.cache_dir);
@@ -71,6 +144,12 @@ impl Session {
         let Some(capacity) = described.and_then(|one| one.capacity_bytes) else { return u64::MAX };
         let books = state.books.iter().filter(|(_, book)| book.store == store.name);
         let used = books.map(|(key, book)| state.machine.cached_bytes(key) + book.redundancy_bytes);
-        (capacity / self.site.ranks_on_node.max(1)).saturating_sub(used.sum())
+        (capacity / self.sharers(store)).saturating_sub(used.sum())
+    }
+
+    /// Ranks that share a store, at least 1.
+    fn sharers(&self, store: &Store) -> u64 {
+        let index = self.site.layout.store_index(&store.name);
+        self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{
-    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest, Store,
+    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest, Sharing, Store,
 };
 use scr_core::comm::Comm;
 use scr_core::comm::threads::{Outcome, ThreadWorld};
@@ -24,6 +24,7 @@ pub const IDENTITY: &str = "prefix=/p size=any patterns=x";
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
     root: TempDir,
+    more_stores: bool,
 }
 
 /// A launch that is to come.
@@ -39,7 +40,12 @@ impl Cluster {
         // On a RAM disk an fsync costs nothing, and there are thousands.
         let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(root.path().join("prefix")).unwrap();
-        Cluster { root }
+        Cluster { root, more_stores: false }
+    }
+
+    /// Nodes have a second store, `ssd`, and all reach a third, `bb`.
+    pub fn with_more_stores() -> Cluster {
+        Cluster { more_stores: true, ..Cluster::new() }
     }
 
     pub fn prefix(&self) -> PathBuf {
@@ -69,8 +75,16 @@ impl Cluster {
 
     pub fn layout(&self, host: &str) -> Layout {
         let node = self.node(host);
-        let store = Store { name: "ram".into(), cache_dir: node.join("ram") };
-        Layout { control_dir: node.join("control"), stores: vec![store] }
+        let store = |name: &str, dir: PathBuf| {
+            let (name, cache_dir) = (name.to_owned(), dir.join(name));
+            Store { name, cache_dir, usable: true }
+        };
+        let mut stores = vec![store("ram", node.clone())];
+        if self.more_stores {
+            stores.push(store("ssd", node.clone()));
+            stores.push(store("bb", self.root.path().to_path_buf()));
+        }
+        Layout { control_dir: node.join("control"), stores }
     }
 
     /// Rank i runs on the i-th of `hosts`, which are letters.
@@ -131,7 +145,10 @@ impl Launch<'_> {
         let node = world.split(first as i64, me as i64)?.unwrap();
         let layout = self.cluster.layout(host);
         fs::create_dir_all(&layout.control_dir).unwrap();
-        fs::create_dir_all(&layout.stores[0].cache_dir).unwrap();
+        for store in &layout.stores {
+            fs::create_dir_all(&store.cache_dir).unwrap();
+        }
+        let sharing = Sharing::observe(world, &*node, &layout)?;
         let filemap = FilemapFile::new(&layout, node.rank(), me);
         let protection =
             Sets { world: world.split(0, me as i64)?.unwrap(), hosts: self.hosts.clone() };
@@ -140,6 +157,7 @@ impl Launch<'_> {
             node: &*node,
             host,
             layout: &layout,
+            sharing: &sharing,
             filemap: &filemap,
             transfer: self.transfer,
             prefix: &self.cluster.prefix(),
@@ -164,7 +182,11 @@ impl Protect for Sets {
         let me = self.world.rank();
         let sets = match descriptor.get_value("TYPE") {
             Some("SINGLE") => (0..self.hosts.len()).map(|rank| vec![rank]).collect(),
-            _ => choose_sets(&self.hosts, descriptor.get_u64("SET_SIZE").unwrap_or(8) as usize),
+            _ => {
+                let size = |key: &str, default| descriptor.parse::<usize>(key).unwrap_or(default);
+                let least = size("SET_SIZE", 8).max(size("SET_FAILURES", 1) + 1);
+                choose_sets(&groups(&self.hosts, descriptor), least)
+            }
         };
         let number = sets.iter().position(|set| set.contains(&me)).unwrap();
         let world_ranks = sets[number].clone();
@@ -179,9 +201,20 @@ impl Protect for Sets {
         Ok((set, descriptor.clone()))
     }
 
-    fn is_spread(&self, _descriptor: &KvTree, world_ranks: &[usize]) -> bool {
-        let hosts: BTreeSet<_> = world_ranks.iter().map(|rank| &self.hosts[*rank]).collect();
-        hosts.len() == world_ranks.len()
+    fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool {
+        let all = groups(&self.hosts, descriptor);
+        let taken: BTreeSet<_> = world_ranks.iter().map(|rank| &all[*rank]).collect();
+        taken.len() == world_ranks.len()
+    }
+}
+
+/// The failure group of each rank: its node, or under SWITCH its pair of nodes (a and b, c and d,
+/// ...).
+pub fn groups(hosts: &[String], descriptor: &KvTree) -> Vec<String> {
+    let switch = |host: &String| ((host.as_bytes()[0] - b'a') / 2).to_string();
+    match descriptor.get_value("GROUP") {
+        Some("SWITCH") => hosts.iter().map(switch).collect(),
+        _ => hosts.to_vec(),
     }
 }
 

@@ -5,6 +5,8 @@ mod cluster;
 mod crash;
 mod damage;
 mod flush;
+mod job;
 mod random;
 mod restart;
+mod table;
 mod touch;
