@@ -24,6 +24,8 @@ pub struct Store {
     /// Datasets can lie in it. One that only records of an earlier launch name may be gone from
     /// this node; the first store stands in for it.
     pub usable: bool,
+    /// The user says that other nodes reach it, even if this launch has but one.
+    pub is_shared: bool,
 }
 
 /// The directories of one job on this node.
@@ -47,11 +49,19 @@ impl Layout {
         layout
     }
 
+    /// The user's word that several nodes reach this store.
+    pub fn declare_shared(&mut self, base: &str) {
+        for store in self.stores.iter_mut().filter(|store| store.name == base) {
+            store.is_shared = true;
+        }
+    }
+
     /// Adds a store, unless it is there.
     pub fn add_store(&mut self, base: &str, user: &str, job: &str, usable: bool) {
         if self.stores.iter().all(|store| store.name != base) {
             let cache_dir = Path::new(base).join(user).join(format!("scr.{job}"));
-            self.stores.push(Store { name: base.to_owned(), cache_dir, usable });
+            let name = base.to_owned();
+            self.stores.push(Store { name, cache_dir, usable, is_shared: false });
         }
     }
 

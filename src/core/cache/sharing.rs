@@ -39,7 +39,7 @@ pub struct Sharing {
 
 /// The ranks that reach one store's directory.
 struct Sharers {
-    /// `None` for those of one node.
+    /// `None` for a store of the node.
     comm: Option<Box<dyn Comm>>,
     /// World ranks, ascending.
     ranks: Vec<usize>,
@@ -89,10 +89,11 @@ impl Sharing {
             return Err(Error::Other("a rank's answer about its stores cannot be read".into()));
         }
         let mut sharing = Sharing { stores: Vec::new(), any: false };
-        for index in 0..dirs.len() {
+        for (index, store) in layout.stores.iter().enumerate() {
             let groups = components(index, &all, &nodes);
-            sharing.any |= groups != nodes;
-            sharing.stores.push(Sharers::new(world, &groups, &nodes)?);
+            let is_shared = store.is_shared || groups != nodes;
+            sharing.any |= is_shared;
+            sharing.stores.push(Sharers::new(world, &groups, is_shared)?);
         }
         Ok(sharing)
     }
@@ -134,16 +135,15 @@ impl Sharing {
 }
 
 impl Sharers {
-    /// `groups` and `nodes` name what each rank belongs to. Collective over `world`.
-    fn new(world: &dyn Comm, groups: &[usize], nodes: &[usize]) -> Result<Sharers> {
+    /// `groups` names what each rank belongs to. Without `is_shared` there is nothing to share for
+    /// anybody. Collective over `world`.
+    fn new(world: &dyn Comm, groups: &[usize], is_shared: bool) -> Result<Sharers> {
         let own = groups[world.rank()];
         let ranks: Vec<usize> = (0..groups.len()).filter(|rank| groups[*rank] == own).collect();
-        if groups == nodes {
+        if !is_shared {
             return Ok(Sharers { comm: None, ranks, groups: groups.to_vec() });
         }
-        let alone = ranks.iter().all(|rank| nodes[*rank] == own);
-        let color = if alone { -1 } else { own as i64 };
-        let comm = world.split(color, world.rank() as i64)?;
+        let comm = world.split(own as i64, world.rank() as i64)?;
         Ok(Sharers { comm, ranks, groups: groups.to_vec() })
     }
 }
@@ -256,13 +256,7 @@ pub(super) fn keep_records(ctx: &Ctx, own: &DatasetRecord) -> Result<()> {
     agree(ctx.world, result)
 }
 
-fn write_records_file(
-    ctx: &Ctx,
-    index: usize,
-    id: u64,
-    epoch: u64,
-    all: &[Vec<u8>],
-) -> Result<()> {
+fn write_records_file(ctx: &Ctx, index: usize, id: u64, epoch: u64, all: &[Vec<u8>]) -> Result<()> {
     let mut records = Vec::new();
     for bytes in all {
         records.extend(decode_records(&KvTree::decode(bytes)?)?);
@@ -334,9 +328,7 @@ fn hand_over(ctx: &Ctx) -> Result<()> {
     let held = ctx.filemap.held();
     let reaches = |(owner, record): &&Held| {
         let index = ctx.store_index(record);
-        *owner != me
-            && ctx.sharing.is_shared(index)
-            && ctx.sharing.ranks(index).contains(owner)
+        *owner != me && ctx.sharing.is_shared(index) && ctx.sharing.ranks(index).contains(owner)
     };
     let leaving: Vec<&Held> = held.iter().filter(reaches).collect();
     let message = |entry: &&Held| (entry.0, encode_records(std::slice::from_ref(*entry)).encode());

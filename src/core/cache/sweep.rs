@@ -75,7 +75,11 @@ pub(super) fn tidy_dataset(ctx: &Ctx, id: u64) -> Result<()> {
         let all = merged(group.comm, &named)?;
         let stores = group.stores.iter().map(|index| &ctx.layout.stores[*index]);
         let mut dirs = stores.map(|store| ctx.layout.dataset_dir(&store.name, id));
-        if group.leads() { dirs.try_for_each(|dir| remove_unnamed_files(&dir, &all)) } else { Ok(()) }
+        if group.leads() {
+            dirs.try_for_each(|dir| remove_unnamed_files(&dir, &all))
+        } else {
+            Ok(())
+        }
     })
 }
 

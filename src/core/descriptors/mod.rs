@@ -100,8 +100,9 @@ impl Descriptors {
         Ok((membership, tree))
     }
 
-    /// Whether no two of `ranks` share a failure group of the stored descriptor `tree` on the
-    /// present placement. A scheme that protects nothing is always spread.
+    /// Whether a set of `ranks` still serves under the stored descriptor `tree`: no two of them
+    /// share a failure group on the present placement, and none could have more company than it has
+    /// where it has less than its scheme needs. A scheme that protects nothing is always spread.
     #[must_use]
     pub fn is_spread(&self, tree: &KvTree, ranks: &[usize]) -> bool {
         let Some(descriptor) = RedundancyDesc::from_tree(tree) else { return false };
@@ -112,7 +113,18 @@ impl Descriptors {
         let complete = taken.iter().all(Option::is_some);
         taken.sort();
         taken.dedup();
-        complete && taken.len() == ranks.len()
+        complete && taken.len() == ranks.len() && !self.is_too_small(&descriptor, ranks)
+    }
+
+    /// Whether the present placement allows a larger set where `ranks` are fewer than needed.
+    fn is_too_small(&self, descriptor: &RedundancyDesc, ranks: &[usize]) -> bool {
+        let needed = descriptor.set_failures.saturating_add(1);
+        if ranks.len() >= needed {
+            return false;
+        }
+        let sets = self.groups.sets(descriptor);
+        let own = ranks.first().and_then(|first| sets.iter().find(|set| set.contains(first)));
+        own.is_some_and(|own| own.len().min(needed) > ranks.len())
     }
 
     /// A dataset is a directory, and the program's files may lie in directories of their own.

@@ -6,7 +6,7 @@ use super::launch::{LIMIT, Launch, Verdict, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
 use super::site::Host;
 use crate::cache::Layout;
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::params::{Environment, Inputs, SYSTEM_FILE, Settings, keys, load};
@@ -80,7 +80,10 @@ impl Preparation {
         let control = settings.get(keys::CNTL_BASE);
         let trouble = secure(&control, &bases, &job).err().map(|error| error.to_string());
         let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
-        let layout = Layout::new(&control, &names, &job.0, &job.1);
+        let mut layout = Layout::new(&control, &names, &job.0, &job.1);
+        for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
+            layout.declare_shared(&store.base.display().to_string());
+        }
         let mut preparation = Preparation {
             settings,
             host,

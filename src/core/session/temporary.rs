@@ -36,7 +36,8 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let room = || last.as_ref().is_some_and(|last| self.has_room(&state, &file_ref(name, last)));
+        let room =
+            || last.as_ref().is_some_and(|last| self.has_room(&state, &file_ref(name, last)));
         if !held && ((found.exists && !intent.truncate) || !room()) {
             return Answer::PASS;
         }
@@ -249,9 +250,8 @@ impl Session {
     fn private_path(&self, state: &State, name: &str) -> Result<std::path::PathBuf> {
         // In the store of the dataset that it will belong to, so that a rename suffices then.
         let last = self.final_match(state, name);
-        let (series, number) = last.map_or((0, 1), |last| {
-            (last.series, state.machine.number_for(&file_ref(name, &last)))
-        });
+        let (series, number) = last
+            .map_or((0, 1), |last| (last.series, state.machine.number_for(&file_ref(name, &last))));
         let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
         let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
         ns::make_parents(&folder, name)?;

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{
-    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest, Sharing, Store,
+    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest,
+    Sharing, Store,
 };
 use scr_core::comm::Comm;
 use scr_core::comm::threads::{Outcome, ThreadWorld};
@@ -77,7 +78,7 @@ impl Cluster {
         let node = self.node(host);
         let store = |name: &str, dir: PathBuf| {
             let (name, cache_dir) = (name.to_owned(), dir.join(name));
-            Store { name, cache_dir, usable: true }
+            Store { is_shared: name == "bb", name, cache_dir, usable: true }
         };
         let mut stores = vec![store("ram", node.clone())];
         if self.more_stores {
@@ -180,14 +181,7 @@ impl Protect for Sets {
 
     fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
         let me = self.world.rank();
-        let sets = match descriptor.get_value("TYPE") {
-            Some("SINGLE") => (0..self.hosts.len()).map(|rank| vec![rank]).collect(),
-            _ => {
-                let size = |key: &str, default| descriptor.parse::<usize>(key).unwrap_or(default);
-                let least = size("SET_SIZE", 8).max(size("SET_FAILURES", 1) + 1);
-                choose_sets(&groups(&self.hosts, descriptor), least)
-            }
-        };
+        let sets = sets(&self.hosts, descriptor);
         let number = sets.iter().position(|set| set.contains(&me)).unwrap();
         let world_ranks = sets[number].clone();
         let set = RedundancySet {
@@ -204,8 +198,23 @@ impl Protect for Sets {
     fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool {
         let all = groups(&self.hosts, descriptor);
         let taken: BTreeSet<_> = world_ranks.iter().map(|rank| &all[*rank]).collect();
-        taken.len() == world_ranks.len()
+        let failures = descriptor.parse("SET_FAILURES").unwrap_or(1);
+        let first = world_ranks.first();
+        let could_be = sets(&self.hosts, descriptor).into_iter();
+        let could_be = could_be.filter(|set| first.is_some_and(|first| set.contains(first)));
+        let too_small = |set: Vec<usize>| world_ranks.len() < set.len().min(failures + 1);
+        taken.len() == world_ranks.len() && !could_be.into_iter().any(too_small)
     }
+}
+
+/// The redundancy sets of ranks on these hosts.
+pub fn sets(hosts: &[String], descriptor: &KvTree) -> Vec<Vec<usize>> {
+    if descriptor.get_value("TYPE") == Some("SINGLE") {
+        return (0..hosts.len()).map(|rank| vec![rank]).collect();
+    }
+    let size = |key: &str, default| descriptor.parse::<usize>(key).unwrap_or(default);
+    let least = size("SET_SIZE", 8).max(size("SET_FAILURES", 1) + 1);
+    choose_sets(&groups(hosts, descriptor), least)
 }
 
 /// The failure group of each rank: its node, or under SWITCH its pair of nodes (a and b, c and d,

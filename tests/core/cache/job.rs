@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use scr_core::cache::{self, Ctx, Offered, RebuildReport, SealRequest};
-use scr_core::descriptors::choose_sets;
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
 use scr_core::records::{DatasetKey, FileMeta};
 
-use super::cluster::{Cluster, IDENTITY, check_files, groups, key};
+use super::cluster::{Cluster, IDENTITY, check_files, key, sets};
 
 /// A dataset of a job.
 #[derive(Debug, Clone)]
@@ -89,28 +88,20 @@ impl Dataset {
         assert_eq!(offered.catalog.entries.len(), all);
     }
 
-    fn sets(&self, placement: &str) -> Vec<Vec<usize>> {
-        let groups = groups(&hosts(placement), &self.descriptor());
-        match self.scheme.0 {
-            "SINGLE" => (0..groups.len()).map(|rank| vec![rank]).collect(),
-            _ => choose_sets(&groups, self.set_size.max(self.scheme.1 + 1)),
-        }
-    }
-
     /// Whether what was protected on `placement` survives the loss of these nodes.
     pub fn survives(&self, placement: &str, lost: &[char]) -> bool {
         let gone = |rank: usize| placement.chars().nth(rank).is_some_and(|at| lost.contains(&at));
         if self.store == "bb" {
             return true; // The data is on no node.
         }
-        self.sets(placement).iter().all(|set| {
+        sets(&hosts(placement), &self.descriptor()).iter().all(|set| {
             let count = set.iter().filter(|rank| gone(**rank)).count();
             let copies = self.scheme.1.min(set.len() - 1);
             match self.scheme.0 {
                 "SINGLE" => count == 0,
-                "PARTNER" => (0..set.len()).filter(|at| gone(set[*at])).all(|at| {
-                    (1..=copies).any(|hop| !gone(set[(at + hop) % set.len()]))
-                }),
+                "PARTNER" => (0..set.len())
+                    .filter(|at| gone(set[*at]))
+                    .all(|at| (1..=copies).any(|hop| !gone(set[(at + hop) % set.len()]))),
                 "XOR" => count <= 1.min(set.len() - 1),
                 _ => count <= copies,
             }

@@ -8,5 +8,7 @@ mod flush;
 mod job;
 mod random;
 mod restart;
+mod shapes;
+mod stores;
 mod table;
 mod touch;

@@ -63,7 +63,9 @@ fn row(dataset: &Dataset, nodes: usize, on_each: usize, turn: &mut usize) -> (us
         assert_eq!(offered_ids(&report), expected, "{what}: {report:?}");
         restarts += 1;
         if expected.is_empty() {
-            assert!(!report.withheld[0].reason.is_empty(), "{what}");
+            // When all nodes are gone, nobody knows of it.
+            let known = before.chars().any(|node| !gone.contains(&node));
+            assert!(!known || !report.withheld[0].reason.is_empty(), "{what}");
             continue;
         }
         survived += 1;
@@ -84,7 +86,8 @@ fn row(dataset: &Dataset, nodes: usize, on_each: usize, turn: &mut usize) -> (us
 fn every_scheme_keeps_its_promise_and_no_more() {
     let mut turn = 0;
     for scheme in SCHEMES {
-        for (set_size, group) in [(2, "NODE"), (3, "NODE"), (8, "NODE"), (2, "SWITCH"), (4, "SWITCH")]
+        for (set_size, group) in
+            [(2, "NODE"), (3, "NODE"), (8, "NODE"), (2, "SWITCH"), (4, "SWITCH")]
         {
             let (mut restarts, mut survived) = (0, 0);
             for (nodes, on_each) in [(2, 2), (3, 1), (4, 2), (6, 1)] {

@@ -46,8 +46,8 @@ impl Machine {
         }
         let waits = |other: &DatasetKey| {
             let shared = self.shared.find(other);
-            let unsealed = shared
-                .is_none_or(|found| found.number == 0 && found.state == DatasetState::Open);
+            let unsealed =
+                shared.is_none_or(|found| found.number == 0 && found.state == DatasetState::Open);
             unsealed && !self.is_floating(other) && !(has_id && other.same_group(key))
         };
         let before = self.series[key.series].datasets.iter().take_while(|one| one.key != *key);

@@ -1,0 +1,87 @@
+//! Several stores: of a node, of all nodes, and of an earlier configuration.
+
+use std::fs;
+
+use scr_core::cache::{self, Layout, Takeover};
+
+use super::cluster::{Cluster, IDENTITY, offered_ids};
+use super::job::{Dataset, restart, run};
+
+fn dataset(id: u64, scheme: (&'static str, usize), store: &'static str, ranks: usize) -> Dataset {
+    let sizes = (0..ranks).map(|rank| vec![100 * rank, 3000]).collect();
+    Dataset { id, scheme, set_size: 8, group: "NODE", store, sizes }
+}
+
+#[test]
+fn a_store_that_all_reach_outlives_every_node_and_nothing_moves() {
+    let cluster = Cluster::with_more_stores();
+    let all = [dataset(1, ("XOR", 1), "ram", 4), dataset(2, ("SINGLE", 0), "bb", 4)];
+    run(&cluster, "aabb", &all);
+    // The ranks change places: those of the nodes' own store move, the others find their files.
+    let report = restart(&cluster, "bbaa", &all);
+    assert_eq!(offered_ids(&report), [1, 2], "{report:?}");
+    assert_eq!((report.offered[0].moved.len(), report.offered[1].moved.len()), (4, 0));
+    // All nodes are gone, and with them all control directories.
+    cluster.lose("a");
+    cluster.lose("b");
+    let report = restart(&cluster, "ccdd", &all);
+    assert_eq!((offered_ids(&report), report.takeover), (vec![2], Takeover::Ours));
+    assert!(report.offered[0].rebuilt.is_empty() && report.offered[0].moved.is_empty());
+}
+
+#[test]
+fn what_is_evicted_from_a_shared_store_is_gone_for_all_and_other_jobs_leave_it_alone() {
+    let cluster = Cluster::with_more_stores();
+    let all = [dataset(1, ("SINGLE", 0), "bb", 2), dataset(2, ("SINGLE", 0), "bb", 2)];
+    run(&cluster, "ab", &all);
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        cache::evict(ctx, 1).unwrap();
+    });
+    let shared = &cluster.layout("a").stores[2].cache_dir;
+    let names = || -> Vec<_> {
+        let entries = fs::read_dir(shared).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["launch.scr", "scr.dataset.2"]);
+    // New nodes, another program: what is in the store tells that it is not its own.
+    let outcome = cluster.launch("cd").run(|ctx| cache::rebuild(ctx, "another").unwrap());
+    let takeover = &outcome.results[0].as_ref().unwrap().takeover;
+    assert!(matches!(takeover, Takeover::Foreign { .. }), "{takeover:?}");
+    assert_eq!(offered_ids(&restart(&cluster, "ef", &all)), [2]);
+    cluster.launch("ef").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        cache::finish(ctx).unwrap();
+    });
+    assert!(names().is_empty(), "{:?}", names());
+}
+
+#[test]
+fn a_provisional_dataset_in_a_shared_store_is_not_trusted_after_a_loss() {
+    let cluster = Cluster::with_more_stores();
+    let one = dataset(1, ("SINGLE", 0), "bb", 2);
+    run(&cluster, "ab", std::slice::from_ref(&one));
+    let dir = cluster.layout("a").dataset_dir("bb", 1);
+    fs::remove_file(dir.join(".scr/CONFIRMED")).unwrap();
+    cluster.lose("b");
+    let report = restart(&cluster, "ac", std::slice::from_ref(&one));
+    assert!(report.offered.is_empty(), "{report:?}");
+}
+
+#[test]
+fn the_stores_of_an_earlier_configuration_are_found_by_the_records() {
+    let cluster = Cluster::with_more_stores();
+    run(&cluster, "ab", &[dataset(1, ("PARTNER", 1), "ssd", 2)]);
+    let control = cluster.layout("a").control_dir;
+    let found: Vec<_> = cache::stores_in_records(&control).into_iter().collect();
+    assert_eq!(found, ["ssd"]);
+    let mut layout = Layout::new("/c".as_ref(), &["/ram".into()], "me", "7");
+    assert_eq!(layout.dataset_dir("/ssd", 1), layout.dataset_dir("/ram", 1));
+    layout.add_store("/gone", "me", "7", false);
+    layout.add_store("/ssd", "me", "7", true);
+    assert_eq!(layout.dataset_dir("/ssd", 1), std::path::Path::new("/ssd/me/scr.7/scr.dataset.1"));
+    // A store that this node does not have any more is stood in for by the first.
+    assert_eq!((layout.stand_in("/gone"), layout.stand_in("/ssd")), ("/ram", "/ssd"));
+}
