@@ -15,6 +15,7 @@ import traceback
 import flushes  # adds its stories
 import matrix
 import schemes
+import stores
 import stories
 
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
@@ -23,7 +24,7 @@ JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 def named_cases(mpis, everything):
     """(name, function) of every test."""
     for mpi in mpis:
-        for story in stories.STORIES + schemes.STORIES:
+        for story in stories.STORIES + schemes.STORIES + stores.STORIES:
             yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
         for case in matrix.cases(mpi, everything):
             yield case.name(), lambda case=case: matrix.run_case(case)

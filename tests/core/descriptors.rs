@@ -79,6 +79,29 @@ fn the_largest_interval_that_divides_wins() {
 }
 
 #[test]
+fn intervals_and_stores_give_the_store_that_the_choice_gives() {
+    use scr_core::session::machine::Places;
+    let output = "SCR_COPY_TYPE=FILE\nCKPT=0\nCKPT=1 INTERVAL=3 STORE=/a ENABLED=0\n\
+                  CKPT=2 INTERVAL=2 STORE=/b\nCKPT=3 INTERVAL=2 STORE=/c OUTPUT=1\n";
+    for (text, output) in [(THREE, false), (THREE, true), (output, false), (output, true)] {
+        let all = descriptors(text);
+        let places = Places::new(all.intervals(output), vec![]);
+        for number in 1..50 {
+            assert_eq!(places.store(number), all.select(number, output).store, "{number} {text}");
+        }
+    }
+}
+
+#[test]
+fn a_store_without_directories_caches_nothing_and_says_so() {
+    let lines = "SCR_COPY_TYPE=FILE\nSTORE=/flat MKDIR=0\nCKPT=0\nCKPT=1 INTERVAL=2 STORE=/flat\n";
+    let all = descriptors(lines);
+    assert_eq!((all.select(1, false).bypass, all.select(2, false).bypass), (false, true));
+    assert!(all.warnings[0].contains("/flat cannot hold directories"), "{:?}", all.warnings);
+    assert!(descriptors("STORE=/flat MKDIR=0\n").warnings.is_empty());
+}
+
+#[test]
 fn set_size_and_group_of_each_descriptor_count() {
     let all = descriptors(THREE);
     let sizes = |number| -> Vec<usize> {
@@ -211,6 +234,10 @@ fn a_stored_descriptor_gives_the_same_sets_under_another_configuration() {
     assert!(all.is_spread(&tree, &[0, 4]));
     assert!(!all.is_spread(&tree, &[0, 2]));
     assert!(!all.is_spread(&tree, &[0, 99]));
+    // Alone it was unprotected; the placement has company for it now.
+    assert!(!all.is_spread(&tree, &[0]));
+    let alone = Descriptors::new(&settings(THREE), &hosts(2)).expect("valid descriptors");
+    assert!(alone.is_spread(&tree, &[0]));
     assert!(later.choose(&Default::default(), 0).is_err());
 }
 

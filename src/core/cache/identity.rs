@@ -113,6 +113,45 @@ fn holds_value(ctx: &Ctx) -> bool {
     })
 }
 
+/// An identity without its number of ranks, and that number.
+fn split_size(identity: &str) -> Option<(String, usize)> {
+    let parts: Vec<&str> = identity.split(" | ").collect();
+    let at = parts.iter().position(|part| part.parse::<usize>().is_ok())?;
+    let size = parts[at].parse().ok()?;
+    let rest: Vec<&str> =
+        parts.iter().enumerate().filter(|one| one.0 != at).map(|one| *one.1).collect();
+    Some((rest.join(" | "), size))
+}
+
+/// The number of ranks in an identity.
+pub(crate) fn size_in(identity: &str) -> Option<usize> {
+    split_size(identity).map(|(_, size)| size)
+}
+
+/// The identity of the run that left this node's cache, if it differs from `identity` in the number
+/// of ranks only. On node leaders; others have none. Local.
+pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
+    let own = split_size(identity)?;
+    let differs = |path: PathBuf| {
+        let tree = KvTree::read_file(path).ok()??;
+        let there = tree.get_value("IDENTITY")?.to_owned();
+        let (rest, size) = split_size(&there)?;
+        (rest == own.0 && size != own.1).then_some(there)
+    };
+    let mut tags = vec![path(ctx)];
+    tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME)));
+    let found = tags.into_iter().find_map(differs);
+    found.filter(|_| ctx.is_node_leader())
+}
+
+/// Drops the cache of this node (`mine`, on its leader) and of the shared stores. Collective.
+pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
+    ctx.in_storage_groups(|group| {
+        group.comm.barrier()?;
+        if group.leads() && mine { clear(ctx, group) } else { Ok(()) }
+    })
+}
+
 /// The tags that are not there yet.
 fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
     make_own_dir(&ctx.layout.control_dir)?;

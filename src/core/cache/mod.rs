@@ -50,12 +50,16 @@ pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoding::Encoding;
 pub use evict::{drop_open, evict};
 pub use identity::finish;
+pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};
 pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
 pub use replicate::replicate_small;
+pub(crate) use scatter::is_filemap_name;
 pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
 pub use sharing::Sharing;
+pub(crate) use store::ranks_in_records;
 pub use store::{FilemapFile, stores_in_records};
+pub(crate) use sweep::is_dataset_name;
 
 /// What the operations on the cache need to know of this rank; it lives as long as the launch.
 pub struct Ctx<'a> {

@@ -21,7 +21,7 @@ const MERGED: &str = "filemap_merged.scrinfo";
 
 /// Whether `name` is a filemap in a control directory, the list of them and the merged one
 /// included.
-pub(super) fn is_filemap_name(name: &str) -> bool {
+pub(crate) fn is_filemap_name(name: &str) -> bool {
     name.starts_with("filemap") && name.ends_with(".scrinfo")
 }
 

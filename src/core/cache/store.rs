@@ -174,12 +174,23 @@ pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// Stores that the records in a control directory name; what cannot be read names none.
+/// All records in a control directory; what cannot be read has none.
+fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+    let mut names = names_in(control_dir).unwrap_or_default();
+    names.retain(|name| is_filemap_name(name) && name != MASTER_FILEMAP);
+    let paths = names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>();
+    paths.into_iter().filter_map(|path| read_records(&path).ok()).flatten()
+}
+
+/// World ranks whose files the records in a control directory describe.
+pub(crate) fn ranks_in_records(control_dir: &Path) -> BTreeSet<usize> {
+    all_records(control_dir).map(|(owner, _)| owner).collect()
+}
+
+/// Stores that the records in a control directory name.
 #[must_use]
 pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
-    let names = names_in(control_dir).unwrap_or_default();
-    let maps = names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP);
-    let held = maps.filter_map(|name| read_records(&control_dir.join(name)).ok()).flatten();
+    let held = all_records(control_dir);
     held.map(|(_, record)| store_of(&record).to_owned()).filter(|name| !name.is_empty()).collect()
 }
 

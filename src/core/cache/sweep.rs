@@ -14,7 +14,7 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
 
 /// Whether a name in a cache directory is that of a dataset, sealed or not.
-pub(super) fn is_dataset_name(name: &str) -> bool {
+pub(crate) fn is_dataset_name(name: &str) -> bool {
     sealed_id(name).is_some() || DatasetKey::from_directory_name(name).is_some()
 }
 

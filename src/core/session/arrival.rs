@@ -12,7 +12,8 @@ use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::params::keys;
-use crate::transfer::{flush_sync, purge_prefix};
+use crate::records::DatasetKey;
+use crate::transfer::{flush_sync, publish_other_size, purge_prefix};
 
 /// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Collective.
 ///
@@ -36,6 +37,48 @@ pub(super) fn purge(links: &Links, site: &Site) -> Result<()> {
                 site.prefix.display()
             ));
         }
+    }
+    Ok(())
+}
+
+/// A run with another number of ranks has left a cache: what it holds goes to the prefix, where this
+/// program reads it by files. Collective.
+///
+/// # Errors
+/// Communication failed. All else leaves the cache as it is.
+pub(super) fn take_over_other_size(links: &Links, site: &Site, identity: &str) -> Result<()> {
+    let enter = site.host.enter_thread;
+    let outcome = publish_other_size(&links.ctx(site), identity, &|| enter());
+    let found = match outcome {
+        Err(error @ Error::Comm(_)) => return Err(error),
+        Ok(None) => return Ok(()),
+        found => found,
+    };
+    if site.rank != 0 {
+        return Ok(());
+    }
+    let title = |key: &DatasetKey| format!("{} {}", key.series, key.id).trim_end().to_string();
+    match found {
+        Ok(Some(found)) => {
+            for (id, key, reason) in &found.withheld {
+                let title = title(key);
+                log::warn(format_args!("{title} (dataset {id}) cannot be had again: {reason}"));
+            }
+            let newest = found.published.last().map_or_else(
+                || "nothing in it is newer than what is there".to_string(),
+                |(_, key)| format!("{} is the newest in it, and is there now", title(key)),
+            );
+            log::warn(format_args!(
+                "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
+                found.ranks,
+                site.size,
+                site.prefix.display()
+            ));
+        }
+        Err(error) => log::warn(format_args!(
+            "the cache of a run with another number of ranks cannot be published: {error}"
+        )),
+        Ok(None) => {}
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs` | checkpoints on the prefix that a restart does not show |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
+//! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::arrival::purge;
+use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
 use super::halt::Halt;
 use super::knowledge;
@@ -80,6 +80,7 @@ impl Preparation {
         let links = Links { world, node, node_ranks, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
         purge(&links, &site)?;
+        take_over_other_size(&links, &site, &identity)?;
         let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
             return Err(Error::Other(format!(

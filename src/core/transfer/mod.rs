@@ -21,6 +21,7 @@ mod flush;
 mod index;
 mod journal;
 mod options;
+mod other_size;
 mod repair;
 mod stage;
 mod throttle;
@@ -35,6 +36,7 @@ pub use background::{
 pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};
 pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart, record_places};
 pub use options::Options;
+pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};
 pub use stage::{is_staged_name, publish_file, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};

@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod flush;
 mod job;
+mod other_size;
 mod random;
 mod restart;
 mod shapes;

@@ -85,3 +85,35 @@ impl Machine {
         waiting.count() > self.kept_in(series, store)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::machine::{Intent, MachineConfig, SeriesConfig};
+
+    #[test]
+    fn the_largest_interval_that_divides_has_the_store() {
+        let places = Places::new(vec![(1, 0), (4, 2), (2, 1)], vec![]);
+        let stores: Vec<_> = (1..=8).map(|number| places.store(number)).collect();
+        assert_eq!(stores, [0, 1, 0, 2, 0, 1, 0, 2]);
+        assert_eq!(Places::default().store(7), 0);
+    }
+
+    #[test]
+    fn a_dataset_that_begins_before_others_are_sealed_has_the_number_after_theirs() {
+        let mut series = SeriesConfig::new("ckpt", true);
+        series.learn = false;
+        let mut machine = Machine::new(MachineConfig::new(0, vec![0], vec![series]), &[], 0);
+        let file = |id: &str| FileRef {
+            series: 0,
+            id: Some(id.into()),
+            name: format!("ckpt/{id}"),
+            masked: "ckpt/{id}".into(),
+        };
+        assert_eq!(machine.number_for(&file("10")), 1);
+        machine.write_open(&file("10"), Intent::REWRITE, 1);
+        machine.write_open(&file("20"), Intent::REWRITE, 2);
+        let numbers = ["10", "20", "30"].map(|id| machine.number_for(&file(id)));
+        assert_eq!(numbers, [1, 2, 3]);
+    }
+}

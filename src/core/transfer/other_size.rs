@@ -1,0 +1,291 @@
+//! A cache that a run with another number of ranks has left: the ranks present bring together what
+//! their nodes hold, one of them rebuilds it as the ranks of that run would have, and publishes it;
+//! only then the cache goes. The program reads the prefix, by files.
+//!
+//! What is brought together lies in `<prefix>/.scr/takeover/` meanwhile:
+//! ```text
+//! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<index>/<datasets>
+//! shared.<index>/<datasets>
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::flush::flush_sync;
+use super::index::list_prefix;
+use crate::cache::agree::agree;
+use crate::cache::disk::{files_below, make_own_dir, names_in};
+use crate::cache::{
+    self, Ctx, FilemapFile, Layout, Protect, Sharing, Store, Withheld, drop_other_size,
+    is_filemap_name, ranks_in_records,
+};
+use crate::comm::Comm;
+use crate::comm::threads::ThreadWorld;
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file, remove_tree, sync_dir};
+use crate::kvtree::KvTree;
+use crate::records::DatasetKey;
+use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use crate::system::block_signals;
+
+/// Ranks that one process can stand for, as threads.
+const RANKS_MAX: usize = 1024;
+
+/// What became of the cache of a run with another number of ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherSize {
+    /// Its number of ranks.
+    pub ranks: usize,
+    /// Datasets that are on the prefix now, and were not before; oldest first.
+    pub published: Vec<(u64, DatasetKey)>,
+    /// Why other datasets could not be had: id, key, reason.
+    pub withheld: Vec<(u64, DatasetKey, String)>,
+    /// The cache is gone. If not, something newer than all that is on the prefix cannot be had by
+    /// this launch, but perhaps by another one.
+    pub dropped: bool,
+}
+
+/// Publishes what such a cache holds, if there is one on this launch's nodes. Each of rank 0's
+/// threads calls `enter` first. Collective.
+///
+/// # Errors
+/// If communication fails, or something could not be copied; the cache is as it was then.
+pub fn publish_other_size(
+    ctx: &Ctx,
+    identity: &str,
+    enter: &(dyn Fn() + Sync),
+) -> Result<Option<OtherSize>> {
+    let own = cache::other_size(ctx, identity);
+    let answers = ctx.world.all_gather(own.as_deref().unwrap_or_default().as_bytes())?;
+    let Some(there) = answers.iter().find(|answer| !answer.is_empty()) else { return Ok(None) };
+    let there = String::from_utf8_lossy(there).into_owned();
+    let ranks = cache::size_in(&there).unwrap_or(0);
+    let folder = ctx.prefix.join(".scr").join("takeover");
+    let cleared = if ctx.world.rank() == 0 { remove_tree(&folder) } else { Ok(()) };
+    agree(ctx.world, cleared)?;
+    let mine = own.as_deref() == Some(&*there);
+    let staged = if mine { stage(ctx, &folder) } else { Ok(()) };
+    agree(ctx.world, staged)?;
+    let done = match ctx.world.rank() {
+        0 => Run { ctx, folder: &folder, identity: &there, ranks, enter }.publish(),
+        _ => Ok(OtherSize { ranks, published: vec![], withheld: vec![], dropped: false }),
+    };
+    let done = agree(ctx.world, done)?;
+    let done = share(ctx, done)?;
+    if done.dropped {
+        drop_other_size(ctx, mine)?;
+    }
+    if ctx.world.rank() == 0 {
+        // A later start clears what stays.
+        let _ = remove_tree(&folder);
+    }
+    Ok(Some(done))
+}
+
+/// Copies this node's records and datasets to where rank 0 finds them. Node leaders only.
+fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
+    let node = folder.join(format!("node.{}", ctx.world.rank()));
+    let control = node.join("control");
+    make_own_dir(&control)?;
+    for name in names_in(&ctx.layout.control_dir)?.iter().filter(|name| is_filemap_name(name)) {
+        copy(&ctx.layout.control_dir.join(name), &control.join(name))?;
+    }
+    copy(&ctx.layout.control_dir.join("launch.scr"), &control.join("launch.scr"))?;
+    for (index, store) in ctx.layout.stores.iter().enumerate() {
+        let shared = ctx.sharing.is_shared(index);
+        if shared && ctx.sharing.ranks(index).first() != Some(&ctx.world.rank()) {
+            continue;
+        }
+        let to = match shared {
+            true => folder.join(format!("shared.{index}")),
+            false => node.join(format!("store.{index}")),
+        };
+        make_own_dir(&to)?;
+        for name in files_below(&store.cache_dir)? {
+            let top = name.components().next().map(|part| part.as_os_str().to_string_lossy());
+            if top.is_some_and(|top| cache::is_dataset_name(&top)) {
+                copy(&store.cache_dir.join(&name), &to.join(&name))?;
+            }
+        }
+    }
+    sync_dir(&node)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !from.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = to.parent() {
+        make_own_dir(parent)?;
+    }
+    let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+    copy_file(from, to, options).map(|_| ())
+}
+
+/// The run whose cache it was, as rank 0 plays it.
+struct Run<'a> {
+    ctx: &'a Ctx<'a>,
+    folder: &'a Path,
+    identity: &'a str,
+    ranks: usize,
+    enter: &'a (dyn Fn() + Sync),
+}
+
+/// What one of its ranks found.
+struct Found {
+    published: Vec<(u64, DatasetKey)>,
+    withheld: Vec<Withheld>,
+}
+
+impl Run<'_> {
+    fn publish(&self) -> Result<OtherSize> {
+        if self.ranks == 0 || self.ranks > RANKS_MAX {
+            return Err(Error::Other(format!(
+                "the cache is of a run with {} ranks, too many for another number to take over",
+                self.ranks
+            )));
+        }
+        let listed = list_prefix(self.ctx.prefix)?;
+        let there: BTreeSet<u64> =
+            listed.iter().filter(|one| one.restorable).map(|one| one.id).collect();
+        let nodes = self.place_ranks()?;
+        let outcome = ThreadWorld::new(self.ranks).run(|comm| {
+            block_signals();
+            (self.enter)();
+            self.rank(&*comm, &nodes[comm.rank()], &there)
+        });
+        let none = || Error::Other("the cache of another run could not be rebuilt".to_string());
+        // The real ranks can still talk to one another, whatever happened to these.
+        let first = outcome.results.into_iter().flatten().next().ok_or_else(none)?;
+        let found = first.map_err(|error| Error::Other(error.to_string()))?;
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        let listed = listed.iter().filter(|one| one.restorable).map(|one| (one.id, &one.key));
+        for (id, key) in listed.chain(found.published.iter().map(|(id, key)| (*id, key))) {
+            let slot = newest.entry(&key.series).or_default();
+            *slot = id.max(*slot);
+        }
+        let older = |one: &Withheld| newest.get(&*one.key.series).is_some_and(|id| *id > one.id);
+        let dropped = found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
+        let told = found.withheld.into_iter().filter(|one| one.id > 0);
+        Ok(OtherSize {
+            ranks: self.ranks,
+            published: found.published,
+            withheld: told.map(|one| (one.id, one.key, one.reason)).collect(),
+            dropped,
+        })
+    }
+
+    /// For each rank of that run the folder of a node that has its records; one for all that have
+    /// none.
+    fn place_ranks(&self) -> Result<Vec<PathBuf>> {
+        let mut nodes = Vec::new();
+        for name in names_in(self.folder)?.iter().filter(|name| name.starts_with("node.")) {
+            let node = self.folder.join(name);
+            nodes.push((ranks_in_records(&node.join("control")), 0, node));
+        }
+        let mut placed = vec![self.folder.join("none"); self.ranks];
+        for (rank, place) in placed.iter_mut().enumerate() {
+            let having = nodes.iter_mut().filter(|(ranks, _, _)| ranks.contains(&rank));
+            // Spread, so that no node's records are left without a rank to answer for them.
+            if let Some((_, taken, node)) = having.min_by_key(|(_, taken, _)| *taken) {
+                *taken += 1;
+                place.clone_from(node);
+            }
+        }
+        Ok(placed)
+    }
+
+    /// One rank of that run. Collective over its ranks.
+    fn rank(&self, world: &dyn Comm, folder: &Path, there: &BTreeSet<u64>) -> Result<Found> {
+        let host = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let all = world.all_gather(host.as_bytes())?;
+        let first = all.iter().position(|other| other == host.as_bytes()).unwrap_or(0);
+        let color = i64::try_from(first).unwrap_or(0);
+        let node = world.split(color, 0)?.ok_or_else(|| Error::Comm("no node".to_string()))?;
+        let layout = self.layout(folder);
+        let made = std::iter::once(&layout.control_dir)
+            .chain(layout.stores.iter().map(|store| &store.cache_dir))
+            .try_for_each(|dir| make_own_dir(dir));
+        agree(world, made)?;
+        let sharing = Sharing::observe(world, &*node, &layout)?;
+        let filemap = FilemapFile::new(&layout, node.rank(), world.rank());
+        let ctx = Ctx {
+            world,
+            node: &*node,
+            host: &host,
+            layout: &layout,
+            sharing: &sharing,
+            filemap: &filemap,
+            prefix: self.ctx.prefix,
+            protection: &OnlyRebuild,
+            transfer: self.ctx.transfer,
+        };
+        let report = cache::rebuild(&ctx, self.identity)?;
+        let mut found = Found { published: Vec::new(), withheld: report.withheld };
+        for one in report.offered.iter().filter(|one| !there.contains(&one.id)) {
+            flush_sync(&ctx, one.id, &|_| false)?;
+            found.published.push((one.id, one.key.clone()));
+        }
+        Ok(found)
+    }
+
+    fn layout(&self, folder: &Path) -> Layout {
+        let store = |(index, store): (usize, &Store)| {
+            let is_shared = self.ctx.sharing.is_shared(index);
+            let cache_dir = match is_shared {
+                true => self.folder.join(format!("shared.{index}")),
+                false => folder.join(format!("store.{index}")),
+            };
+            Store { cache_dir, usable: true, is_shared, ..store.clone() }
+        };
+        let stores = self.ctx.layout.stores.iter().enumerate().map(store).collect();
+        Layout { control_dir: folder.join("control"), stores }
+    }
+}
+
+/// What was brought together is published, not kept: it needs no protection.
+struct OnlyRebuild;
+
+impl Protect for OnlyRebuild {
+    fn scheme(&self, type_name: &str) -> Option<&dyn Scheme> {
+        scheme_by_name(type_name).map(|scheme| scheme as &dyn Scheme)
+    }
+
+    fn choose(&self, _descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
+        Err(Error::Other("nothing is protected anew".to_string()))
+    }
+
+    fn is_spread(&self, _descriptor: &KvTree, _world_ranks: &[usize]) -> bool {
+        true
+    }
+}
+
+/// Rank 0's outcome, everywhere. Collective.
+fn share(ctx: &Ctx, done: OtherSize) -> Result<OtherSize> {
+    let mut tree = KvTree::new();
+    tree.set_flag("DROPPED", done.dropped);
+    let entries = done.published.iter().map(|(id, key)| (id, key, ""));
+    let withheld = done.withheld.iter().map(|(id, key, why)| (id, key, why.as_str()));
+    for (id, key, why) in entries.chain(withheld) {
+        let entry = tree.child_mut("ID").child_mut(id);
+        entry.set("KEY", key.to_tree());
+        entry.set_value("WHY", why);
+    }
+    let mut bytes = tree.encode();
+    ctx.world.broadcast(&mut bytes, 0)?;
+    let tree = KvTree::decode(&bytes)?;
+    let mut shared = OtherSize { published: vec![], withheld: vec![], ..done };
+    shared.dropped = tree.get_flag("DROPPED");
+    for (id, entry) in tree.child("ID").iter() {
+        let (Ok(id), Some(key)) = (id.parse(), DatasetKey::from_tree(entry.child("KEY"))) else {
+            continue;
+        };
+        match entry.get_value("WHY").unwrap_or_default() {
+            "" => shared.published.push((id, key)),
+            why => shared.withheld.push((id, key, why.to_owned())),
+        }
+    }
+    shared.published.sort_by_key(|(id, _)| *id);
+    shared.withheld.sort_by_key(|(id, _, _)| *id);
+    Ok(shared)
+}
