@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A program that restarts with any number of ranks: part_<i> of ckpt/<step>/ is of the writer's rank
-i, `header` has their number; the ranks of a restart share the parts out among them.
+"""A program that restarts with any number of ranks: part_<i> of ckpt/<step>/ is of the writer's
+rank i, `header` has their number; the ranks of a restart share the parts out among them.
 
 usage: reshape.py <steps> [<step to pause at> <mark>]
 """

@@ -16,7 +16,8 @@ SWITCHES = "\n".join(
 
 def datasets(scene, node, store):
     """Names of the datasets in a store of a node."""
-    listing = scene.cluster.on(node, "sh", "-c", f"ls -d {store}/*/scr.*/scr.dataset.*", check=False)
+    command = f"ls -d {store}/*/scr.*/scr.dataset.*"
+    listing = scene.cluster.on(node, "sh", "-c", command, check=False)
     return sorted(line.rsplit("/", 1)[1] for line in listing.out.split())
 
 
@@ -111,7 +112,7 @@ TABLE = [
 
 
 def schemes_losses_and_placements(mpi):
-    """Lost nodes, ranks on other nodes, one after the other; then a loss right after the restart."""
+    """Lost nodes, and ranks on other nodes."""
     for scheme, more, lost, nodes in TABLE:
         with Prefix() as elsewhere:
             lines = f"SCR_COPY_TYPE=FILE\n{SWITCHES}\nCKPT=0 TYPE={scheme} {more}"

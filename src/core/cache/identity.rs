@@ -1,5 +1,5 @@
-//! Which launch a cache belongs to: `launch.scr` in each node's control directory, and in each store
-//! that several nodes share.
+//! Which launch a cache belongs to: `launch.scr` in each node's control directory, and in each
+//! store that several nodes share.
 //!
 //! ```text
 //! VERSION / 1

@@ -313,7 +313,8 @@ pub(super) fn rename_sealed(ctx: &Ctx, id: u64, key: &DatasetKey) -> Result<()> 
     Ok(())
 }
 
-/// Marks dataset `id` as confirmed on this node, durably. One rank writes for all that share a store.
+/// Marks dataset `id` as confirmed on this node, durably. One rank writes for all that share a
+/// store.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
     for store in ctx.led_stores() {
         let dir = ctx.layout.dataset_dir(&store.name, id);

@@ -41,8 +41,8 @@ pub(super) fn purge(links: &Links, site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// A run with another number of ranks has left a cache: what it holds goes to the prefix, where this
-/// program reads it by files. Collective.
+/// A run with another number of ranks has left a cache: what it holds goes to the prefix, where
+/// this program reads it by files. Collective.
 ///
 /// # Errors
 /// Communication failed. All else leaves the cache as it is.
@@ -69,7 +69,8 @@ pub(super) fn take_over_other_size(links: &Links, site: &Site, identity: &str) -
                 |(_, key)| format!("{} is the newest in it, and is there now", title(key)),
             );
             log::warn(format_args!(
-                "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
+                "the cache is of a run with {} ranks, this one has {}: it reads {} instead; \
+                 {newest}",
                 found.ranks,
                 site.size,
                 site.prefix.display()

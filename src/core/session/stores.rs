@@ -53,9 +53,9 @@ impl Site {
             let group = &one.group;
             if let Some(nodes) = differ(true) {
                 sentences.push(format!(
-                    "the store {base} is said to belong to one {group} (GROUP={group}), but {nodes} \
-                     share it: it is used as one storage for all that reach it. STORE={base} \
-                     GROUP=WORLD says so for one that all nodes reach"
+                    "the store {base} is said to belong to one {group} (GROUP={group}), but \
+                     {nodes} share it: it is used as one storage for all that reach it. \
+                     STORE={base} GROUP=WORLD says so for one that all nodes reach"
                 ));
             }
             if let Some(nodes) = differ(false) {
