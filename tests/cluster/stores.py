@@ -1,8 +1,6 @@
 """Several stores, schemes and groups in one run; stores that all nodes reach; ranks that moved."""
 
-from pathlib import Path
-
-from cluster import SHIM, Cluster
+from cluster import ROOT, SHIM, Cluster
 from samples import SAMPLES, environment
 from scene import Prefix, Scene, restart_step
 from schemes import settings_of
@@ -128,7 +126,7 @@ def schemes_losses_and_placements(mpi):
 def other_numbers_of_ranks(mpi):
     """Four ranks, then six after the loss of a node, then three: each run goes on from the last
     checkpoint, which only the cache had, and which XOR rebuilds for ranks that are no more."""
-    program = ["/usr/bin/python3", str(Path(__file__).with_name("reshape.py"))]
+    program = ["/usr/bin/python3", str(ROOT / "tests/cluster/reshape.py")]
     with Prefix() as directory, Cluster(4, spare=1) as cluster:
         mark = directory / "paused"
         settings = environment(
