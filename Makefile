@@ -91,8 +91,8 @@ test: build python-mpich
 test-cluster: build python-mpich
 	python3 tests/run.py cluster
 
-## test-apps: LAMMPS, OpenFOAM and Quantum ESPRESSO, unchanged, undisturbed and with lost nodes (root)
-test-apps: build
+## test-apps: LAMMPS, OpenFOAM, Quantum ESPRESSO, HDF5, netCDF, ..., also with lost nodes (root)
+test-apps: build python-mpich
 	python3 tests/run.py apps
 
 ## lint: rustfmt and clippy, warnings are errors
@@ -102,9 +102,10 @@ lint: deps
 	MPICC=mpicc.openmpi $(CARGO) clippy -p scr --target-dir target/openmpi -- -D warnings
 	MPICC=mpicc.mpich $(CARGO) clippy -p scr --target-dir target/mpich -- -D warnings
 
-## bench: side by side in one run, as ratios
+## bench: side by side in one run, as ratios; LAMMPS and OpenFOAM with and without the shim
 bench: build
 	python3 tests/bench.py
+	python3 tests/apps/overhead.py
 
 ## install: to PREFIX (default /usr/local)
 install: build

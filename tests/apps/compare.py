@@ -1,7 +1,6 @@
 """Runs of an application on this host, with and without the shim, and what must be equal."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import re
@@ -19,10 +18,14 @@ from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402
 
 PLACE = ROOT / "target" / "apps"
 TALLY = re.compile(
-    r"SCR: in this run: (\d+) sealed, (\d+) amended, (\d+) seals voided; files opened for writing: "
-    r"(\d+) in cache, (\d+) on the prefix; (\d+) agreements, (\d+) conferences; seconds: "
-    r"([0-9.]+) start, ([0-9.]+) agreements and seals, ([0-9.]+) end"
+    r"SCR: in this run: (?P<datasets>\d+) sealed, (?P<amended>\d+) amended "
+    r"\((?P<most>\d+) in one series\), (?P<voided>\d+) seals voided; files opened for writing: "
+    r"(?P<cached>\d+) in cache, (?P<prefix>\d+) on the prefix; (?P<fell>\d+) fell back to it; "
+    r"(?P<agreements>\d+) agreements, \d+ conferences; an allreduce takes (?P<us>[0-9.]+) us; "
+    r"seconds: (?P<start>[0-9.]+) start, (?P<middle>[0-9.]+) agreements and seals, "
+    r"(?P<end>[0-9.]+) end, (?P<all>[0-9.]+) in all"
 )
+COUNTS = ("datasets", "amended", "voided", "cached", "prefix", "fell", "agreements")
 
 
 @contextlib.contextmanager
@@ -64,20 +67,34 @@ def run_all(application, where, **settings):
     """All stages under the shim (without `settings`: without it); returns their outcomes."""
     if not settings:
         return [run_stage(application, stage, where, {}) for stage in application.stages]
+    return run_shimmed(application, application.stages, where, **settings)
+
+
+def run_shimmed(application, stages, where, **settings):
+    """Stages under the shim, with a cache of their own; returns their outcomes."""
     base = pathlib.Path(tempfile.mkdtemp(prefix="scr-apps-", dir="/dev/shm"))
     usual = {"SCR_CNTL_BASE": str(base), "SCR_CACHE_BASE": str(base), "SCR_COPY_TYPE": "SINGLE"}
     settings = shim_settings(application, where, **usual, **settings)
     try:
-        return [run_stage(application, stage, where, settings) for stage in application.stages]
+        return [run_stage(application, stage, where, settings) for stage in stages]
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def tallies(outcomes):
-    """What SCR counted in each stage; every stage must have told."""
+def tally(outcomes):
+    """What SCR counted and measured, over all stages; every stage must have told."""
     found = [TALLY.search(outcome.err) for outcome in outcomes]
     assert all(found), f"SCR did not say what it did: {outcomes[found.index(None)].err}"
-    return [tuple(map(float, one.groups())) for one in found]
+    told = [{key: float(text) for key, text in one.groupdict().items()} for one in found]
+    row = {key: int(sum(one[key] for one in told)) for key in COUNTS}
+    run_seconds = sum(one["all"] for one in told)
+    agreeing_us = sum(one["agreements"] * one["us"] for one in told)
+    row["most"] = int(max(one["most"] for one in told))
+    row["us"] = round(agreeing_us / max(1, row["agreements"]), 1)
+    row["share"] = f"{agreeing_us / 1e4 / run_seconds:.2f} %"
+    row["shim s"] = f"{sum(one['start'] + one['middle'] + one['end'] for one in told):.2f}"
+    row["run s"] = f"{run_seconds:.2f}"
+    return row
 
 
 class Undisturbed:
@@ -128,15 +145,12 @@ def same_files(plain, shimmed, newest_only):
 
 
 def shared_files_are_synced(application):
-    """Every rank that wrote a shared file makes it durable, whatever the program does."""
+    """Shared files are made durable, whatever the program does."""
     tool = build_fsync_log()
     stage = application.stages[0]
     with directory(application) as where:
-        preload = f"{SHIM}:{tool}"
-        done = run_all(
-            dataclasses.replace(application, stages=(stage,)), where, SCR_FLUSH="0",
-            LD_PRELOAD=preload,
-        )[0]
+        settings = {"SCR_FLUSH": "0", "LD_PRELOAD": f"{SHIM}:{tool}"}
+        done = run_shimmed(application, [stage], where, **settings)[0]
         synced = [line.split(" ", 1)[1] for line in done.err.splitlines() if line[:6] == "fsync "]
         names = [str(path) for glob in application.shared for path in where.glob(glob)]
         assert names, "no shared file"

@@ -26,7 +26,15 @@ from strike import lost_node, lost_process, seed
 APPLICATIONS = (
     lammps.LAMMPS, *openfoam.OPENFOAM, espresso.ESPRESSO, espresso.DYNAMICS, *grids.GRIDS,
 )
-HEAD = ("program", "datasets", "amended", "voided", "cached", "prefix", "agreements", "shim s")
+HEAD = (
+    "datasets", "amended", "most", "voided", "cached", "prefix", "fell", "agreements", "us",
+    "share", "shim s", "run s",
+)
+LEGEND = """Sums over the runs of every_file. most: amendments of one series in a run; cached,
+prefix: opens for writing there; fell: files that were to be cached and were not; us: one allreduce
+of the agreements' size, measured at the end of the run; share: agreements x that, of the run; shim
+s: the most that a rank spent in start, agreements, seals, flushes and end, its waits for other
+ranks included."""
 
 
 def same(application, flush, newest_only):
@@ -41,9 +49,8 @@ def same(application, flush, newest_only):
 
 def every_file(application, table):
     """SCR_FLUSH=1: the prefix is that of a run without the shim."""
-    found = same(application, "1", newest_only=False)
-    sums = [sum(column) for column in zip(*compare.tallies(found))]
-    table.append((application.name, *map(int, sums[:6]), round(sum(sums[7:]), 3)))
+    told = compare.tally(same(application, "1", newest_only=False))
+    table.append((application.name, *(told[key] for key in HEAD)))
 
 
 def newest_files(application, _table):
@@ -80,10 +87,13 @@ def chosen(words):
 
 
 def show(table):
-    rows = [HEAD, *table]
-    widths = [max(len(str(row[at])) for row in rows) for at in range(len(HEAD))]
+    if not table:
+        return
+    rows = [("program", *HEAD), *table]
+    widths = [max(len(str(row[at])) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         print("  ".join(f"{value!s:>{width}}" for value, width in zip(row, widths)))
+    print(LEGEND)
 
 
 def run(application, case, name, table):
@@ -103,8 +113,10 @@ def run(application, case, name, table):
 
 def main(words):
     table = []
-    passed = [run(*one, table) for one in chosen(words)]
-    show(table)
+    try:
+        passed = [run(*one, table) for one in chosen(words)]
+    finally:
+        show(table)
     print(f"{passed.count(True)} passed, {passed.count(False)} failed")
     return 0 if passed and all(passed) else 1
 

@@ -116,6 +116,7 @@ impl Session {
             Placement::Dataset(mut placed) => {
                 if !room && !placed.on_prefix {
                     state.machine.moved_to_prefix(&placed.key, name);
+                    self.tally.one(Count::FellBack);
                     placed.on_prefix = true;
                 }
                 self.put_into(state, name, placed, &found, intent)

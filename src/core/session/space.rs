@@ -13,6 +13,7 @@ use super::books::Way;
 use super::namespace::{self as ns, Place};
 use super::runtime::Session;
 use super::site::Links;
+use super::tally::Count;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
@@ -117,6 +118,7 @@ impl Session {
         file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", &target, e))?;
         if source.is_some() && state.view.take_private(&tracked.name).is_none() {
             state.machine.moved_to_prefix(&tracked.key, &tracked.name);
+            self.tally.one(Count::FellBack);
             state.enter_file(&tracked.key, &tracked.name, true);
         }
         if let Some(one) = state.tokens.get_mut(token) {

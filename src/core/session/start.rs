@@ -220,7 +220,7 @@ fn build(
         launch: 0,
         identity,
         _leases: leases,
-        tally: Tally::default(),
+        tally: Tally::new(),
         shortage: Shortage::default(),
         places: Mutex::default(),
     }

@@ -1,11 +1,14 @@
 //! What a launch did and what it cost, told at its end when SCR_DEBUG asks for it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::machine::{Outcome, SealPlan};
+use super::machine::{Outcome, SealPlan, WORDS};
 use super::runtime::Session;
 use super::site::Links;
+use crate::comm::Comm;
 use crate::error::Result;
 use crate::log;
 
@@ -26,6 +29,9 @@ pub(super) enum Count {
     Cached,
     /// Opens for writing of matching files that went to the prefix.
     OnPrefix,
+    /// Files that were to be cached and went to the prefix: for want of room, or because no agreement
+    /// came.
+    FellBack,
     /// Nanoseconds in the start.
     StartNs,
     /// Nanoseconds in agreements, what they decided included.
@@ -36,13 +42,25 @@ pub(super) enum Count {
 
 const COUNTS: usize = Count::EndNs as usize + 1;
 
+/// How often the cost of an allreduce is measured.
+const TRIES: usize = 51;
+
 /// The counters of a rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tally {
     counts: [AtomicU64; COUNTS],
+    /// By series.
+    amended: Mutex<BTreeMap<usize, u64>>,
+    begun: Instant,
 }
 
 impl Tally {
+    /// All zero; the clock runs.
+    pub fn new() -> Tally {
+        let counts = std::array::from_fn(|_| AtomicU64::new(0));
+        Tally { counts, amended: Mutex::default(), begun: Instant::now() }
+    }
+
     /// One more.
     pub fn one(&self, count: Count) {
         self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
@@ -57,7 +75,11 @@ impl Tally {
     /// A seal is over.
     pub fn sealed(&self, plan: &SealPlan, outcome: Outcome) {
         match outcome {
-            Outcome::Done if plan.resealed => self.one(Count::Amendments),
+            Outcome::Done if plan.resealed => {
+                self.one(Count::Amendments);
+                let mut amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
+                *amended.entry(plan.key.series).or_default() += 1;
+            }
             Outcome::Done => self.one(Count::Seals),
             Outcome::Touched | Outcome::Failed => self.one(Count::Voided),
         }
@@ -65,6 +87,12 @@ impl Tally {
 
     fn get(&self, count: Count) -> u64 {
         self.counts[count as usize].load(Ordering::Relaxed)
+    }
+
+    /// The most amendments of one series.
+    fn most_amended(&self) -> u64 {
+        let amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
+        amended.values().copied().max().unwrap_or(0)
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -81,6 +109,18 @@ fn over_ranks(all: &[Vec<u8>], count: Count) -> (u64, u64) {
     words.fold((0, 0), |(sum, most), word| (sum.saturating_add(word), most.max(word)))
 }
 
+/// What an agreement costs where nobody has to be waited for: the median. Collective.
+fn measure_allreduce(world: &dyn Comm) -> Result<Duration> {
+    let mut times = Vec::with_capacity(TRIES);
+    for _ in 0..TRIES {
+        let begin = Instant::now();
+        world.all_max(&mut [0; WORDS])?;
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    Ok(times[TRIES / 2])
+}
+
 impl Session {
     /// Rank 0 tells, if asked to (SCR_DEBUG, the same on all ranks). Collective.
     ///
@@ -90,7 +130,9 @@ impl Session {
         if log::level() < 1 {
             return Ok(());
         }
+        let in_all = self.tally.begun.elapsed();
         let all = links.world.all_gather(&self.tally.to_bytes())?;
+        let allreduce = measure_allreduce(links.world.as_ref())?;
         if self.site.rank != 0 {
             return Ok(());
         }
@@ -99,19 +141,24 @@ impl Session {
         log::message(
             1,
             format_args!(
-                "in this run: {} sealed, {} amended, {} seals voided; files opened for writing: {} \
-                 in cache, {} on the prefix; {} agreements, {} conferences; seconds: {:.3} start, \
-                 {:.3} agreements and seals, {:.3} end",
+                "in this run: {} sealed, {} amended ({} in one series), {} seals voided; files \
+                 opened for writing: {} in cache, {} on the prefix; {} fell back to it; {} \
+                 agreements, {} conferences; an allreduce takes {:.1} us; seconds: {:.3} start, \
+                 {:.3} agreements and seals, {:.3} end, {:.3} in all",
                 own(Count::Seals),
                 own(Count::Amendments),
+                self.tally.most_amended(),
                 own(Count::Voided),
                 over_ranks(&all, Count::Cached).0,
                 over_ranks(&all, Count::OnPrefix).0,
+                over_ranks(&all, Count::FellBack).0,
                 own(Count::Agreements),
                 own(Count::Conferences),
+                1e6 * allreduce.as_secs_f64(),
                 seconds(Count::StartNs),
                 seconds(Count::AgreementNs),
                 seconds(Count::EndNs),
+                in_all.as_secs_f64(),
             ),
         );
         Ok(())

@@ -4,6 +4,7 @@
 use super::machine::{Gone, Overdue};
 use super::namespace as ns;
 use super::runtime::Session;
+use super::tally::Count;
 use crate::log;
 use crate::system::{monotonic_ms, random_u64};
 use crate::transfer::publish_file;
@@ -31,7 +32,10 @@ impl Session {
             // sees; if it is opened again meanwhile, the machine has it copied once more.
             let target = self.site.on_prefix(&one.file);
             match publish_file(&source, &target, random_u64(), None) {
-                Ok(_) => self.state().machine.published(&one.key, &one.file),
+                Ok(_) => {
+                    self.tally.one(Count::FellBack);
+                    self.state().machine.published(&one.key, &one.file);
+                }
                 Err(error) => {
                     // Nothing may overtake it.
                     self.tell_unpublished(&one.file, &source, &error);
