@@ -29,8 +29,8 @@ pub(super) enum Count {
     Cached,
     /// Opens for writing of matching files that went to the prefix.
     OnPrefix,
-    /// Files that were to be cached and went to the prefix: for want of room, or because no agreement
-    /// came.
+    /// Files that were to be cached and went to the prefix: for want of room, or because no
+    /// agreement came.
     FellBack,
     /// Nanoseconds in the start.
     StartNs,
