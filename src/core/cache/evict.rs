@@ -26,7 +26,7 @@ pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
 
 /// Removes everything that the chosen records of this node's ranks name, then the records.
 /// Collective like [`evict`].
-pub(super) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Result<()> {
+pub(crate) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Result<()> {
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
     ctx.in_storage_groups(|group| {

@@ -25,7 +25,7 @@ mod decide;
 pub(crate) mod disk;
 mod distribute;
 mod encoding;
-mod evict;
+pub(crate) mod evict;
 mod identity;
 pub mod layout;
 pub mod rebuild;

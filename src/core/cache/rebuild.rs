@@ -60,6 +60,8 @@ pub struct Offered {
     pub rebuilt: Vec<usize>,
     /// World ranks whose files came from another node's cache.
     pub moved: Vec<usize>,
+    /// It was not in the cache: it has come from the prefix.
+    pub fetched: bool,
     /// Whether the redundancy was applied anew on the new placement.
     pub reencoded: bool,
     /// Why it is whole but not protected, if so: a second loss would be final.
@@ -271,6 +273,7 @@ fn restore(
         catalog,
         moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),
         rebuilt: recovered.rebuilt,
+        fetched: false,
         reencoded: recovered.reencoded,
         unprotected: recovered.unprotected,
         seconds: start.elapsed().as_secs_f64(),

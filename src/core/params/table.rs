@@ -71,9 +71,6 @@ const NO_DATAWARP: (&str, &str) =
 
 const ONLY_WHEN_ASKED: Status =
     Status::NoEffect("the program decides when to checkpoint, it does not ask SCR");
-const NO_FETCH_COPY: Status = Status::NoEffect(
-    "nothing is copied into the cache at a start, the program reads the parallel file system",
-);
 const NO_LOG: Status = Status::NoEffect("this version keeps no log of events");
 const NO_RELAUNCH: Status = Status::NoEffect("this version does not relaunch by itself");
 
@@ -162,13 +159,14 @@ parameters! {
     "Restart" {
         DISTRIBUTE: Bool = "1", "", "1: rebuild the cache at start. 0: publish and drop it.";
         FETCH: Bool = "1", "",
-            "1: checkpoints on the parallel file system are checked at start, newest first; \
-             damaged ones are hidden and noted in the index. 0: they are left as they are.";
+            "1: checkpoints on the parallel file system are checked at start, newest first, and \
+             copied into the cache; damaged ones are hidden and noted in the index. 0: they are \
+             left as they are.";
         FETCH_BYPASS: Bool = "0", "",
-            "1: do not copy into the cache, read on the parallel file system.",
-            status(NO_FETCH_COPY);
+            "1: do not copy into the cache, read on the parallel file system; contents are checked \
+             then if a rank's share has no more than 16 MiB, else sizes.";
         FETCH_WIDTH: Count = "256", "processes", "Processes that fetch at the same time.",
-            at_least(1), status(NO_FETCH_COPY);
+            at_least(1);
         GLOBAL_RESTART: Bool = "0", "",
             "1: flush at start and restart from the parallel file system, for programs whose ranks \
              read each other's files.";

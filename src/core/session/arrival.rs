@@ -177,7 +177,7 @@ impl Session {
         };
         let withheld = report.withheld.iter().filter(|one| one.id > 0);
         let withheld = withheld.map(|one| (one.id, &one.key));
-        let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint);
+        let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         let damaged = damaged.filter(|one| !known.flushed.contains(&one.id));
         let damaged = damaged.filter(|one| !known.gone.contains(&one.id));
         let damaged = damaged.map(|one| (one.id, &one.key));

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 
+use super::fetching::Fetching;
 use super::machine::Rejected;
 use super::namespace::{self as ns, HiddenDir};
 use super::restore::{Index, Listed};
@@ -18,9 +19,11 @@ use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
 use crate::records::DatasetKey;
-use crate::transfer::{Check, forget_newer, names_on_prefix, verify_on_prefix};
+use crate::transfer::{
+    Check, Verified, forget_newer, names_on_prefix, note_success, verify_on_prefix,
+};
 
-/// Contents are read at the start if a rank's share of a checkpoint is no larger than this.
+/// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no larger than this.
 const CONTENT_BYTES_MAX: u64 = 16 << 20;
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
@@ -48,6 +51,9 @@ impl Session {
         let looks = self.site.settings.get(keys::FETCH);
         for series in (0..self.series.series().len()).filter(|_| looks) {
             self.hide_damaged(links, index, report, &mut hidden, (series, newest))?;
+        }
+        if let Some(newest) = report.offered.iter().rfind(|one| one.fetched) {
+            self.note_fetch(note_success, newest.id);
         }
         Ok(hidden)
     }
@@ -133,15 +139,12 @@ impl Session {
         hidden: &mut Hidden,
         (series, newest): (usize, u64),
     ) -> Result<()> {
-        let check = match self.site.settings.get(keys::CRC_ON_FLUSH) {
-            true => Check::ContentsUpTo(CONTENT_BYTES_MAX),
-            false => Check::Sizes,
-        };
         let wanted = |one: &&Listed| one.series == Some(series) && one.id <= newest;
         let candidates: Vec<Listed> = index.listed.iter().filter(wanted).cloned().collect();
-        let candidates = candidates.iter().filter(|one| one.holds_names && one.checkpoint);
+        let candidates =
+            candidates.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         for one in candidates.take(LOOKED_AT_MAX) {
-            let found = verify_on_prefix(&links.ctx(&self.site), one.id, check)?;
+            let found = self.look_at(links, one, report)?;
             let cached = report.offered.iter().position(|offered| offered.id == one.id);
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);
@@ -171,6 +174,28 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
+    /// then. Collective.
+    fn look_at(&self, links: &Links, one: &Listed, report: &mut RebuildReport) -> Result<Verified> {
+        let ctx = links.ctx(&self.site);
+        let contents = match self.site.settings.get(keys::CRC_ON_FLUSH) {
+            true => Check::ContentsUpTo(CONTENT_BYTES_MAX),
+            false => Check::Sizes,
+        };
+        let Some(plan) = self.fetch_plan(one, report) else {
+            return verify_on_prefix(&ctx, one.id, contents);
+        };
+        let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
+        if found.gone || found.fault.is_some() {
+            return Ok(found);
+        }
+        match self.fetch(links, one, &plan, report)? {
+            Fetching::Done => Ok(found),
+            Fetching::InPlace => verify_on_prefix(&ctx, one.id, contents),
+            Fetching::Fault(fault) => Ok(Verified { fault: Some(fault), ..found }),
+        }
     }
 
     fn reject(&self, offered: Offered, hidden: &mut Hidden) {

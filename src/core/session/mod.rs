@@ -5,7 +5,7 @@
 //! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
-//! | `hiding.rs` | checkpoints on the prefix that a restart does not show |
+//! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
@@ -31,6 +31,7 @@ mod background;
 mod books;
 mod changing;
 mod eviction;
+mod fetching;
 mod finish;
 mod halt;
 mod helper;

@@ -39,8 +39,8 @@ pub(super) struct Listed {
     pub key: records::DatasetKey,
     /// Name, such as `ckpt.20`.
     pub name: String,
-    /// A program restarts from it.
-    pub checkpoint: bool,
+    /// Its number in the series, if a program restarts from it.
+    pub checkpoint: Option<u64>,
     /// It was complete, and no newer one has taken its files' names.
     pub holds_names: bool,
 }
@@ -166,7 +166,7 @@ impl Session {
                     generation: entry.get_u64("GENERATION").unwrap_or(0),
                 },
                 name: text("NAME"),
-                checkpoint: entry.get_u64("NUMBER").is_some(),
+                checkpoint: entry.get_u64("NUMBER"),
                 holds_names: entry.get_flag("NAMES"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
@@ -251,7 +251,7 @@ impl Session {
     }
 
     fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {
-        let Some(newest) = report.offered.last() else { return };
+        let Some(newest) = report.offered.iter().rfind(|one| !one.fetched) else { return };
         let Some(key) = self.machine_key(&newest.key) else { return };
         let list = |ranks: &[usize]| {
             let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();

@@ -1,5 +1,7 @@
 //! What index and summary say of a dataset as a whole, from what a rank's record knows.
 
+use std::collections::BTreeMap;
+
 use crate::cache::CatalogEntry;
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetRecord};
@@ -13,6 +15,22 @@ pub const TAG_OUTPUT: &str = "OUTPUT";
 pub const TAG_JOB: &str = "JOBID";
 /// Tag of a record: seconds since 1970 of its seal.
 pub const TAG_CREATED: &str = "CREATED";
+
+/// The tags of a record of `dataset`: the inverse of [`About::of_record`].
+pub(super) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    if let Some(number) = dataset.checkpoint_id {
+        tags.insert(TAG_CHECKPOINT.to_owned(), number.to_string());
+    }
+    if dataset.is_output {
+        tags.insert(TAG_OUTPUT.to_owned(), "1".to_owned());
+    }
+    if !dataset.job_id.is_empty() {
+        tags.insert(TAG_JOB.to_owned(), dataset.job_id.clone());
+    }
+    tags.insert(TAG_CREATED.to_owned(), dataset.created_seconds.to_string());
+    tags
+}
 
 /// A dataset and the number of ranks that wrote it.
 #[derive(Debug, Clone, PartialEq)]

@@ -183,16 +183,27 @@ pub fn newest_on_prefix(listed: &[OnPrefix]) -> Vec<&OnPrefix> {
     newest
 }
 
-/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
-/// Local: rank 0 does it.
+/// Notes in the index that a launch is about to fetch dataset `id`. Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be read or written.
-pub fn note_restart(prefix: &Path, id: u64) -> Result<()> {
+pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         if let Some(entry) = index.by_id_mut(id) {
             entry.fetched.insert(Timestamp::now());
-            let dir = entry.dir.clone();
+        }
+        Ok(())
+    })
+}
+
+/// Notes in the index that a launch has fetched dataset `id`, which becomes the current one. Local:
+/// rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if let Some(dir) = index.by_id_mut(id).map(|entry| entry.dir.clone()) {
             index.set_current(&dir);
         }
         Ok(())
@@ -246,7 +257,9 @@ mod tests {
         mark_failed(prefix.path(), 3).unwrap();
         let listed = list_prefix(prefix.path()).unwrap();
         assert!(listed.iter().all(|dataset| !dataset.current));
-        note_restart(prefix.path(), 2).unwrap();
+        note_attempt(prefix.path(), 2).unwrap();
+        assert!(!list_prefix(prefix.path()).unwrap()[1].current);
+        note_success(prefix.path(), 2).unwrap();
         assert!(list_prefix(prefix.path()).unwrap()[1].current);
         let newest = newest_on_prefix(&listed);
         assert_eq!(newest.iter().map(|d| d.id).collect::<Vec<_>>(), [2, 1]);

@@ -9,6 +9,7 @@
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
+//! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
 //! | `window.rs` | datasets leave the prefix |
@@ -17,6 +18,7 @@
 pub mod about;
 mod async_flush;
 mod background;
+mod fetch;
 mod flush;
 mod index;
 mod journal;
@@ -33,8 +35,11 @@ pub use background::{
     Background, BackgroundJob, announce_background, background_ids, complete_background,
     is_published, wait_for_file,
 };
+pub use fetch::{Fetched, fetch};
 pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};
-pub use index::{OnPrefix, list_prefix, newest_on_prefix, note_restart, record_places};
+pub use index::{
+    OnPrefix, list_prefix, newest_on_prefix, note_attempt, note_success, record_places,
+};
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};

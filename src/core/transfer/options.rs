@@ -12,6 +12,8 @@ use crate::params::{Settings, keys};
 pub struct Options {
     /// Ranks that flush at the same time.
     pub flush_width: usize,
+    /// Ranks that fetch at the same time.
+    pub fetch_width: usize,
     /// Bytes of a piece.
     pub buffer_bytes: usize,
     /// Checksums are compared on the way.
@@ -33,6 +35,7 @@ impl Options {
         let width = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
         Options {
             flush_width: width(settings.get(keys::FLUSH_WIDTH)),
+            fetch_width: width(settings.get(keys::FETCH_WIDTH)),
             buffer_bytes: width(settings.get(keys::FILE_BUF_SIZE)),
             check_crc: settings.get(keys::CRC_ON_FLUSH),
             prefix_size: settings.get(keys::PREFIX_SIZE),

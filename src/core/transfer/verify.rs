@@ -157,7 +157,7 @@ impl Tally {
 }
 
 /// Rank 0 reads, all get it; or what is wrong with it.
-fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
+pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
     let mut answer = match ctx.world.rank() {
         0 => summary_tree(ctx.prefix, id).encode(),
         _ => Vec::new(),
@@ -182,7 +182,7 @@ fn summary_tree(prefix: &Path, id: u64) -> KvTree {
 }
 
 /// Rank 0 notes the failure, unless the index has it already.
-fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
+pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
     let note = || {
         let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
         match index.by_id(id) {
@@ -217,7 +217,7 @@ fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
     }
 }
 
-fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
+pub(super) fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
     let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
     index.newest_first().take_while(|entry| entry.id > id).any(|entry| {
         let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();

@@ -1,0 +1,110 @@
+//! Which checkpoints on the prefix a start copies into the cache, and what is told of it.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use super::restore::Listed;
+use super::runtime::Session;
+use super::site::Links;
+use crate::cache::{CatalogEntry, RebuildReport};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::params::keys;
+use crate::transfer::{self, Fetched, note_attempt};
+
+/// How a checkpoint is to be fetched.
+pub(super) struct FetchPlan {
+    store: String,
+    descriptor: KvTree,
+}
+
+/// What became of it.
+pub(super) enum Fetching {
+    /// It is offered from the cache.
+    Done,
+    /// The program reads the prefix.
+    InPlace,
+    /// It cannot be had: why, one sentence.
+    Fault(String),
+}
+
+impl Session {
+    /// How to fetch a checkpoint that is on the prefix; `None` if it is to stay there: the user
+    /// wants that, or the cache has it, or a newer one of its series. The same on all ranks.
+    pub(super) fn fetch_plan(&self, one: &Listed, report: &RebuildReport) -> Option<FetchPlan> {
+        let settings = &self.site.settings;
+        if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
+            return None;
+        }
+        let is_cached = |id: u64, series: &str| id >= one.id && series == one.key.series;
+        if report.offered.iter().any(|cached| is_cached(cached.id, &cached.key.series)) {
+            return None;
+        }
+        let output = self.series.series().get(one.series?)?.output;
+        let selected = self.site.descriptors.select(one.checkpoint?, output);
+        if selected.bypass {
+            return None;
+        }
+        let store = self.store_name().to_owned();
+        Some(FetchPlan { store, descriptor: selected.to_tree("", None) })
+    }
+
+    /// Copies a checkpoint into the cache; it is among those that `report` offers then. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or the cache cannot be changed.
+    pub(super) fn fetch(
+        &self,
+        links: &Links,
+        one: &Listed,
+        plan: &FetchPlan,
+        report: &mut RebuildReport,
+    ) -> Result<Fetching> {
+        self.note_fetch(note_attempt, one.id);
+        let fetched =
+            transfer::fetch(&links.ctx(&self.site), one.id, &plan.store, &plan.descriptor)?;
+        match fetched {
+            Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
+            Fetched::InPlace(why) => {
+                self.mention(format_args!("{} is read where it is: {why}", one.name));
+                Ok(Fetching::InPlace)
+            }
+            Fetched::Cached(offered) => {
+                let (bytes, seconds) = (cached_bytes(&offered.catalog.entries), offered.seconds);
+                let from = self.site.prefix.display();
+                self.mention(format_args!(
+                    "{} is fetched from {from} into the cache: {bytes} bytes, {seconds:.2} s",
+                    one.name
+                ));
+                // What the cache had of it has made room.
+                let remains = report.withheld.iter_mut().filter(|withheld| withheld.id == one.id);
+                remains.for_each(|withheld| withheld.deleted = true);
+                let at = report.offered.partition_point(|other| other.id < one.id);
+                report.offered.insert(at, *offered);
+                Ok(Fetching::Done)
+            }
+        }
+    }
+
+    /// Rank 0 changes the index; that it cannot is told and stops nobody.
+    pub(super) fn note_fetch(&self, note: fn(&Path, u64) -> Result<()>, id: u64) {
+        if self.site.rank == 0
+            && let Err(error) = note(&self.site.prefix, id)
+        {
+            log::warn_once("fetch", format_args!("the index does not tell of a fetch: {error}"));
+        }
+    }
+
+    /// One line, by one rank, for those who want to know.
+    fn mention(&self, text: impl Display) {
+        if self.site.rank == 0 {
+            log::message(1, text);
+        }
+    }
+}
+
+fn cached_bytes(entries: &[CatalogEntry]) -> u64 {
+    let cached = entries.iter().filter(|entry| !entry.meta.on_prefix);
+    cached.fold(0, |sum: u64, entry| sum.saturating_add(entry.meta.size))
+}

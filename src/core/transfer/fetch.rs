@@ -1,0 +1,297 @@
+//! A dataset of the prefix into the cache, where it is sealed anew (000 section 11.4.7, 001
+//! `scr_fetch_sync`): the restart reads at the speed of the cache, and survives another lost node.
+//!
+//! Each rank copies the files that it wrote, so that it finds them on its node; who reads a file of
+//! another node goes on to read the prefix. The copies go into a directory that no record names, so
+//! that the next start sweeps what a kill leaves. Contents are compared on the way. Only when all
+//! are right, remains of the dataset in the cache go, and it is sealed with an epoch of its own and
+//! protected on the present placement of the ranks.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::about;
+use super::options::in_turns;
+use super::verify::{listed_by_newer, note_fault, read_summary};
+use crate::cache::agree::agree;
+use crate::cache::disk::make_own_dir;
+use crate::cache::evict::discard;
+use crate::cache::{Ctx, Offered, SealRequest, commit, prepare};
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file, join_relative, remove_file_if_there, remove_tree};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetKey, DatasetRecord, FileMeta, Summary};
+use crate::redundancy::RedundancySet;
+use crate::system::{self, random_u64};
+
+/// What became of a dataset.
+#[derive(Debug)]
+pub enum Fetched {
+    /// It is in the cache, protected.
+    Cached(Box<Offered>),
+    /// It can only be read where it is; why.
+    InPlace(String),
+    /// It is not what it was when it was flushed, and the index says so from now on: what is wrong,
+    /// one sentence.
+    Fault(String),
+}
+
+/// Why a rank could not copy its files.
+enum Trouble {
+    /// The file of this name has another content.
+    Wrong(String),
+    /// Something that says nothing against the dataset.
+    Unable(String),
+}
+
+/// Copies dataset `id` into the store called `store` and protects it as `descriptor` says, no more
+/// than `Options::fetch_width` ranks at a time. Collective; the outcome is of the same kind on all
+/// ranks.
+///
+/// # Errors
+/// Communication failed, or remains of the dataset in the cache could not be removed.
+pub fn fetch(ctx: &Ctx, id: u64, store: &str, descriptor: &KvTree) -> Result<Fetched> {
+    let summary = match read_summary(ctx, id)? {
+        Ok(summary) => summary,
+        Err(fault) => {
+            note_fault(ctx, id)?;
+            return Ok(Fetched::Fault(fault));
+        }
+    };
+    if let Some(why) = first(ctx, why_not(ctx, &summary))? {
+        return Ok(Fetched::InPlace(why));
+    }
+    let (set, descriptor) = ctx.protection.choose(descriptor)?;
+    let need = bytes_needed(ctx, &summary, &set, &descriptor);
+    if let Some(why) = first(ctx, why_no_room(ctx, store, need)?)? {
+        return Ok(Fetched::InPlace(why));
+    }
+    let start = Instant::now();
+    let from = From { ctx, summary: &summary, store };
+    let files = match from.copy()? {
+        Ok(files) => files,
+        Err(Trouble::Unable(why)) => return Ok(Fetched::InPlace(why)),
+        Err(Trouble::Wrong(name)) => {
+            note_fault(ctx, id)?;
+            let fault = format!("{name} has not the content that it was flushed with");
+            return Ok(Fetched::Fault(fault));
+        }
+    };
+    match from.seal(files, &set, &descriptor) {
+        Ok(mut offered) => {
+            offered.seconds = start.elapsed().as_secs_f64();
+            Ok(Fetched::Cached(Box::new(offered)))
+        }
+        Err(error @ Error::Comm(_)) => Err(error),
+        Err(error) => {
+            from.discard()?;
+            Ok(Fetched::InPlace(error.to_string()))
+        }
+    }
+}
+
+/// The first rank's sentence, on all ranks. Collective.
+fn first(ctx: &Ctx, own: Option<String>) -> Result<Option<String>> {
+    let all = ctx.world.all_gather(own.unwrap_or_default().as_bytes())?;
+    let first = all.iter().find(|text| !text.is_empty());
+    Ok(first.map(|text| String::from_utf8_lossy(text).into_owned()))
+}
+
+fn files_of(summary: &Summary, rank: usize) -> &[FileMeta] {
+    summary.files.get(&rank).map_or(&[], Vec::as_slice)
+}
+
+/// Bytes of a rank's files that would be copied.
+fn bytes_of(summary: &Summary, rank: usize) -> u64 {
+    let copied = files_of(summary, rank).iter().filter(|file| !file.on_prefix);
+    copied.fold(0, |sum: u64, file| sum.saturating_add(file.size))
+}
+
+/// Why the dataset cannot be had from a cache of this launch. Local.
+fn why_not(ctx: &Ctx, summary: &Summary) -> Option<String> {
+    let (ranks, size) = (summary.ranks, ctx.world.size());
+    if ranks != size as u64 {
+        return Some(format!("{ranks} ranks wrote it, which rank reads what is not known"));
+    }
+    if summary.files.values().flatten().all(|file| file.on_prefix) {
+        return Some("the program itself wrote its files there".into());
+    }
+    let mut copied = files_of(summary, ctx.world.rank()).iter().filter(|file| !file.on_prefix);
+    // What a copy would not show to the program as it is.
+    let special = copied.find(|file| !is_plain(&ctx.prefix.join(&file.name)))?;
+    Some(format!("{} is a link, has several names, or belongs to somebody else", special.name))
+}
+
+fn is_plain(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        found.is_file() && found.nlink() == 1 && found.uid() == system::user_id()
+    })
+}
+
+/// Bytes that this rank's part takes, redundancy included: rounded up.
+fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &KvTree) -> u64 {
+    let most = set.world_ranks.iter().map(|rank| bytes_of(summary, *rank)).max().unwrap_or(0);
+    let (members, losses) = (set.world_ranks.len() as u64, set.failures as u64);
+    let redundancy = match descriptor.get_value("TYPE") {
+        _ if members < 2 => 0,
+        Some("PARTNER") => most.saturating_mul(losses),
+        Some("XOR") => most.div_ceil(members - 1),
+        Some("RS") => most.saturating_mul(losses).div_ceil(members.saturating_sub(losses).max(1)),
+        _ => 0,
+    };
+    bytes_of(summary, ctx.world.rank()).saturating_add(redundancy)
+}
+
+/// The next checkpoint needs as much beside it, or it would go to the prefix. Collective over the
+/// node.
+fn why_no_room(ctx: &Ctx, store: &str, need: u64) -> Result<Option<String>> {
+    let all = ctx.node.all_gather(&need.to_be_bytes())?;
+    let number = |bytes: &Vec<u8>| bytes.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
+    let node = all.iter().map(number).fold(0, u64::saturating_add);
+    let dir = ctx.layout.cache_dir(store);
+    let room = system::room(dir).unwrap_or(0);
+    let short = room / 2 < node;
+    let why = || format!("{} on {} has no room for {node} bytes", dir.display(), ctx.host);
+    Ok(short.then(why))
+}
+
+/// A dataset that is being fetched.
+struct From<'a> {
+    ctx: &'a Ctx<'a>,
+    summary: &'a Summary,
+    store: &'a str,
+}
+
+impl From<'_> {
+    fn key(&self) -> &DatasetKey {
+        &self.summary.dataset.key
+    }
+
+    /// Where the copies are until all are there: the directory of a key that no dataset has.
+    fn scratch(&self) -> PathBuf {
+        let key = DatasetKey { generation: u64::MAX, ..self.key().clone() };
+        self.ctx.layout.open_dir(self.store, &key)
+    }
+
+    /// Name and place of this rank's files; nothing is left of them if any rank has trouble.
+    /// Collective.
+    fn copy(&self) -> Result<std::result::Result<Vec<FileMeta>, Trouble>> {
+        let ctx = self.ctx;
+        let width = ctx.transfer.fetch_width;
+        let own = in_turns(ctx.world, width, || Ok(self.copy_own()))?;
+        let (wrong, unable) = match &own {
+            Ok(_) => (None, None),
+            Err(Trouble::Wrong(name)) => (Some(name.clone()), None),
+            Err(Trouble::Unable(why)) => (None, Some(format!("rank {}: {why}", ctx.world.rank()))),
+        };
+        let trouble = match (first(ctx, wrong)?, first(ctx, unable)?) {
+            (None, None) => return Ok(own),
+            (Some(name), _) => Trouble::Wrong(name),
+            (None, Some(why)) => Trouble::Unable(why),
+        };
+        let removed = if ctx.is_node_leader() { remove_tree(&self.scratch()) } else { Ok(()) };
+        agree(ctx.world, removed)?;
+        Ok(Err(trouble))
+    }
+
+    fn copy_own(&self) -> std::result::Result<Vec<FileMeta>, Trouble> {
+        let unable = |error: Error| Trouble::Unable(error.to_string());
+        let mut files = Vec::new();
+        for file in files_of(self.summary, self.ctx.world.rank()) {
+            let source = join_relative(self.ctx.prefix, &file.name).map_err(unable)?;
+            let copied = !file.on_prefix && self.copy_file(&source, file)?;
+            // One that the program has deleted before it was flushed is in the list, too.
+            if copied || source.exists() {
+                let name = file.name.clone();
+                files.push(FileMeta { name, on_prefix: !copied, ..FileMeta::default() });
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whether it is one to be cached: a pointer file that a newer dataset has written anew is not.
+    fn copy_file(&self, source: &Path, file: &FileMeta) -> std::result::Result<bool, Trouble> {
+        let (ctx, unable) = (self.ctx, |error: Error| Trouble::Unable(error.to_string()));
+        let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
+        let ready = target.parent().map_or(Ok(()), make_own_dir);
+        let how = CopyOptions {
+            buffer_bytes: ctx.transfer.buffer_bytes,
+            crc32: ctx.transfer.check_crc,
+            sync: false, // The seal does it.
+            ..CopyOptions::default()
+        };
+        let copied = ready.and_then(|()| copy_file(source, &target, how)).map_err(unable)?;
+        let unknown = file.crc32.is_none() || copied.crc32.is_none();
+        if copied.bytes == file.size && (unknown || copied.crc32 == file.crc32) {
+            return Ok(true);
+        }
+        if !listed_by_newer(ctx.prefix, self.summary.dataset.id, &file.name) {
+            return Err(Trouble::Wrong(file.name.clone()));
+        }
+        remove_file_if_there(&target).map_err(unable)?;
+        Ok(false)
+    }
+
+    /// Removes what the cache has of the dataset. Collective.
+    fn discard(&self) -> Result<()> {
+        let (id, key) = (self.summary.dataset.id, self.key());
+        let chosen = |record: &DatasetRecord| record.dataset_id == id || record.key == *key;
+        agree(self.ctx.world, discard(self.ctx, &chosen))
+    }
+
+    /// The copies become a dataset. Collective.
+    fn seal(
+        &self,
+        files: Vec<FileMeta>,
+        set: &RedundancySet,
+        descriptor: &KvTree,
+    ) -> Result<Offered> {
+        let (ctx, dataset) = (self.ctx, &self.summary.dataset);
+        self.discard()?;
+        let named = if ctx.is_node_leader() { self.name_copies() } else { Ok(()) };
+        agree(ctx.world, named)?;
+        let mut epoch = random_u64().to_be_bytes().to_vec();
+        ctx.world.broadcast(&mut epoch, 0)?;
+        let epoch = epoch.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
+        let request = SealRequest {
+            key: self.key(),
+            id: dataset.id,
+            epoch,
+            store: self.store,
+            files,
+            tags: about::tags_of(dataset),
+            set,
+            descriptor,
+        };
+        let prepared = prepare(ctx, request, &|action| action().map(|()| true))?;
+        commit(ctx, &prepared, true)?;
+        Ok(Offered {
+            id: dataset.id,
+            key: prepared.key,
+            epoch,
+            confirmed: true,
+            dir: prepared.sealed_dir,
+            store: self.store.to_owned(),
+            files: prepared.files,
+            catalog: prepared.catalog,
+            rebuilt: Vec::new(),
+            moved: Vec::new(),
+            fetched: true,
+            reencoded: false,
+            unprotected: None,
+            scheme: descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
+            seconds: 0.0,
+        })
+    }
+
+    fn name_copies(&self) -> Result<()> {
+        let (from, to) = (self.scratch(), self.ctx.layout.open_dir(self.store, self.key()));
+        remove_tree(&to)?;
+        if !from.exists() {
+            return Ok(()); // No rank of this node has files.
+        }
+        fs::rename(&from, &to).map_err(|e| Error::io("cannot rename", &from, e))
+    }
+}
