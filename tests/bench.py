@@ -3,7 +3,8 @@
 one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
 machine, differ by half. Nothing passes or fails here.
 
-usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint]   both MPIs and all parts by default
+usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [flush]
+both MPIs and all parts by default
 """
 
 import os
@@ -28,7 +29,7 @@ ROUNDS = 13
 WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits for quiet
 STARTS = 400
 FILES_ONCE = 4000
-PARTS = ["start", "open", "checkpoint"]
+PARTS = ["start", "open", "checkpoint", "flush"]
 GIGA = 1e9
 
 
@@ -150,7 +151,10 @@ def main(words):
     row("", "plain", "shim", "", "aim")
     if "start" in parts:
         process_start()
-    for mpi in mpis if parts != ["start"] else []:
+    if "flush" in parts:  # knows no MPI: ranks are threads
+        subprocess.run(["cargo", "bench", "--quiet", "-p", "scr-core", "--bench", "flush"],
+                       cwd=ROOT, check=True)
+    for mpi in mpis if set(parts) & {"open", "checkpoint"} else []:
         print(f"-- {mpi}")
         with tempfile.TemporaryDirectory(prefix="scr-bench-", dir="/dev/shm") as scratch:
             scratch = pathlib.Path(scratch)

@@ -2,6 +2,7 @@
 
 mod config;
 mod sim;
+mod transfer;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -22,12 +23,15 @@ enum Tool {
     Config(config::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
     Sim(sim::Sim),
+    /// On a node: bring flushes to their end that a run has left under way.
+    Transfer(transfer::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().tool {
         Tool::Config(args) => config::run(&args),
         Tool::Sim(args) => sim::run(&args),
+        Tool::Transfer(args) => transfer::run(&args),
     }
 }
 

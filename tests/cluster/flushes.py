@@ -1,6 +1,7 @@
-"""Flushes and what nodes do to them."""
+"""Flushes and fetches, and what nodes do to them."""
 
-from scene import Scene
+from cluster import SCR
+from scene import LENGTH, Scene
 from stories import POSIX, story
 
 
@@ -21,3 +22,52 @@ def node_lost_while_flushes_are_in_the_background(mpi):
         scene.ended(run)
         scene.restart(least=30)
         assert not leftovers(scene), f"{leftovers(scene)}{scene.story}"
+
+
+@story
+def node_lost_after_a_fetch(mpi):
+    """What a restart has fetched is protected: the prefix is not needed a second time."""
+    with Scene(POSIX, mpi, spare=2, SCR_COPY_TYPE="XOR", SCR_FLUSH="1") as scene:
+        outcome = scene.start("--steps", 30, "--every", 10, "--delay", 4).finish()
+        assert outcome.status == 0, outcome
+        run = scene.start(*LENGTH, "--pause", "step", 31, scene.mark, SCR_DEBUG="1")
+        run.wait_for_file(scene.mark)
+        scene.expect(run.outcome(), "checkpoint.30 is fetched")
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        for path in scene.directory.glob("ckpt/step_30/rank_*.dat"):
+            path.write_bytes(bytes(path.stat().st_size))
+        outcome = scene.restart(least=30, most=30)
+        scene.expect(outcome, "checkpoint 30 is in the cache", "rebuilt by XOR: ranks 2")
+
+
+@story
+def node_lost_after_a_fetch_that_the_user_does_not_want(mpi):
+    """Read in place, there is nothing in the cache to restart from, and nothing is said of it."""
+    with Scene(POSIX, mpi, spare=1, SCR_FLUSH="1", SCR_FETCH_BYPASS="1") as scene:
+        outcome = scene.start("--steps", 30, "--every", 10, "--delay", 4).finish()
+        assert outcome.status == 0, outcome
+        run = scene.pause_at(31)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        outcome = scene.restart(least=30, most=30)
+        assert "SCR: " not in outcome.err, outcome
+
+
+@story
+def flush_finished_by_a_command_on_each_node(mpi):
+    """The program is gone: `scr transfer` brings its flush to its end, and the cache may go."""
+    slow = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "1000"}
+    with Scene(POSIX, mpi, spare=2, SCR_COPY_TYPE="XOR", **slow) as scene:
+        run = scene.pause_at(35)
+        transfer = (SCR, "transfer", "--prefix", scene.directory)
+        busy = scene.cluster.on("node2", *transfer, check=False)
+        assert busy.status != 0 and "live run" in busy.err, busy
+        scene.cluster.kill_process("node1", POSIX.process())
+        scene.ended(run)
+        said = [scene.cluster.on(f"node{number}", *transfer) for number in (2, 4, 3, 1)]
+        assert "waits for 3 nodes: run scr transfer there" in said[0].out, said
+        assert "checkpoint.30 is on the prefix" in said[3].out, said
+        assert not leftovers(scene), f"{leftovers(scene)}{said}"
+        scene.cluster.kill("node2", "node3")
+        scene.restart(least=30)

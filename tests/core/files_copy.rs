@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -132,4 +132,28 @@ fn a_copy_goes_on_where_an_earlier_one_came_to_and_says_what_is_durable() {
     assert!(found[..4500] == [0; 4500] && found[4500..] == content[4500..]);
     assert_eq!(copied.crc32, Some(crc32(&content)));
     assert_eq!((moved, durable), (5500, vec![6500, 8500]));
+}
+
+#[test]
+fn an_owner_that_the_program_gave_comes_along_and_a_group_of_the_directory_stays() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (from, to) = (dir.path().join("from"), dir.path().join("given/to"));
+    fs::write(&from, "x").unwrap();
+    fs::create_dir(dir.path().join("given")).unwrap();
+    // Only root may give files away; for others there is nothing to be seen.
+    if chown(dir.path().join("given"), None, Some(54321)).is_err() {
+        return;
+    }
+    fs::set_permissions(dir.path().join("given"), Permissions::from_mode(0o2755)).unwrap();
+    let owner = |path: &Path| {
+        let found = path.metadata().unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o7777)
+    };
+    fs::set_permissions(&from, Permissions::from_mode(0o640)).unwrap();
+    copy_file(&from, &to, CopyOptions::default()).unwrap();
+    assert_eq!(owner(&to), (owner(&from).0, 54321, 0o640));
+    chown(&from, Some(12345), Some(12346)).unwrap();
+    fs::set_permissions(&from, Permissions::from_mode(0o4750)).unwrap();
+    copy_file(&from, &to, CopyOptions::default()).unwrap();
+    assert_eq!(owner(&to), (12345, 12346, 0o4750));
 }

@@ -59,10 +59,24 @@ impl Ranks {
         }
         let next: Vec<Next> = self.machines.iter_mut().map(|one| one.agreed(most)).collect();
         if next[0] == Next::Confer {
-            let reports: Vec<Report> =
-                self.machines.iter_mut().map(|one| one.report(7, now)).collect();
-            assert!(self.machines.iter_mut().all(|one| one.confer(&reports)));
-            while self.step() {}
+            self.confer();
+        }
+    }
+
+    fn confer(&mut self) {
+        let now = self.now_ms;
+        let reports: Vec<Report> = self.machines.iter_mut().map(|one| one.report(7, now)).collect();
+        assert!(self.machines.iter_mut().all(|one| one.confer(&reports)));
+        while self.step() {}
+    }
+
+    /// MPI_Finalize.
+    fn end(&mut self) {
+        let now = self.now_ms;
+        self.machines.iter_mut().for_each(|one| one.begin_end(now));
+        self.confer();
+        while self.machines[0].ends_again() {
+            self.confer();
         }
     }
 
@@ -94,7 +108,8 @@ impl Ranks {
 
     /// The rank writes the file of checkpoint `id`; whether it goes to the prefix.
     fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
-        let (name, id) = (masked.replace("{id}", &id.to_string()), Some(id.to_string()));
+        let name = masked.replace("{id}", &id.to_string());
+        let id = masked.contains("{id}").then(|| id.to_string());
         let file = FileRef { series: 0, id, masked: masked.to_string(), name };
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
         let placement = machine.write_open(&file, Intent::REWRITE, now);
@@ -225,6 +240,25 @@ fn what_is_left_of_a_checkpoint_that_the_program_deleted_from_is_due_all_the_sam
     let unflushed: Vec<u64> =
         (1..=7).filter(|id| !flushed(&DatasetKey::new(0, id.to_string(), 0))).collect();
     assert_eq!(unflushed, [], "{:?}", ranks.flushed);
+}
+
+#[test]
+fn of_two_close_checkpoints_at_the_end_the_newest_is_flushed() {
+    for pointer in [false, true] {
+        let config = SeriesConfig { flush_every: 0, ..SeriesConfig::new("ckpt", true) };
+        let mut ranks = Ranks::of(2, SeriesConfig { learn: false, ..config });
+        for id in 1..=2 {
+            ranks.write(0, "{id}/a", id);
+            // A name without id that the newer one does not have any more.
+            if pointer && id == 1 {
+                ranks.write(0, "latest", id);
+            }
+            ranks.write(1, "{id}/b", id);
+        }
+        ranks.end();
+        let flushed: Vec<&str> = ranks.flushed.iter().map(|key| &key.id[..]).collect();
+        assert_eq!(flushed, if pointer { vec!["1", "2"] } else { vec!["2"] });
+    }
 }
 
 #[test]

@@ -339,10 +339,10 @@ def kill_at_pause(here, pause, **settings):
     pause.unlink(missing_ok=True)
 
 
-def is_rank_of(pid, here):
+def is_rank_of(pid, here, program="steady"):
     try:
         return (os.readlink(f"/proc/{pid}/cwd") == str(here.prefix)
-                and os.readlink(f"/proc/{pid}/exe") == here.program("steady"))
+                and os.readlink(f"/proc/{pid}/exe") == here.program(program))
     except OSError:
         return False
 

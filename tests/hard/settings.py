@@ -1,5 +1,7 @@
 """Settings that change what a run does: each case fails if its parameter is ignored."""
 
+import os
+import signal
 import time
 
 from support import data_files, finish, place
@@ -117,6 +119,25 @@ def flush_in_the_background_goes_on_after_a_kill(mpi, program):
         left = [str(path) for path in here.prefix.rglob("*.scr-*")]
         assert not left and not list(here.prefix.glob(".scr/journal/*")), f"{left} {got}"
         assert "step_15" in steps_on_prefix(here), f"{here.tree()} {got}"
+
+
+@case
+def single_file_half_written(mpi, program):
+    """A kill while a helper thread brings one file to the prefix: the next start removes it."""
+    with place(mpi, program) as here:
+        mark = here.prefix / "mark"
+        run = here.start(2, "no_collective", here.prefix / "go", SCR_LEARN="0",
+                         SCR_UNSEALED_SECONDS="1", SCR_TEST_PAUSE=f"file.staged:{mark}")
+        hard().wait_for(mark.exists, run)
+        staged = lambda: list(here.prefix.rglob(".*.scr-*"))
+        assert staged() and list(here.prefix.glob(".scr/staged/*")), f"{here.tree()}"
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if hard().is_rank_of(pid, here, "no_collective"):
+                os.kill(int(pid), signal.SIGKILL)
+        finish(run)
+        seen = here.run(2, "scan")
+        left = staged() + list(here.prefix.glob(".scr/staged/*"))
+        assert seen.status == 0 and not left, f"{left} {seen}"
 
 
 @case

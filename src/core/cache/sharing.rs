@@ -226,7 +226,7 @@ impl Ctx<'_> {
     }
 
     /// The stores that this rank acts on for all that share them.
-    pub(super) fn led_stores(&self) -> Vec<&Store> {
+    pub(crate) fn led_stores(&self) -> Vec<&Store> {
         let groups = self.storage_groups();
         let led = groups.iter().filter(|group| group.leads()).flat_map(|group| &group.stores);
         led.map(|index| &self.layout.stores[*index]).collect()

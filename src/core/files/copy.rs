@@ -1,19 +1,22 @@
-//! Copies a file: holes stay holes, mode and times come along, the checksum is computed from the
-//! bytes in hand.
+//! Copies a file: holes stay holes, mode, times and a changed owner come along, the checksum is
+//! computed from the bytes in hand.
 
-use std::fs::{File, FileTimes, OpenOptions, Permissions};
+use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
 use super::Crc32;
 use crate::error::{Error, Result};
 use crate::system;
 
+/// What is in hand between read, checksum and write: it has to stay in the processor's cache.
+const BUFFER_BYTES_MAX: usize = 256 << 10;
+
 /// How to copy.
 pub struct CopyOptions<'a> {
-    /// Bytes moved between two calls of `progress`; also the size of the buffer.
+    /// Most bytes moved between two calls of `progress`.
     pub buffer_bytes: usize,
     /// Compute the CRC32. Without it the kernel copies, and may share blocks.
     pub crc32: bool,
@@ -40,7 +43,7 @@ pub struct Durable<'a> {
 impl Default for CopyOptions<'_> {
     fn default() -> Self {
         CopyOptions {
-            buffer_bytes: 4 << 20,
+            buffer_bytes: 1 << 20,
             crc32: true,
             sync: true,
             progress: None,
@@ -97,6 +100,7 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
         .set_accessed(metadata.accessed().map_err(read_failed)?)
         .set_modified(metadata.modified().map_err(read_failed)?);
     let mode = metadata.permissions().mode() & 0o7777;
+    keep_owner(&metadata, &target);
     target
         .set_len(bytes)
         .and_then(|()| target.set_permissions(Permissions::from_mode(mode)))
@@ -104,6 +108,17 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
         .and_then(|()| if options.sync { target.sync_all() } else { Ok(()) })
         .map_err(|error| write_failed(to, bytes, error))?;
     Ok(Copied { bytes, crc32: crc32.map(|crc32| crc32.value()) })
+}
+
+/// An owner or group that the program gave the file comes along where the system lets us. What it
+/// has by its creation does not: the directory of the copy may give another group.
+fn keep_owner(source: &fs::Metadata, target: &File) {
+    let user = (source.uid() != system::user_id()).then(|| source.uid());
+    let group = (source.gid() != system::group_id()).then(|| source.gid());
+    if user.is_some() || group.is_some() {
+        // Refused, it is as if the program had not been allowed to.
+        let _ = fchown(target, user, group);
+    }
 }
 
 struct Copy<'a> {
@@ -130,7 +145,8 @@ impl Copy<'_> {
         self.target.seek(seek).map_err(|error| Error::io("cannot write", to, error))?;
         let piece = options.buffer_bytes.max(1);
         let mut at = range.start;
-        let mut buffer = if self.crc32.is_some() { vec![0; piece] } else { Vec::new() };
+        let in_hand = piece.min(BUFFER_BYTES_MAX);
+        let mut buffer = if self.crc32.is_some() { vec![0; in_hand] } else { Vec::new() };
         let mut left = range.end - range.start;
         while left > 0 {
             // What the target has already ends a piece.
@@ -138,7 +154,8 @@ impl Copy<'_> {
             let want = left.min(piece as u64).min(if had > 0 { had } else { u64::MAX });
             let count = match &mut self.crc32 {
                 Some(crc32) => {
-                    let count = read_some(&mut self.source, &mut buffer[..want as usize])
+                    let want = (want as usize).min(in_hand);
+                    let count = read_some(&mut self.source, &mut buffer[..want])
                         .map_err(|error| Error::io("cannot read", from, error))?;
                     crc32.update(&buffer[..count]);
                     match had {

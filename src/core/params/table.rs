@@ -187,7 +187,7 @@ parameters! {
             "How a flush is done; PTHREAD: by a thread of each rank.",
             choices(&["SYNC", "PTHREAD"]), refused(&[NO_BBAPI, NO_DATAWARP]);
         FLUSH_WIDTH: Count = "256", "processes",
-            "Processes that flush at the same time, when all flush together.",
+            "Processes that flush at the same time, together or in the background.",
             at_least(1);
         FLUSH_ON_RESTART: Bool = "0", "",
             "1: flush what is cached at start, for programs that restart by themselves.";
@@ -207,7 +207,7 @@ parameters! {
              older ones are deleted there, files and records; output never is.";
         PREFIX_PURGE: Bool = "0", "",
             "1: delete all datasets on the parallel file system at start.";
-        COPY_METADATA: Bool = "1", "", "1: a flush keeps mode and times.",
+        COPY_METADATA: Bool = "1", "", "1: a flush keeps mode, times and owner.",
             refused(&[("0", "by its times a flushed file is told from an older one of its name")]);
         AXL_MKDIR: Bool = "0", "", "1: let AXL make directories.",
             status(Status::NoEffect("directories are always made"));

@@ -6,7 +6,7 @@
 //!                  / WRITTEN / <bytes that are durable>
 //! PERCENT / <share of the time>
 //! BW / <bytes per second>
-//! COMMAND / RUN
+//! COMMAND / RUN or EXIT (the process that copies is to stop)
 //! STATE / RUNNING or STOPPED
 //! FLAG / DONE
 //! ```
@@ -25,15 +25,16 @@ pub struct Transfer {
     pub destination: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes from its begin that are at the destination, durably.
-    pub written: u64,
+    /// Bytes from its begin that are at the destination, durably; `None` before anything is there,
+    /// which tells an empty file that is on its way from one that has arrived.
+    pub written: Option<u64>,
 }
 
 impl Transfer {
     /// Nothing of it is missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.written == self.size
+        self.written == Some(self.size)
     }
 }
 
@@ -46,6 +47,8 @@ pub struct TransferFile {
     pub percent: f64,
     /// Bytes per second; 0: no limit.
     pub bandwidth: f64,
+    /// A process that copies is asked to stop (COMMAND EXIT instead of RUN).
+    pub exit: bool,
 }
 
 impl TransferFile {
@@ -66,11 +69,13 @@ impl Record for TransferFile {
             let entry = tree.set_kv("FILES", source);
             entry.set_value("DESTINATION", &file.destination);
             entry.set_value("SIZE", file.size);
-            entry.set_value("WRITTEN", file.written);
+            if let Some(written) = file.written {
+                entry.set_value("WRITTEN", written);
+            }
         }
         tree.set_value("PERCENT", format_args!("{:.6}", self.percent));
         tree.set_value("BW", format_args!("{:.6}", self.bandwidth));
-        tree.set_value("COMMAND", "RUN");
+        tree.set_value("COMMAND", if self.exit { "EXIT" } else { "RUN" });
         tree.set_value("STATE", if self.is_done() { "STOPPED" } else { "RUNNING" });
         if self.is_done() {
             tree.set_value("FLAG", "DONE");
@@ -81,16 +86,17 @@ impl Record for TransferFile {
     fn from_tree(tree: &KvTree) -> Result<Self, String> {
         let mut file = TransferFile::default();
         for (source, entry) in tree.child("FILES").iter() {
-            let wrong = || format!("{source} has no DESTINATION, SIZE or WRITTEN");
+            let wrong = || format!("{source} has no DESTINATION or SIZE");
             let transfer = Transfer {
                 destination: entry.get_value("DESTINATION").ok_or_else(wrong)?.to_owned(),
                 size: entry.get_u64("SIZE").ok_or_else(wrong)?,
-                written: entry.get_u64("WRITTEN").unwrap_or(0),
+                written: entry.get_u64("WRITTEN"),
             };
             file.files.insert(source.to_owned(), transfer);
         }
         let number = |key: &str| tree.get_value(key).and_then(|text| text.parse().ok());
         file.percent = number("PERCENT").unwrap_or(0.0);
+        file.exit = tree.get_value("COMMAND") == Some("EXIT");
         file.bandwidth = number("BW").unwrap_or(0.0);
         Ok(file)
     }

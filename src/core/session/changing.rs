@@ -11,7 +11,7 @@ use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
-use crate::system::{has_writers, monotonic_ms, random_u64};
+use crate::system::{has_writers, monotonic_ms};
 use crate::transfer::publish_file;
 
 impl Session {
@@ -257,7 +257,7 @@ impl Session {
             let (here, key) = (here.clone(), self.file_ref(name));
             return self.rename_out_open(state, (name, key), &here, to);
         }
-        publish_file(here, to, random_u64(), None)?;
+        publish_file(&self.site.prefix, here, to)?;
         self.replace_private(state, to);
         let deletion = match self.file_ref(name) {
             Some(file) => state.machine.deleted(&file, monotonic_ms()),
@@ -357,7 +357,7 @@ impl Session {
             self.after_move(state, key, name, deletion);
             state.tokens.rename_onto_prefix(name, to, target);
         } else {
-            publish_file(here, &self.site.on_prefix(to), random_u64(), None)?;
+            publish_file(&self.site.prefix, here, &self.site.on_prefix(to))?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
             self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }

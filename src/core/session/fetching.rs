@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use super::restore::Listed;
+use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
 use crate::cache::{CatalogEntry, RebuildReport};
@@ -32,8 +32,16 @@ pub(super) enum Fetching {
 impl Session {
     /// How to fetch a checkpoint that is on the prefix; `None` if it is to stay there: the user
     /// wants that, or the cache has it, or a newer one of its series. The same on all ranks.
-    pub(super) fn fetch_plan(&self, one: &Listed, report: &RebuildReport) -> Option<FetchPlan> {
+    pub(super) fn fetch_plan(
+        &self,
+        one: &Listed,
+        index: &Index,
+        report: &RebuildReport,
+    ) -> Option<FetchPlan> {
         let settings = &self.site.settings;
+        if settings.get(keys::RESTART_REQUIRED) && self.lost_checkpoint(report, index).is_some() {
+            return None; // The run ends before anybody reads it.
+        }
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
         }
@@ -46,7 +54,7 @@ impl Session {
         if selected.bypass {
             return None;
         }
-        let store = self.store_name().to_owned();
+        let store = self.store_of_number(one.series?, one.checkpoint?);
         Some(FetchPlan { store, descriptor: selected.to_tree("", None) })
     }
 

@@ -40,6 +40,9 @@ impl Session {
         let begin = Instant::now();
         self.state().machine.begin_end(monotonic_ms());
         self.confer(links)?;
+        if self.state().machine.ends_again() {
+            self.confer(links)?;
+        }
         self.state().machine.end();
         self.publish_all_private();
         self.settle_deletions();

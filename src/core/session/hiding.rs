@@ -23,7 +23,8 @@ use crate::transfer::{
     Check, Verified, forget_newer, names_on_prefix, note_success, verify_on_prefix,
 };
 
-/// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no larger than this.
+/// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
+/// larger than this.
 const CONTENT_BYTES_MAX: u64 = 16 << 20;
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
@@ -144,7 +145,7 @@ impl Session {
         let candidates =
             candidates.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         for one in candidates.take(LOOKED_AT_MAX) {
-            let found = self.look_at(links, one, report)?;
+            let found = self.look_at(links, one, index, report)?;
             let cached = report.offered.iter().position(|offered| offered.id == one.id);
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);
@@ -178,13 +179,19 @@ impl Session {
 
     /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
     /// then. Collective.
-    fn look_at(&self, links: &Links, one: &Listed, report: &mut RebuildReport) -> Result<Verified> {
+    fn look_at(
+        &self,
+        links: &Links,
+        one: &Listed,
+        index: &Index,
+        report: &mut RebuildReport,
+    ) -> Result<Verified> {
         let ctx = links.ctx(&self.site);
         let contents = match self.site.settings.get(keys::CRC_ON_FLUSH) {
             true => Check::ContentsUpTo(CONTENT_BYTES_MAX),
             false => Check::Sizes,
         };
-        let Some(plan) = self.fetch_plan(one, report) else {
+        let Some(plan) = self.fetch_plan(one, index, report) else {
             return verify_on_prefix(&ctx, one.id, contents);
         };
         let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;

@@ -10,9 +10,10 @@ use super::machine::{Deletion, Placement};
 use super::namespace::{self as ns, Place};
 use super::opening::file_ref;
 use super::runtime::{Session, State};
+use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::monotonic_ms;
 use crate::transfer::{is_published, publish_file};
 
 impl Session {
@@ -97,7 +98,13 @@ impl Session {
                 self.publish_private(state, name);
                 target.exists()
             }
-            Place::Cached(_, here) => match publish_file(here, &target, random_u64(), None) {
+            // Another rank may have it open there already: it is not put there anew.
+            Place::Cached(_, here)
+                if describe(here, name).is_ok_and(|meta| is_published(&target, &meta)) =>
+            {
+                true
+            }
+            Place::Cached(_, here) => match publish_file(&self.site.prefix, here, &target) {
                 Ok(_) => true,
                 Err(error) => {
                     self.tell_unpublished(name, here, &error);

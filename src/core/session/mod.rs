@@ -19,6 +19,7 @@
 //! | `tally.rs` | what a launch did and what it cost |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `background.rs` | the flush that a restart begins |
+//! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
@@ -57,6 +58,7 @@ mod stores;
 mod sync;
 mod tally;
 mod temporary;
+mod transfers;
 mod unsealed;
 mod wanted;
 
@@ -66,6 +68,7 @@ pub use answer::{Answer, Attributes, Entry};
 pub use prepare::Preparation;
 pub use runtime::{Note, Session};
 pub use site::Host;
+pub use transfers::{Finished, finish_transfers};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);

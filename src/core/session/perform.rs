@@ -17,7 +17,6 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
-use crate::system::random_u64;
 use crate::transfer::{about, flush_sync, publish_file};
 
 impl Session {
@@ -375,7 +374,7 @@ impl Session {
         if !source.exists() {
             return;
         }
-        match publish_file(&source, &self.site.on_prefix(name), random_u64(), None) {
+        match publish_file(&self.site.prefix, &source, &self.site.on_prefix(name)) {
             Ok(_) => state.enter_file(key, name, true),
             Err(error) => self.tell_unpublished(name, &source, &error),
         }

@@ -133,6 +133,16 @@ fn has_patterns(settings: &Settings) -> bool {
         || !settings.family(keys::OUTPUT_PATTERN).is_empty()
 }
 
+/// The prefix, symlinks resolved, and this node's control directory under these settings.
+pub(super) fn places(settings: &Settings) -> Result<(PathBuf, PathBuf)> {
+    let wanted = settings.get(keys::PREFIX);
+    let prefix =
+        wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", &wanted, e))?;
+    let (user, job) = job(settings, &prefix)?;
+    let control = settings.get(keys::CNTL_BASE);
+    Ok((prefix, Layout::new(&control, &[], &user, &job).control_dir))
+}
+
 /// User and job id, which name our directories. The job is the resource manager's, else the same
 /// for every start with this prefix.
 fn job(settings: &Settings, prefix: &Path) -> Result<(String, String)> {

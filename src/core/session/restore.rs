@@ -281,6 +281,7 @@ impl Session {
             rank: self.site.rank,
             world_size: self.site.size,
             prefix: self.site.prefix.clone(),
+            width: self.site.transfer.flush_width,
         };
         let enter = self.site.host.enter_thread;
         match Background::start(job, move || enter()) {

@@ -9,7 +9,7 @@ use super::namespace::{self as ns, Place};
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::log;
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
 
 impl Session {
@@ -51,7 +51,7 @@ impl Session {
                 }
             },
             _ if !changed => {}
-            _ => drop(publish_file(copy, &self.site.on_prefix(name), random_u64(), None)?),
+            _ => drop(publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?),
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Session {
                 ns::make_parents(&layer.dir, name)?;
                 self.move_file(copy, &layer.dir.join(name), false)?;
             }
-            None => drop(publish_file(copy, &self.site.on_prefix(name), random_u64(), None)?),
+            None => drop(publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?),
         }
         state.enter_file(&placed.key, name, placed.on_prefix);
         Ok(())

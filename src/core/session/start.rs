@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
@@ -27,7 +27,7 @@ use crate::log;
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
-use crate::transfer::{Options, recover_journal};
+use crate::transfer::{Options, ask_to_stop, recover_journal};
 
 impl Preparation {
     /// Everything that all ranks do together before the program goes on. `None`: the launch stays
@@ -152,7 +152,13 @@ impl Preparation {
         }
         let (mut leases, mut trouble) = (Vec::new(), String::new());
         for path in paths {
-            match lease::take(&path, &holder, lease::PATIENCE) {
+            // A process that finishes the last run's flush leaves them to us.
+            let taken = lease::take(&path, &holder, Duration::ZERO).and_then(|taken| match taken {
+                Taken::Busy(_) => ask_to_stop(&self.layout.control_dir)
+                    .and_then(|()| lease::take(&path, &holder, lease::PATIENCE)),
+                taken => Ok(taken),
+            });
+            match taken {
                 Ok(Taken::Ours(lease)) => leases.push(lease),
                 Ok(Taken::Unsupported(path)) => log::message(
                     1,

@@ -12,7 +12,7 @@ use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::log;
 use crate::patterns::{Match, Template};
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
 
 impl Session {
@@ -150,7 +150,7 @@ impl Session {
                     (self.site.host.names_changed)();
                     return Ok(Answer::Done);
                 }
-                publish_file(here, to, random_u64(), None)?;
+                publish_file(&self.site.prefix, here, to)?;
                 ns::remove(here)?;
                 state.view.take_private(name);
                 self.replace_private(state, to);
@@ -270,7 +270,7 @@ impl Session {
     /// The program never renamed it: it ends on the PFS under its temporary name.
     pub(super) fn publish_private(&self, state: &mut State, name: &str) {
         let Some(here) = state.view.take_private(name) else { return };
-        let done = publish_file(&here, &self.site.on_prefix(name), random_u64(), None)
+        let done = publish_file(&self.site.prefix, &here, &self.site.on_prefix(name))
             .and_then(|_| ns::remove(&here));
         if let Err(error) = done {
             log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));

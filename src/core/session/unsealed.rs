@@ -6,7 +6,7 @@ use super::namespace as ns;
 use super::runtime::Session;
 use super::tally::Count;
 use crate::log;
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
 
 impl Session {
@@ -31,7 +31,7 @@ impl Session {
             // Without the lock: the copy takes its time. The cached file stays what the program
             // sees; if it is opened again meanwhile, the machine has it copied once more.
             let target = self.site.on_prefix(&one.file);
-            match publish_file(&source, &target, random_u64(), None) {
+            match publish_file(&self.site.prefix, &source, &target) {
                 Ok(_) => {
                     self.tally.one(Count::FellBack);
                     self.state().machine.published(&one.key, &one.file);

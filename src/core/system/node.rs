@@ -26,6 +26,13 @@ pub fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The effective group id.
+#[must_use]
+pub fn group_id() -> u32 {
+    // SAFETY: getegid has no arguments and cannot fail.
+    unsafe { libc::getegid() }
+}
+
 /// The name of the effective user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn user_name() -> String {

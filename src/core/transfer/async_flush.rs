@@ -25,8 +25,9 @@ use super::journal::{Journal, Mark};
 use super::options::Options;
 use super::stage::{publish_staged, remove_staged, stage, staged_path};
 use super::throttle::Throttle;
+use super::turns::{self, Turn};
 use crate::cache::agree::agree;
-use crate::cache::{Catalog, Ctx};
+use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
 use crate::log;
@@ -81,8 +82,8 @@ struct Job {
     transfer_file: PathBuf,
     journal: Journal,
     options: Options,
-    /// Ranks that have something to copy.
-    writers: usize,
+    /// Whom this rank waits for, so that no more than `SCR_FLUSH_WIDTH` copy at a time.
+    turn: Turn,
     stop: AtomicBool,
     /// The program waits: no limits any more.
     hurry: AtomicBool,
@@ -106,8 +107,8 @@ impl AsyncFlush {
         publish_if: PublishIf,
     ) -> Result<AsyncFlush> {
         let Announced { record, part, journal } = announce_flush(ctx, id, left_out)?;
-        let copies = record.files.iter().any(|file| !file.on_prefix);
-        let all = ctx.world.all_gather(&[u8::from(copies)])?;
+        let copied = record.files.iter().filter(|file| !file.on_prefix);
+        let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
         let about = About::of_record(&record, ctx.world.size());
         let job = Arc::new(Job {
             rank: ctx.world.rank(),
@@ -119,7 +120,7 @@ impl AsyncFlush {
             transfer_file: ctx.layout.control_dir.join(TransferFile::NAME),
             journal,
             options: ctx.transfer,
-            writers: all.iter().filter(|flag| **flag == [1]).count().max(1),
+            turn,
             record,
             stop: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
@@ -224,6 +225,7 @@ impl Job {
             return Ok(());
         }
         update(&self.transfer_file, |all: &mut TransferFile| {
+            all.exit = false;
             all.percent = self.options.percent;
             all.bandwidth = self.options.bytes_per_second as f64;
             for (source, staged, size) in entries {
@@ -231,7 +233,7 @@ impl Job {
                 let same = |old: &Transfer| old.destination == destination && old.size == size;
                 let there = staged.metadata().map_or(0, |found| found.len());
                 let old = all.files.get(&source).filter(|old| same(old));
-                let written = old.map_or(0, |old| old.written).min(there);
+                let written = old.and_then(|old| old.written).map(|written| written.min(there));
                 all.files.insert(source, Transfer { destination, size, written });
             }
             Ok(())
@@ -255,6 +257,9 @@ impl Job {
         if !self.wait(self.options.pause, turn) {
             return;
         }
+        if !self.wait(LOOK, || self.is_its_turn()) {
+            return;
+        }
         let done = self.stage_own().and_then(|()| self.publish_all(publish_if));
         // Rank 0 hears of it by the journal and tells it, unless that is what fails.
         if let Err(error) = done
@@ -263,6 +268,15 @@ impl Job {
         {
             log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
         }
+    }
+
+    fn is_its_turn(&self) -> bool {
+        let marked = |leader| self.journal.is_marked(Mark::Staged, leader);
+        self.turn.node_before.is_none_or(marked)
+            && self.turn.rank_before.is_none_or(|rank| {
+                let of_rank = self.part.entries.iter().filter(|entry| entry.rank == rank);
+                self.transfers(of_rank).is_ok_and(|all| all.iter().all(is_staged))
+            })
     }
 
     fn is_over(&self) -> bool {
@@ -286,13 +300,13 @@ impl Job {
 
     fn stage_own(&self) -> Result<()> {
         let begun = Instant::now();
-        let rate = self.options.bytes_per_second as f64 / self.writers as f64;
+        let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut throttle = Throttle::new(rate, self.options.percent);
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
         let mut ledger = Ledger { job: self, changed: Vec::new(), last: begun };
         for file in self.own_files() {
             let key = self.key(file);
-            let written = known.files.get(&key).map_or(0, |entry| entry.written);
+            let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
             let mut last = Instant::now();
             let buffer_bytes = throttle.piece(self.options.buffer_bytes);
             let mut progress = |bytes: u64| {
@@ -313,6 +327,9 @@ impl Job {
             let target = join_relative(&self.prefix, &file.name)?;
             stage(&self.source(file), &target, self.record.epoch, Some(file), how)?;
             ledger.set(&key, file.size)?;
+            // The last sync is work, too.
+            throttle.note(0, last.elapsed());
+            self.rest(&throttle, begun);
         }
         ledger.write()
     }
@@ -329,16 +346,23 @@ impl Job {
 
     /// The node's files as the transfer file has them.
     fn of_node(&self) -> Result<Vec<Option<Transfer>>> {
+        self.transfers(self.part.entries.iter())
+    }
+
+    fn transfers<'a>(
+        &self,
+        entries: impl Iterator<Item = &'a CatalogEntry>,
+    ) -> Result<Vec<Option<Transfer>>> {
         let all = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let of_part = self.part.entries.iter().filter(|entry| !entry.meta.on_prefix);
-        Ok(of_part.map(|entry| all.files.get(&self.key(&entry.meta)).cloned()).collect())
+        let copied = entries.filter(|entry| !entry.meta.on_prefix);
+        Ok(copied.map(|entry| all.files.get(&self.key(&entry.meta)).cloned()).collect())
     }
 
     fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
         if let Some(leader) = self.leads {
             let staged = || {
-                let all = self.of_node().unwrap_or_default();
-                all.iter().flatten().all(Transfer::is_complete)
+                // Not readable at this moment is not staged.
+                self.of_node().is_ok_and(|all| all.iter().all(is_staged))
             };
             if !self.wait(self.options.pause, staged) {
                 return Ok(());
@@ -395,6 +419,11 @@ impl Job {
     }
 }
 
+/// One that is not there has its final name already.
+fn is_staged(transfer: &Option<Transfer>) -> bool {
+    transfer.as_ref().is_none_or(Transfer::is_complete)
+}
+
 /// Keeps WRITTEN of this rank's files, without a write of the transfer file for every small one.
 struct Ledger<'a> {
     job: &'a Job,
@@ -417,7 +446,7 @@ impl Ledger<'_> {
         update(&self.job.transfer_file, |all: &mut TransferFile| {
             for (source, written) in changed {
                 if let Some(entry) = all.files.get_mut(&source) {
-                    entry.written = written;
+                    entry.written = Some(written);
                 }
             }
             Ok(())

@@ -14,14 +14,19 @@ use std::time::{Duration, Instant};
 use super::about::About;
 use super::index::{announce, record_flushed};
 use super::journal::own_folder;
-use super::stage::{publish_staged, stage};
+use super::single::publish_as;
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree, sync_dir};
+use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
+
+/// First part of the name of a rank's mark: all of its files are published.
+const DONE: &str = "done";
+/// A file of the rank could not be.
+const FAILED: &str = "failed";
 
 /// What a [`Background`] flushes.
 #[derive(Debug, Clone)]
@@ -34,6 +39,8 @@ pub struct BackgroundJob {
     pub world_size: usize,
     /// The prefix.
     pub prefix: PathBuf,
+    /// Ranks that flush at the same time.
+    pub width: usize,
 }
 
 /// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one
@@ -46,10 +53,18 @@ pub fn announce_background(prefix: &Path, record: &DatasetRecord) -> Result<Vec<
     announce(prefix, &About::of_record(record, 0).dataset)
 }
 
+/// What the rank wants of its thread.
+#[derive(Debug, Default)]
+struct Wish {
+    stop: AtomicBool,
+    /// The rank waits for it: no turns any more.
+    hurry: AtomicBool,
+}
+
 /// A flush that is under way.
 #[derive(Debug)]
 pub struct Background {
-    stop: Arc<AtomicBool>,
+    wish: Arc<Wish>,
     thread: Option<JoinHandle<Result<u64>>>,
 }
 
@@ -62,8 +77,8 @@ impl Background {
         job: BackgroundJob,
         on_thread: impl FnOnce() + Send + 'static,
     ) -> Result<Background> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = stop.clone();
+        let wish = Arc::new(Wish::default());
+        let seen = wish.clone();
         let work = move || {
             on_thread();
             system::block_signals();
@@ -73,7 +88,7 @@ impl Background {
             .name("scr-flush".into())
             .spawn(work)
             .map_err(|e| Error::Other(format!("cannot start the flush thread: {e}")))?;
-        Ok(Background { stop, thread: Some(thread) })
+        Ok(Background { wish, thread: Some(thread) })
     }
 
     /// Whether it has come to its end.
@@ -87,6 +102,7 @@ impl Background {
     /// # Errors
     /// The first file that could not be published; the others are.
     pub fn finish(mut self) -> Result<u64> {
+        self.wish.hurry.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
             _ => Err(Error::Other("the flush thread ended by a defect".into())),
@@ -95,7 +111,7 @@ impl Background {
 
     /// Makes it stop within a few megabytes, and waits for that. What it has published stays.
     pub fn stop(mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.wish.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // Stopped is what was wanted; how far it came is told by its mark.
             let _ = thread.join();
@@ -103,7 +119,9 @@ impl Background {
     }
 }
 
-fn flush(job: &BackgroundJob, stop: &AtomicBool) -> Result<u64> {
+fn flush(job: &BackgroundJob, wish: &Wish) -> Result<u64> {
+    let stop = &wish.stop;
+    wait_for_turn(job, wish);
     let mut first_error = None;
     let mut copied = 0;
     for file in job.record.files.iter().filter(|file| !file.on_prefix) {
@@ -116,8 +134,25 @@ fn flush(job: &BackgroundJob, stop: &AtomicBool) -> Result<u64> {
         }
     }
     match first_error {
-        Some(error) => Err(error),
-        None => write_mark(job).map(|()| copied),
+        Some(error) => {
+            // Without it the next rank waits until it is needed; nothing else depends on it.
+            let _ = write_mark(job, FAILED);
+            Err(error)
+        }
+        None => write_mark(job, DONE).map(|()| copied),
+    }
+}
+
+/// Waits until so many ranks before have come to their end that no more than the width are at work.
+fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
+    let Some(before) = job.rank.checked_sub(job.width) else { return };
+    let folder = marks_folder(&job.prefix, job.record.dataset_id);
+    let marks = [DONE, FAILED].map(|stem| folder.join(mark_name(stem, before)));
+    while !marks.iter().any(|mark| mark.exists()) {
+        if wish.stop.load(Ordering::Relaxed) || wish.hurry.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -132,15 +167,18 @@ fn publish(job: &BackgroundJob, file: &FileMeta, stop: &AtomicBool) -> Result<()
     };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
-    stage(&source, &target, job.record.epoch, Some(file), how)?;
-    sync_dir(&publish_staged(&target, job.record.epoch)?)
+    publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how).map(drop)
 }
 
 fn marks_folder(prefix: &Path, id: u64) -> PathBuf {
     own_folder(prefix).join("background").join(id.to_string())
 }
 
-fn write_mark(job: &BackgroundJob) -> Result<()> {
+fn mark_name(stem: &str, rank: usize) -> String {
+    format!("{stem}.{rank}.scr")
+}
+
+fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
     let about = About::of_record(&job.record, job.world_size);
     let rank = job.rank;
     let files = job.record.files.iter().cloned();
@@ -156,7 +194,7 @@ fn write_mark(job: &BackgroundJob) -> Result<()> {
     tree.set("FILES", catalog.to_tree());
     let folder = marks_folder(&job.prefix, about.dataset.id);
     create_dirs(&folder, 0o777)?;
-    tree.write_file(folder.join(format!("done.{rank}.scr")))
+    tree.write_file(folder.join(mark_name(stem, rank)))
 }
 
 /// Whether all ranks have marked dataset `id` as published by their [`Background`]; if so its

@@ -144,16 +144,18 @@ fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &
     bytes_of(summary, ctx.world.rank()).saturating_add(redundancy)
 }
 
-/// The next checkpoint needs as much beside it, or it would go to the prefix. Collective over the
-/// node.
+/// The next checkpoint needs as much beside it, or it would go to the prefix. Collective.
 fn why_no_room(ctx: &Ctx, store: &str, need: u64) -> Result<Option<String>> {
-    let all = ctx.node.all_gather(&need.to_be_bytes())?;
+    let shared = ctx.sharing.is_shared(ctx.layout.store_index(store));
+    let of_node = ctx.node.all_gather(&need.to_be_bytes())?;
+    let of_world = ctx.world.all_gather(&need.to_be_bytes())?;
+    let all = if shared { of_world } else { of_node };
     let number = |bytes: &Vec<u8>| bytes.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
-    let node = all.iter().map(number).fold(0, u64::saturating_add);
+    let bytes = all.iter().map(number).fold(0, u64::saturating_add);
     let dir = ctx.layout.cache_dir(store);
     let room = system::room(dir).unwrap_or(0);
-    let short = room / 2 < node;
-    let why = || format!("{} on {} has no room for {node} bytes", dir.display(), ctx.host);
+    let short = room / 2 < bytes;
+    let why = || format!("{} on {} has no room for {bytes} bytes", dir.display(), ctx.host);
     Ok(short.then(why))
 }
 
@@ -167,6 +169,12 @@ struct From<'a> {
 impl From<'_> {
     fn key(&self) -> &DatasetKey {
         &self.summary.dataset.key
+    }
+
+    /// Whether this rank acts for all that share its store.
+    fn leads(&self) -> bool {
+        let store = self.ctx.layout.stand_in(self.store);
+        self.ctx.led_stores().iter().any(|led| led.name == store)
     }
 
     /// Where the copies are until all are there: the directory of a key that no dataset has.
@@ -191,8 +199,7 @@ impl From<'_> {
             (Some(name), _) => Trouble::Wrong(name),
             (None, Some(why)) => Trouble::Unable(why),
         };
-        let removed = if ctx.is_node_leader() { remove_tree(&self.scratch()) } else { Ok(()) };
-        agree(ctx.world, removed)?;
+        agree(ctx.world, if self.leads() { remove_tree(&self.scratch()) } else { Ok(()) })?;
         Ok(Err(trouble))
     }
 
@@ -250,8 +257,7 @@ impl From<'_> {
     ) -> Result<Offered> {
         let (ctx, dataset) = (self.ctx, &self.summary.dataset);
         self.discard()?;
-        let named = if ctx.is_node_leader() { self.name_copies() } else { Ok(()) };
-        agree(ctx.world, named)?;
+        agree(ctx.world, if self.leads() { self.name_copies() } else { Ok(()) })?;
         let mut epoch = random_u64().to_be_bytes().to_vec();
         ctx.world.broadcast(&mut epoch, 0)?;
         let epoch = epoch.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));

@@ -8,6 +8,7 @@ use super::about::About;
 use super::index::{announce, mark_failed, record_flushed};
 use super::journal::{Journal, publish_part, unstage_part};
 use super::options::in_turns;
+use super::single::sweep_staged;
 use super::stage::stage;
 use super::window::trim;
 use crate::cache::agree::{agree, any};
@@ -198,11 +199,15 @@ pub struct JournalReport {
 /// On all ranks if any failed; the journal stays for the next start.
 pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
     let is_root = ctx.world.rank() == 0;
+    if is_root && let Err(error) = sweep_staged(ctx.prefix) {
+        log::message(1, format_args!("something half written stays on the prefix: {error}"));
+    }
     let found = agree(ctx.world, if is_root { Journal::ids(ctx.prefix) } else { Ok(Vec::new()) })?;
     let mut report = JournalReport::default();
     for id in broadcast_ids(ctx, &found)? {
         let journal = Journal::new(ctx.prefix, id);
-        let mut commit = agree(ctx.world, if is_root { decided(ctx, &journal) } else { Ok(None) })?;
+        let mut commit =
+            agree(ctx.world, if is_root { decided(ctx.prefix, &journal) } else { Ok(None) })?;
         let mut answer = commit.as_ref().map(|about| about.to_tree().encode()).unwrap_or_default();
         ctx.world.broadcast(&mut answer, 0)?;
         if !answer.is_empty() {
@@ -217,8 +222,10 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         let done = if gone { Ok(Vec::new()) } else { agree(ctx.world, done) };
         let entries = done?;
         let finished = match (&commit, is_root) {
-            (Some(_), true) if gone => give_up(ctx, &journal, id),
-            (Some(about), true) => complete(ctx, &journal, about, entries),
+            (Some(_), true) if gone => give_up(ctx.prefix, &journal, id),
+            (Some(about), true) => {
+                finish_journal(ctx.prefix, &journal, about, entries, ctx.transfer.prefix_size)
+            }
             (None, true) => journal.remove(),
             _ => Ok(()),
         };
@@ -252,12 +259,12 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
 }
 
 /// What is to be completed: committed, or staged everywhere.
-fn decided(ctx: &Ctx, journal: &Journal) -> Result<Option<About>> {
+pub(super) fn decided(prefix: &Path, journal: &Journal) -> Result<Option<About>> {
     if let Some(about) = journal.committed()? {
         return Ok(Some(about));
     }
     let Some(about) = journal.staged_plan()? else { return Ok(None) };
-    announce(ctx.prefix, &about.dataset)?;
+    announce(prefix, &about.dataset)?;
     journal.commit(&about)?;
     Ok(Some(about))
 }
@@ -286,25 +293,30 @@ fn carry_out(ctx: &Ctx, journal: &Journal, commit: Option<&About>) -> Result<Vec
     Ok(entries)
 }
 
-fn is_gone(error: &Error) -> bool {
+/// A file is neither staged nor published: somebody has removed it meanwhile.
+pub(super) fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-fn give_up(ctx: &Ctx, journal: &Journal, id: u64) -> Result<()> {
-    mark_failed(ctx.prefix, id)?;
+pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
+    mark_failed(prefix, id)?;
     journal.remove()
 }
 
-fn complete(
-    ctx: &Ctx,
+/// All files have their names: summary, index, window; the journal goes.
+pub(super) fn finish_journal(
+    prefix: &Path,
     journal: &Journal,
     about: &About,
     mut entries: Vec<CatalogEntry>,
+    keep: u64,
 ) -> Result<()> {
     // No parts: a kill came while the journal of a finished flush was being removed.
     if !entries.is_empty() {
         entries.sort_by_key(|entry| entry.rank);
-        record_flushed(ctx.prefix, &about.over(&entries), about.ranks, &entries)?;
+        record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     }
-    journal.remove()
+    journal.remove()?;
+    keep_window(prefix, &about.dataset, keep);
+    Ok(())
 }

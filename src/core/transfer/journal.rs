@@ -115,6 +115,11 @@ impl Journal {
         names.iter().map(text).collect()
     }
 
+    /// Whether the rank has left its mark.
+    pub fn is_marked(&self, mark: Mark, rank: usize) -> bool {
+        self.dir().join(format!("{}{rank}.scr", mark.stem())).exists()
+    }
+
     /// Takes back what an earlier attempt has announced: files that are staged anew are not all
     /// there yet, and the nodes may be others. The new attempt announces the same files.
     pub fn clear(&self) -> Result<()> {
@@ -131,6 +136,11 @@ impl Journal {
     /// It is that of a flush in the background.
     pub fn has_plan(&self) -> bool {
         self.dir().join(PLAN).exists()
+    }
+
+    /// What a flush in the background is to become.
+    pub fn planned(&self) -> Result<Option<About>> {
+        self.about(PLAN)
     }
 
     /// What a flush in the background was to become, if all its files are staged: nobody but the

@@ -3,9 +3,12 @@
 //! | file | job |
 //! |---|---|
 //! | `stage.rs` | one file: staged beside its target, synced, renamed |
+//! | `single.rs` | one file by itself |
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
 //! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
+//! | `turns.rs` | who of the threads waits for whom, and what each may take |
+//! | `afterwards.rs` | the same by a process on each node, once the program has gone |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
@@ -16,6 +19,7 @@
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
 pub mod about;
+mod afterwards;
 mod async_flush;
 mod background;
 mod fetch;
@@ -25,11 +29,14 @@ mod journal;
 mod options;
 mod other_size;
 mod repair;
+mod single;
 mod stage;
 mod throttle;
+mod turns;
 mod verify;
 mod window;
 
+pub use afterwards::{Completed, Staged, ask_to_stop, complete, stage_node};
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Background, BackgroundJob, announce_background, background_ids, complete_background,
@@ -43,6 +50,7 @@ pub use index::{
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};
-pub use stage::{is_staged_name, publish_file, staged_name};
+pub use single::publish_file;
+pub use stage::{is_staged_name, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};
 pub use window::{forget_newer, purge_prefix};

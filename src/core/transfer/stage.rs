@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file, crc32, create_dirs, remove_file_if_there, sync_dir};
+use crate::files::{CopyOptions, copy_file, crc32, create_dirs, remove_file_if_there};
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
 
@@ -122,28 +122,9 @@ pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
     remove_file_if_there(&staged)
 }
 
-/// Copies one file to its place on the prefix by itself: staged as `.<name>.scr-<epoch>` in the
-/// target's directory, synced, renamed. Missing parents are made. Local. With `expected` (of the
-/// seal) the content is checked on the way. Mode and times are those of `source`.
-///
-/// # Errors
-/// If a file operation fails, or the content is not what is expected; the target is untouched then.
-pub fn publish_file(
-    source: &Path,
-    target: &Path,
-    epoch: u64,
-    expected: Option<&FileMeta>,
-) -> Result<FileMeta> {
-    let meta = stage(source, target, epoch, expected, CopyOptions::default())?;
-    let dir = publish_staged(target, epoch)?;
-    sync_dir(&dir)?;
-    Ok(meta)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn staged_names_are_recognised_and_fit() {
@@ -156,41 +137,5 @@ mod tests {
         let long = "\u{e9}".repeat(127);
         let (one, two) = (staged_name(&format!("{long}a"), 1), staged_name(&format!("{long}b"), 1));
         assert!(one.len() <= NAME_BYTES_MAX && one != two && is_staged_name(&one));
-    }
-
-    #[test]
-    fn publishing_replaces_keeps_the_mode_and_leaves_no_staged_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let (source, target) = (dir.path().join("cached"), dir.path().join("a/b/file"));
-        fs::write(&source, "new").unwrap();
-        fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).unwrap();
-        let meta = publish_file(&source, &target, 7, None).unwrap();
-        assert_eq!((meta.size, meta.crc32), (3, Some(crc32(b"new"))));
-        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(fs::read_dir(dir.path().join("a/b")).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn wrong_content_is_refused_and_the_target_untouched() {
-        let dir = tempfile::tempdir().unwrap();
-        let (source, target) = (dir.path().join("cached"), dir.path().join("file"));
-        fs::write(&source, "new").unwrap();
-        fs::write(&target, "old").unwrap();
-        let expected = FileMeta { size: 3, crc32: Some(1), ..FileMeta::default() };
-        assert!(publish_file(&source, &target, 7, Some(&expected)).is_err());
-        assert_eq!(fs::read(&target).unwrap(), b"old");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn a_link_is_written_through() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("real")).unwrap();
-        fs::write(dir.path().join("real/file"), "old").unwrap();
-        symlink("real/file", dir.path().join("link")).unwrap();
-        fs::write(dir.path().join("cached"), "new").unwrap();
-        publish_file(&dir.path().join("cached"), &dir.path().join("link"), 1, None).unwrap();
-        assert_eq!(fs::read(dir.path().join("real/file")).unwrap(), b"new");
-        assert!(fs::symlink_metadata(dir.path().join("link")).unwrap().is_symlink());
     }
 }

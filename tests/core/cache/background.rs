@@ -133,7 +133,7 @@ fn an_unfinished_one_goes_on_from_what_is_written_or_leaves_nothing() {
             let staged = staged_name("rank_0.dat", report.offered[0].epoch);
             fs::create_dir_all(ctx.prefix.join("ckpt/10")).unwrap();
             fs::write(ctx.prefix.join("ckpt/10").join(staged), [0; 100]).unwrap();
-            all.files.values_mut().for_each(|file| file.written = 100);
+            all.files.values_mut().for_each(|file| file.written = Some(100));
             all.write(&path).unwrap();
         }
         let mut flush = begin(ctx, 1);
@@ -188,4 +188,90 @@ fn what_the_program_has_deleted_since_does_not_come_back() {
     let there = files_below(&cluster.prefix().join("ckpt"));
     assert_eq!(there.len(), 2, "{there:?}");
     assert!(!there.iter().any(|path| path.ends_with("rank_0.dat")));
+}
+
+#[test]
+fn a_process_on_each_node_finishes_what_the_program_has_left() {
+    let cluster = Cluster::new();
+    // Rank 2 has an empty file among its own, rank 1 none.
+    run_and_seal(&cluster, "aabc", &[1, 2], "XOR");
+    left_unfinished(&cluster, "aabc", &[1, 2]);
+    let (prefix, free) = (cluster.prefix(), Options::default());
+    for (host, files, waiting) in [("b", 4, 2), ("a", 2, 1), ("c", 2, 0)] {
+        let control = cluster.layout(host).control_dir;
+        transfer::ask_to_stop(&control).unwrap();
+        let staged = transfer::stage_node(&prefix, &control, &free, false).unwrap();
+        assert_eq!((staged.files, staged.stopped, staged.troubles.len()), (files, false, 0));
+        let again = transfer::stage_node(&prefix, &control, &free, false).unwrap();
+        assert_eq!(again.files, 0, "what is written is not copied again");
+        let completed = transfer::complete(&prefix, &control, &free).unwrap();
+        let missing: Vec<usize> = completed.waiting.iter().map(|(_, nodes)| *nodes).collect();
+        assert_eq!(missing, if waiting == 0 { vec![] } else { vec![waiting; 2] });
+        assert_eq!(completed.done.len(), if waiting == 0 { 2 } else { 0 });
+    }
+    assert_eq!(ids(&cluster), [2, 1]);
+    for rank in 0..4 {
+        [10, 20].iter().for_each(|step| check_files(&prefix, &content(*step, rank)));
+    }
+    assert_eq!(files_below(&prefix.join("ckpt")).len(), 8);
+    assert!(files_below(&prefix.join(".scr/journal")).is_empty());
+    let path = cluster.layout("c").control_dir.join(TransferFile::NAME);
+    assert!(TransferFile::read(&path).unwrap().unwrap().files.is_empty());
+}
+
+/// Flushes of `ids` are begun, and the program ends before anything is copied.
+fn left_unfinished(cluster: &Cluster, hosts: &str, ids: &[u64]) {
+    let slow = Options { bytes_per_second: 1, ..Options::default() };
+    cluster.launch(hosts).transfer(slow).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let begun: Vec<AsyncFlush> = ids.iter().map(|id| begin(ctx, *id)).collect();
+        begun.into_iter().for_each(AsyncFlush::stop);
+    });
+}
+
+#[test]
+fn a_node_whose_cache_is_damaged_says_so_and_completes_nothing() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    left_unfinished(&cluster, "ab", &[1]);
+    let layout = cluster.layout("a");
+    let source = layout.dataset_dir("ram", 1).join("ckpt/10/rank_0.dat");
+    let mut damaged = fs::read(&source).unwrap();
+    damaged[7] ^= 1;
+    fs::write(&source, damaged).unwrap();
+    let options = Options::default();
+    let prefix = cluster.prefix();
+    let staged = transfer::stage_node(&prefix, &layout.control_dir, &options, false).unwrap();
+    assert!(staged.troubles[0].contains("rank_0.dat"), "{:?}", staged.troubles);
+    let done = transfer::complete(&prefix, &layout.control_dir, &options).unwrap();
+    assert_eq!((done.done.len(), done.waiting.len()), (0, 1));
+    assert!(files_below(&cluster.prefix().join("ckpt")).is_empty());
+}
+
+/// Seconds from the begin of a flush of dataset 1 until all is staged, on four nodes.
+fn seconds_to_stage(options: Options) -> f64 {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abcd", &[1], "PARTNER");
+    let outcome = cluster.launch("abcd").transfer(options).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let begun = Instant::now();
+        let mut flush = begin(ctx, 1);
+        until(ctx, &mut flush, |seen| *seen == Advance::Done);
+        begun.elapsed().as_secs_f64()
+    });
+    outcome.results[0].unwrap()
+}
+
+#[test]
+fn all_ranks_together_use_the_bandwidth_and_no_more() {
+    let files = (0..4).flat_map(|rank| content(10, rank).into_values());
+    let total: usize = files.map(|bytes| bytes.len()).sum();
+    for flush_width in [256, 1] {
+        let bytes_per_second = total as u64 * 2;
+        let options = Options { bytes_per_second, flush_width, ..Options::default() };
+        let seconds = seconds_to_stage(options);
+        assert!(seconds > 0.5 * 0.9, "faster than allowed, width {flush_width}: {seconds} s");
+        // Four threads and their looks; a busy machine adds to it.
+        assert!(seconds < 0.5 * 1.1 + 1.0, "far slower than allowed: {seconds} s");
+    }
 }

@@ -179,6 +179,7 @@ fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
         rank: ctx.world.rank(),
         world_size: ctx.world.size(),
         prefix: ctx.prefix.to_path_buf(),
+        width: 1,
     }
 }
 
@@ -257,4 +258,22 @@ fn a_rewritten_checkpoint_replaces_the_older_entry() {
     });
     let listed = list_prefix(&cluster.prefix()).unwrap();
     assert_eq!(listed.iter().map(|d| d.restorable).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
+fn threads_of_a_restart_take_turns_until_they_are_waited_for() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abc", &[1], "PARTNER");
+    cluster.launch("abc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let published = || ctx.prefix.join("ckpt/10/rank_2.dat").exists();
+        // Rank 2 comes after rank 1, which does not begin: nobody is waited for for ever.
+        if ctx.world.rank() == 2 {
+            let waiting = Background::start(job(ctx, 1), || ()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!waiting.is_finished() && !published());
+            waiting.finish().unwrap();
+            assert!(published());
+        }
+    });
 }

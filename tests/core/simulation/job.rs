@@ -474,6 +474,7 @@ impl Sim {
                 self.ranks[rank].task = Task::Step(Box::new(step), 0);
                 Ok(())
             }
+            None if self.ranks[rank].machine.ends_again() => self.give_report(rank),
             None if self.ranks[rank].ending => {
                 self.ranks[rank].machine.end();
                 self.ranks[rank].task = Task::Finished;

@@ -205,6 +205,7 @@ impl Machine {
                 }
             }
         }
+        self.end_conferences += u32::from(conference.ending);
         self.conference = Some(conference);
         true
     }

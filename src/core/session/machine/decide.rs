@@ -6,7 +6,7 @@ use super::conference::{Conference, Stray, Vote};
 use super::files::Status;
 use super::keys::DatasetKey;
 use super::local::Phase;
-use super::shared::{DatasetState, SharedDataset};
+use super::shared::{DatasetState, SharedDataset, SharedSeries};
 use super::steps::{SealPlan, Step};
 
 /// Failed seals in a row after which a dataset is written to the PFS and sealed there.
@@ -36,12 +36,34 @@ impl Machine {
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.learned(index)))
-            .or_else(|| series.clone().find_map(|index| self.publish(index, false, conference)))
+            .or_else(|| if self.ends_again() { None } else { self.clear_up(conference) })
+    }
+
+    /// What follows once all is sealed that can be.
+    fn clear_up(&mut self, conference: &mut Conference) -> Option<Step> {
+        let series = 0..self.config.series.len();
+        series
+            .clone()
+            .find_map(|index| self.publish(index, false, conference))
             .or_else(|| series.clone().find_map(|index| self.flush(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.evict(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.spill(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.publish(index, true, conference)))
             .or_else(|| self.halt(conference))
+    }
+
+    /// Whether the end needs one more conference, which does all but the seals: it tells whether
+    /// the program sees files of a checkpoint that was sealed just now and is not the newest; only
+    /// then that one is flushed, too.
+    #[must_use]
+    pub fn ends_again(&self) -> bool {
+        let unsure = |series: &SharedSeries| {
+            let sealed = series.datasets.iter().filter(|dataset| {
+                !matches!(dataset.state, DatasetState::Open | DatasetState::Dropped)
+            });
+            sealed.rev().skip(1).any(|one| one.fresh && !one.due && !one.flushed)
+        };
+        self.end_conferences == 1 && self.shared.series.iter().any(unsure)
     }
 
     /// Files without id go to the newest dataset that can still take them.

@@ -86,6 +86,8 @@ pub struct Machine {
     /// Halt reason that this rank asks for; 0 for none.
     halt: i64,
     ending: bool,
+    /// Conferences since the program is in MPI_Finalize.
+    end_conferences: u32,
     ended: bool,
     /// When something was overdue first; `None` again after an agreement.
     unreachable_ms: Option<u64>,
@@ -135,6 +137,7 @@ impl Machine {
             clock_ms: now_ms,
             halt: 0,
             ending: false,
+            end_conferences: 0,
             ended: false,
             unreachable_ms: None,
             heard: Heard::default(),
@@ -227,7 +230,8 @@ impl Machine {
         self.halt = reason;
     }
 
-    /// The program is in MPI_Finalize: the conference that follows seals, confirms and flushes.
+    /// The program is in MPI_Finalize: the conference that follows seals, confirms and flushes; one
+    /// more follows if [`Machine::ends_again`] says so.
     pub fn begin_end(&mut self, now_ms: u64) {
         self.tick(now_ms);
         self.ending = true;

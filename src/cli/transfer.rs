@@ -1,0 +1,86 @@
+//! `scr transfer`: brings flushes to their end that a run has left on this node.
+
+use std::process::ExitCode;
+
+use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load};
+use scr_core::session::{Finished, finish_transfers};
+
+/// Arguments of `scr transfer`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A flush in the background (SCR_FLUSH_ASYNC=1) that was under way when the program ended goes on \
+from the node's transfer file and cache. Run it once on each node of the job, in \
+any order, at the same time or not, with the environment of the run; the last one enters the \
+checkpoint into the index. A new start of the program does the same by itself, and stops an \
+`scr transfer` that is still at work. Example, in a batch script after the program:\n
+    srun --ntasks-per-node=1 scr transfer --prefix /pfs/me/run")]
+pub struct Args {
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(long, value_name = "DIRECTORY")]
+    prefix: Option<String>,
+    /// Keep to SCR_FLUSH_ASYNC_BW and SCR_FLUSH_ASYNC_PERCENT of the run.
+    #[arg(long)]
+    limits: bool,
+}
+
+/// Runs the tool; fails if something could not be copied.
+pub fn run(args: &Args) -> ExitCode {
+    let outcome = settings(args).and_then(|settings| {
+        finish_transfers(&settings, args.limits).map_err(|error| error.to_string())
+    });
+    match outcome {
+        Err(error) => fail(&error),
+        Ok(Finished::Busy(holder)) => {
+            fail(&format!("a live run uses this node ({holder}); it flushes by itself"))
+        }
+        Ok(Finished::Done { staged, completed }) => {
+            let mut text = String::new();
+            if staged.files > 0 {
+                text += &format!("{} files copied from this node\n", staged.files);
+            }
+            match completed {
+                Err(holder) => {
+                    text += &format!("the index is left to whom uses the prefix ({holder})\n");
+                }
+                Ok(completed) => {
+                    for name in completed.done {
+                        text += &format!("{name} is on the prefix\n");
+                    }
+                    for (name, nodes) in completed.waiting {
+                        text +=
+                            &format!("{name} waits for {nodes} nodes: run scr transfer there\n");
+                    }
+                }
+            }
+            if staged.stopped {
+                text += "stopped: a new run of the program goes on\n";
+            }
+            let printed = super::print(&text);
+            if staged.troubles.is_empty() { printed } else { fail(&staged.troubles.join("\n")) }
+        }
+    }
+}
+
+fn fail(text: &str) -> ExitCode {
+    eprintln!("scr transfer: {text}");
+    ExitCode::FAILURE
+}
+
+fn settings(args: &Args) -> Result<Settings, String> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let mut environment: Environment = std::env::vars_os().filter_map(text).collect();
+    if let Some(prefix) = &args.prefix {
+        environment.insert("SCR_PREFIX".into(), prefix.clone());
+    }
+    let working_directory = std::env::current_dir()
+        .map_err(|error| format!("cannot find out the working directory: {error}"))?;
+    let inputs = Inputs {
+        environment: &environment,
+        working_directory: &working_directory,
+        system_file: std::path::Path::new(SYSTEM_FILE),
+        program: &[],
+    };
+    load(&inputs).map_err(|problems| problems.to_string())
+}

@@ -1,0 +1,66 @@
+//! Flushes of a run that is gone, brought to their end without starting the program again: what the
+//! command `scr transfer` does on each node.
+
+use std::time::Duration;
+
+use super::lease::{self, Taken};
+use super::namespace::STATE_FOLDER;
+use super::prepare::places;
+use crate::error::{Error, Result};
+use crate::params::Settings;
+use crate::system;
+use crate::transfer::{Completed, Options, Staged, complete, stage_node};
+
+/// What [`finish_transfers`] found and did.
+#[derive(Debug)]
+pub enum Finished {
+    /// A live process has this node's cache in use; the text says which.
+    Busy(String),
+    /// This node's part is done as far as it can be.
+    Done {
+        /// What was copied from this node.
+        staged: Staged,
+        /// What is on the prefix now; the holder's text if somebody else is at work there, who
+        /// will see to it.
+        completed: std::result::Result<Completed, String>,
+    },
+}
+
+/// Copies what an ended run had on its way from this node, and enters what all nodes have copied
+/// into the index; with `limited` no faster than the run was to. Local; to be run on each node, in
+/// any order.
+///
+/// # Errors
+/// Prefix, transfer file or journal cannot be read or changed.
+pub fn finish_transfers(settings: &Settings, limited: bool) -> Result<Finished> {
+    let (prefix, control_dir) = places(settings)?;
+    let options = Options::new(settings);
+    let holder = format!("host {}, process {}", system::hostname(), std::process::id());
+    let mut staged = Staged::default();
+    let lease = match control_dir.is_dir() {
+        true => Some(lease::take(&control_dir.join("lease"), &holder, Duration::ZERO)?),
+        false => None,
+    };
+    if let Some(Taken::Busy(other)) = lease {
+        return Ok(Finished::Busy(other));
+    }
+    if lease.is_some() {
+        staged = stage_node(&prefix, &control_dir, &options, limited)?;
+    }
+    let state = prefix.join(STATE_FOLDER);
+    if staged.stopped || !state.is_dir() {
+        return Ok(Finished::Done { staged, completed: Ok(Completed::default()) });
+    }
+    let completed = match lease::take(&state.join("lease"), &holder, lease::PATIENCE)? {
+        Taken::Busy(other) => Err(other),
+        Taken::Ours(_lease) => Ok(complete(&prefix, &control_dir, &options)?),
+        Taken::Unsupported(path) => {
+            return Err(Error::Other(format!(
+                "{} has no locks, so nothing tells whether a run is alive: the next start of the \
+                 program completes the flush",
+                path.display()
+            )));
+        }
+    };
+    Ok(Finished::Done { staged, completed })
+}

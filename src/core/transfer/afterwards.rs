@@ -1,0 +1,289 @@
+//! A flush by threads whose program has gone: brought to its end by one process on each node, from
+//! the node's transfer file and cache (000 section 9.7, `scr_transfer`).
+//!
+//! [`stage_node`] does what the threads of the node's ranks would have done: it copies what is not
+//! written yet and leaves the node's mark in the journal. Whoever finds the marks of all nodes
+//! there, [`complete`]s: the next start would, too.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::flush::{decided, finish_journal, give_up, is_gone};
+use super::journal::{Journal, Mark, publish_part};
+use super::options::Options;
+use super::stage::{stage, staged_path};
+use super::throttle::Throttle;
+use crate::cache::{Catalog, CatalogEntry};
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, Durable, join_relative};
+use crate::records::{FileMeta, Record, Transfer, TransferFile, update};
+
+/// Bytes between two syncs of a file.
+const SYNC_BYTES: u64 = 32 << 20;
+/// Between two looks at the transfer file for COMMAND.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What [`stage_node`] did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Staged {
+    /// Files that were copied.
+    pub files: u64,
+    /// A new launch has asked it to stop (COMMAND EXIT).
+    pub stopped: bool,
+    /// What could not be copied, a sentence for each dataset.
+    pub troubles: Vec<String>,
+}
+
+/// What [`complete`] found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Completed {
+    /// Names of datasets that are on the prefix now, with summary and index entry.
+    pub done: Vec<String>,
+    /// Names of datasets of which other nodes have files to copy, and how many nodes.
+    pub waiting: Vec<(String, usize)>,
+}
+
+/// Asks a process that does [`stage_node`] on this node to stop. Local.
+///
+/// # Errors
+/// The transfer file cannot be changed.
+pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
+    let path = control_dir.join(TransferFile::NAME);
+    if !path.exists() {
+        return Ok(());
+    }
+    update(&path, |all: &mut TransferFile| {
+        all.exit = true;
+        Ok(())
+    })
+}
+
+/// Copies what this node has on its way to `prefix`, going on from what is written; with `limited`
+/// within the limits that the transfer file tells. No rank of the node may be alive. Local.
+///
+/// # Errors
+/// Transfer file or journal cannot be read or changed.
+pub fn stage_node(
+    prefix: &Path,
+    control_dir: &Path,
+    options: &Options,
+    limited: bool,
+) -> Result<Staged> {
+    let path = control_dir.join(TransferFile::NAME);
+    let mut staged = Staged::default();
+    let Some(mut known) = TransferFile::read(&path)? else { return Ok(staged) };
+    if known.files.is_empty() {
+        return Ok(staged);
+    }
+    if !limited {
+        (known.bandwidth, known.percent) = (0.0, 0.0);
+    }
+    update(&path, |all: &mut TransferFile| {
+        all.exit = false;
+        Ok(())
+    })?;
+    for id in Journal::ids(prefix)? {
+        let journal = Journal::new(prefix, id);
+        let parts = journal.parts()?;
+        let rate = known.bandwidth / parts.len().max(1) as f64;
+        let mut node = Node { prefix, path: &path, options, begun: Instant::now(), looked: None };
+        for name in &parts {
+            let part = journal.read_part(name)?;
+            let Some(files) = node.own_files(&part, &known)? else { continue };
+            let throttle = Throttle::new(rate, known.percent);
+            match node.copy(&part, files, throttle) {
+                Ok(count) => staged.files += count,
+                Err(_) if node.is_stopped() => {
+                    staged.stopped = true;
+                    return Ok(staged);
+                }
+                Err(error) => {
+                    staged.troubles.push(format!("dataset {id}: {error}"));
+                    continue;
+                }
+            }
+            if let Some(leader) = leader_of(name) {
+                journal.mark(Mark::Staged, leader, "")?;
+            }
+        }
+    }
+    Ok(staged)
+}
+
+/// World rank of the leader in the name of a part.
+fn leader_of(name: &str) -> Option<usize> {
+    name.strip_prefix("part.")?.strip_suffix(".scr")?.parse().ok()
+}
+
+/// A file to copy: what the seal said of it, its source, and how far it has come.
+type OnItsWay<'a> = (&'a FileMeta, String, Transfer);
+
+/// The node that this process is on.
+struct Node<'a> {
+    prefix: &'a Path,
+    path: &'a Path,
+    options: &'a Options,
+    begun: Instant,
+    /// When the transfer file was last read for COMMAND, and whether that said EXIT.
+    looked: Option<(Instant, bool)>,
+}
+
+impl Node<'_> {
+    /// The files of `part` with their sources, if it is this node's: then all are in the transfer
+    /// file. A node that has nothing to copy is anybody's.
+    fn own_files<'p>(
+        &self,
+        part: &'p Catalog,
+        known: &TransferFile,
+    ) -> Result<Option<Vec<OnItsWay<'p>>>> {
+        let mut files = Vec::new();
+        let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+        for (entry, destination) in copied.zip(destinations(self.prefix, part)?) {
+            let found = known.files.iter().find(|(_, one)| one.destination == destination);
+            let Some((source, transfer)) = found else { return Ok(None) };
+            files.push((&entry.meta, source.clone(), transfer.clone()));
+        }
+        Ok(Some(files))
+    }
+
+    fn copy(
+        &mut self,
+        part: &Catalog,
+        files: Vec<OnItsWay<'_>>,
+        mut throttle: Throttle,
+    ) -> Result<u64> {
+        let mut count = 0;
+        for (meta, source, transfer) in files {
+            let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
+            if !transfer.is_complete() || there != Some(meta.size) {
+                let written = transfer.written.unwrap_or(0).min(there.unwrap_or(0));
+                self.copy_file(part.epoch, meta, &source, written, &mut throttle)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    fn copy_file(
+        &mut self,
+        epoch: u64,
+        meta: &FileMeta,
+        source: &str,
+        written: u64,
+        throttle: &mut Throttle,
+    ) -> Result<()> {
+        let (path, crc32) = (self.path, self.options.check_crc);
+        let target = join_relative(self.prefix, &meta.name)?;
+        let mut note = |bytes: u64| note_written(path, source, bytes);
+        let mut last = Instant::now();
+        let buffer_bytes = throttle.piece(self.options.buffer_bytes);
+        let mut progress = |bytes: u64| {
+            throttle.note(bytes, last.elapsed());
+            self.rest(throttle)?;
+            last = Instant::now();
+            Ok(())
+        };
+        let how = CopyOptions {
+            buffer_bytes,
+            crc32,
+            progress: Some(&mut progress),
+            resume_at: written,
+            durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
+            ..CopyOptions::default()
+        };
+        stage(Path::new(source), &target, epoch, Some(meta), how)?;
+        note_written(path, source, meta.size)?;
+        throttle.note(0, last.elapsed());
+        self.rest(throttle)
+    }
+
+    fn rest(&mut self, throttle: &Throttle) -> Result<()> {
+        loop {
+            if self.is_stopped() {
+                return Err(Error::Other("stopped".into()));
+            }
+            let pause = throttle.pause(self.begun.elapsed());
+            if pause.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn is_stopped(&mut self) -> bool {
+        match self.looked {
+            Some((when, exit)) if exit || when.elapsed() < LOOK => exit,
+            _ => {
+                let known = TransferFile::read(self.path).ok().flatten();
+                let exit = known.is_some_and(|known| known.exit);
+                self.looked = Some((Instant::now(), exit));
+                exit
+            }
+        }
+    }
+}
+
+fn note_written(path: &Path, source: &str, bytes: u64) -> Result<()> {
+    update(path, |all: &mut TransferFile| {
+        if let Some(entry) = all.files.get_mut(source) {
+            entry.written = Some(bytes);
+        }
+        Ok(())
+    })
+}
+
+/// Publishes and records what all nodes have staged; then takes off this node's transfer file what
+/// no journal knows any more. Nobody else may be at work on the journal: the caller holds the
+/// prefix. Local.
+///
+/// # Errors
+/// Journal, index or a file on the prefix cannot be read or changed.
+pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<Completed> {
+    let mut completed = Completed::default();
+    let mut wanted = Vec::new();
+    for id in Journal::ids(prefix)? {
+        let journal = Journal::new(prefix, id);
+        let commit = decided(prefix, &journal)?;
+        let parts = journal.parts()?;
+        let parts: Vec<Catalog> =
+            parts.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
+        let Some(about) = commit else {
+            if let Some(plan) = journal.planned()? {
+                let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
+                completed.waiting.push((plan.dataset.name, missing));
+            }
+            for part in &parts {
+                wanted.extend(destinations(prefix, part)?);
+            }
+            continue;
+        };
+        let of_seal = parts.iter().filter(|part| part.epoch == about.dataset.epoch);
+        match of_seal.clone().try_for_each(|part| publish_part(prefix, part)) {
+            Err(error) if is_gone(&error) => give_up(prefix, &journal, id)?,
+            published => {
+                published?;
+                let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
+                finish_journal(prefix, &journal, &about, entries, options.prefix_size)?;
+                completed.done.push(about.dataset.name);
+            }
+        }
+    }
+    let path = control_dir.join(TransferFile::NAME);
+    if path.exists() {
+        update(&path, |all: &mut TransferFile| {
+            all.files.retain(|_, one| wanted.contains(&one.destination));
+            Ok(())
+        })?;
+    }
+    Ok(completed)
+}
+
+/// Where the files of `part` are staged.
+fn destinations(prefix: &Path, part: &Catalog) -> Result<Vec<String>> {
+    let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let destination = |entry: &CatalogEntry| {
+        let target = join_relative(prefix, &entry.meta.name)?;
+        Ok(staged_path(&target, part.epoch)?.0.display().to_string())
+    };
+    copied.map(destination).collect()
+}

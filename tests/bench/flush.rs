@@ -1,0 +1,107 @@
+//! How fast a flush is, all ranks together and by threads, against `cp --reflink=never` of the same
+//! files by as many processes in the same run. Only the ratio means anything: machines, and runs on
+//! one machine, differ.
+//!
+//! `cargo bench -p scr-core --bench flush`
+
+#[allow(dead_code, clippy::unwrap_used)] // it is that of the tests
+#[path = "../core/cache/cluster.rs"]
+mod cluster;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cluster::{Cluster, IDENTITY, descriptor, key};
+use scr_core::cache::{self, Ctx, SealRequest};
+use scr_core::records::FileMeta;
+use scr_core::transfer::{Advance, AsyncFlush, Options, flush_sync};
+
+const RANKS: &str = "abcd";
+const BYTES_PER_RANK: usize = 64 << 20;
+const ROUNDS: usize = 9;
+const WAYS: [&str; 3] = ["cp --reflink=never", "flush, together", "flush, by threads"];
+
+fn main() {
+    let cluster = Cluster::new();
+    let options = Options { bytes_per_second: 0, ..Options::default() };
+    let outcome = cluster.launch(RANKS).transfer(options).run(|ctx| {
+        seal(ctx);
+        let mut seconds = [const { Vec::new() }; WAYS.len()];
+        // One round before it counts: the first use of memory is slow.
+        for round in 0..=ROUNDS {
+            let ways: [&dyn Fn(&Ctx); WAYS.len()] = [&copy, &together, &by_threads];
+            for (way, all) in ways.iter().zip(&mut seconds) {
+                ctx.world.barrier().expect("ranks");
+                let start = Instant::now();
+                way(ctx);
+                ctx.world.barrier().expect("ranks");
+                if round > 0 {
+                    all.push(start.elapsed().as_secs_f64());
+                }
+                let _ = fs::remove_file(ctx.prefix.join(name(ctx)));
+                let _ = fs::remove_file(ctx.prefix.join(format!("plain.{}", ctx.world.rank())));
+            }
+        }
+        seconds
+    });
+    let mut seconds = outcome.results[0].clone().expect("rank 0");
+    let gigabytes = (RANKS.len() * BYTES_PER_RANK) as f64 / 1e9;
+    println!("{} ranks, {} MiB each; medians of {ROUNDS}", RANKS.len(), BYTES_PER_RANK >> 20);
+    seconds.iter_mut().for_each(|all| all.sort_by(f64::total_cmp));
+    let medians = seconds.map(|all| all[all.len() / 2]);
+    for (way, median) in WAYS.iter().zip(medians) {
+        println!("{way:<20} {:6.2} GB/s   {:.2}", gigabytes / median, medians[0] / median);
+    }
+}
+
+fn name(ctx: &Ctx) -> String {
+    format!("ckpt/10/rank_{}.dat", ctx.world.rank())
+}
+
+/// Dataset 1: a file of each rank.
+fn seal(ctx: &Ctx) {
+    cache::rebuild(ctx, IDENTITY).expect("an empty cache");
+    ctx.filemap.record_open(&key(10), "ram").expect("a record");
+    let path = ctx.layout.open_dir("ram", &key(10)).join(name(ctx));
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+    let bytes: Vec<u8> = (0..BYTES_PER_RANK).map(|at| ((at * 31) >> 3) as u8).collect();
+    fs::write(path, bytes).expect("room");
+    let (set, descriptor) = ctx.protection.choose(&descriptor("SINGLE")).expect("a set");
+    let request = SealRequest {
+        key: &key(10),
+        id: 1,
+        epoch: 1,
+        store: "ram",
+        files: vec![FileMeta { name: name(ctx), ..FileMeta::default() }],
+        tags: BTreeMap::new(),
+        set: &set,
+        descriptor: &descriptor,
+    };
+    let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true));
+    cache::commit(ctx, &prepared.expect("a dataset"), true).expect("a seal");
+}
+
+fn copy(ctx: &Ctx) {
+    let source = ctx.layout.dataset_dir("ram", 1).join(name(ctx));
+    let target = ctx.prefix.join(format!("plain.{}", ctx.world.rank()));
+    let status = Command::new("cp").arg("--reflink=never").arg(source).arg(target).status();
+    assert!(status.expect("cp").success());
+}
+
+fn together(ctx: &Ctx) {
+    flush_sync(ctx, 1, &|_| false).expect("a flush");
+}
+
+fn by_threads(ctx: &Ctx) {
+    let publish_if = Box::new(|_: &str, publish: &mut dyn FnMut() -> _| {
+        let published: scr_core::error::Result<()> = publish();
+        published.map(|()| true)
+    });
+    let begun = AsyncFlush::begin(ctx, 1, &|_| false, None, || (), publish_if);
+    let mut flush = begun.expect("a flush");
+    while ctx.world.rank() == 0 && flush.advance() != Advance::Done {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
