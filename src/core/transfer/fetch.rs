@@ -287,6 +287,7 @@ impl From<'_> {
             fetched: true,
             reencoded: false,
             unprotected: None,
+            redundancy_bytes: prepared.redundancy_bytes,
             scheme: descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
             seconds: 0.0,
         })
