@@ -19,8 +19,10 @@ const HOSTS: &str = "abcd";
 /// A restart takes milliseconds; a hang takes for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
+type Strike = fn(&Path);
+
 /// What can happen to a file.
-const KINDS: [(&str, fn(&Path)); 11] = [
+const KINDS: [(&str, Strike); 11] = [
     ("first byte", |path| flip(path, |_| 0)),
     ("middle byte", |path| flip(path, |length| length / 2)),
     ("last byte", |path| flip(path, |length| length - 1)),

@@ -33,9 +33,8 @@ fn restart(cluster: &Cluster, placement: &str) -> (Vec<u64>, Vec<u64>, bool) {
     });
     let all: Vec<_> = outcome.results.into_iter().map(Option::unwrap).collect();
     assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
-    let ids = |list: Vec<u64>| list;
     let published = all[0].published.iter().map(|one| one.0).collect();
-    (ids(published), all[0].withheld.iter().map(|one| one.0).collect(), all[0].dropped)
+    (published, all[0].withheld.iter().map(|one| one.0).collect(), all[0].dropped)
 }
 
 #[test]
