@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 
 use super::answer::Answer;
 use super::books::{Tracked, Way};
-use super::machine::{self, DatasetKey, FileRef, Placed, Placement, Routing};
+use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
 use super::runtime::{Session, State};
 use super::tally::Count;
@@ -70,7 +70,7 @@ impl Session {
             Place::Elsewhere(..) => true,
             Place::Prefix => {
                 let own = state.books.values().any(|book| book.files.contains_key(name));
-                state.machine.routing(file.series) == Routing::Learning && !own
+                state.machine.routing(file.series).watches() && !own
             }
             _ => false,
         };

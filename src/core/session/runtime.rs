@@ -22,7 +22,7 @@ use super::tally::Tally;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
-use crate::system::monotonic_ms;
+use crate::system::{monotonic_ms, thread_id};
 use crate::transfer::{AsyncFlush, Background};
 
 /// Something that the shim has seen.
@@ -117,7 +117,9 @@ impl Session {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A panic while it was held has ended routing; what is left is still worth saving.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.machine.called_by(thread_id());
+        state
     }
 
     pub(super) fn links(&self) -> Option<Arc<Links>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::answer::Answer;
 use super::books::{Tracked, Way};
-use super::machine::{self, DatasetKey, Placed, Placement, Routing};
+use super::machine::{self, DatasetKey, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place};
 use super::opening::{Found, file_ref};
 use super::runtime::{Session, State};
@@ -62,7 +62,7 @@ impl Session {
     fn final_match(&self, state: &State, name: &str) -> Option<Match> {
         state.templates.iter().find_map(|(series, template)| {
             let matched = self.match_name(&template.final_name(name)?)?;
-            let cached = state.machine.routing(*series) == Routing::Cache;
+            let cached = state.machine.routing(*series).caches();
             (matched.series == *series && cached).then_some(matched)
         })
     }

@@ -18,7 +18,8 @@ pub use descriptor::{begin_writeback, has_writers, next_data, reserve, try_lock,
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
-    block_signals, exit_at_once, group_id, hostname, monotonic_ms, random_u64, unix_seconds,
+    block_signals, exit_at_once, group_id, hostname, monotonic_ms, random_u64, thread_id,
+    unix_seconds,
     user_id, user_name,
 };
 pub use pause::test_pause;

@@ -92,6 +92,13 @@ pub fn monotonic_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
+/// The calling thread; never 0, and no two threads that live at the same time share it.
+#[must_use]
+pub fn thread_id() -> u64 {
+    // SAFETY: no arguments, always succeeds.
+    unsafe { libc::pthread_self() }
+}
+
 /// Seconds since 1970, of the wall clock.
 #[must_use]
 pub fn unix_seconds() -> u64 {

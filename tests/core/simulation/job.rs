@@ -337,13 +337,17 @@ impl Sim {
 
     fn background_step(&mut self, rank: usize) -> Checked {
         match self.ranks[rank].background.pop_front() {
-            Some(op) => self.file_op(rank, op),
+            Some(op) => {
+                self.ranks[rank].machine.called_by(2);
+                self.file_op(rank, op)
+            }
             None => Ok(()),
         }
     }
 
     /// One micro-step of the rank's main thread.
     fn main_step(&mut self, rank: usize) -> Checked {
+        self.ranks[rank].machine.called_by(1);
         match self.ranks[rank].task.clone() {
             Task::Program => self.program_step(rank),
             Task::ProgramSync => {

@@ -5,8 +5,7 @@
 //! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
 //! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
 //! SCR_SIM_SEED=<its seed>` replays it. `SCR_SIM_STYLE=threaded` makes every program write its
-//! checkpoints by a thread, in short steps: harsher than what the seeds draw, and not yet free of
-//! failures (seeds 9225 and 48025).
+//! checkpoints by a thread, in short steps: harsher than what the seeds draw.
 
 mod cluster;
 mod helper;

@@ -83,6 +83,7 @@ impl Machine {
     /// words by maximum, then call [`Machine::agreed`].
     pub fn sync_point(&mut self, constructor: bool, now_ms: u64) -> Option<[i64; WORDS]> {
         self.tick(now_ms);
+        self.syncing = self.caller;
         self.agreement.count += 1;
         let due = constructor || self.agreement.count >= self.agreement.next_at;
         if self.agreement.disabled || self.ended || !due {

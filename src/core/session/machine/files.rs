@@ -199,7 +199,7 @@ impl Machine {
         }
         let name = name_hash(&file.masked);
         let bare = file.masked == file.name;
-        let learning = shared.routing == Routing::Learning;
+        let learning = shared.routing.watches();
         let known = shared.unsafe_names.contains(&name);
         let local = &mut self.series[file.series];
         if learning && !local.written.contains(&name) && !local.news.read.contains(&(name, bare)) {
@@ -352,12 +352,15 @@ impl Machine {
     }
 
     /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
-    /// is written again after a sync point.
+    /// is written again after a sync point, or could have been.
     fn note_rewrite(&mut self, file: &FileRef, target: &DatasetKey) {
         if file.id.is_none() {
             return;
         }
-        let same = self.written_before(target, file);
+        let dataset = self.series[file.series].find(target);
+        let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
+        let written = held.is_some_and(|file| file.open == 0 && file.bytes > 0);
+        let same = self.written_before(target, file) || (written && self.is_aside());
         let newest = self.shared.series[file.series].datasets.last();
         let last = self.series[file.series].datasets.last();
         let continued = newest.is_some_and(|newest| {
@@ -382,7 +385,7 @@ impl Machine {
             || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only);
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
-        let learning = shared.routing == Routing::Learning || self.is_new(file);
+        let learning = shared.routing.watches() || self.is_new(file);
         self.tell_revived(file);
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
@@ -410,7 +413,7 @@ impl Machine {
     /// New files of that name go to the PFS.
     fn stays_on_prefix(&self, file: &FileRef) -> bool {
         let shared = &self.shared.series[file.series];
-        shared.routing != Routing::Cache
+        !shared.routing.caches()
             || shared.unsafe_names.contains(&name_hash(&file.masked))
             || self.series[file.series].news.unsafe_names.contains(&name_hash(&file.masked))
             || self.is_new(file)
@@ -471,7 +474,7 @@ impl Machine {
             }
         }
         // A file of unknown origin on the PFS may be all that the program has to restart from.
-        if answer.is_none() && routing == Routing::Cache && !self.is_passive() {
+        if answer.is_none() && routing.caches() && !self.is_passive() {
             answer = Some(Deletion::Deferred);
             self.tell_deleted(file);
         }

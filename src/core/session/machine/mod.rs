@@ -93,6 +93,9 @@ pub struct Machine {
     unreachable_ms: Option<u64>,
     /// What the last conference told of other ranks' doings.
     heard: Heard,
+    /// The thread that the next event comes from, and that of the last sync point; 0: not told.
+    caller: u64,
+    syncing: u64,
 }
 
 /// A rank's own part of a dataset that the restart offers or rejects.
@@ -141,6 +144,8 @@ impl Machine {
             ended: false,
             unreachable_ms: None,
             heard: Heard::default(),
+            caller: 0,
+            syncing: 0,
             config,
         }
     }
@@ -289,6 +294,17 @@ impl Machine {
     /// What the conference that has just begun told of other ranks' doings.
     pub fn take_heard(&mut self) -> Heard {
         std::mem::take(&mut self.heard)
+    }
+
+    /// The events that follow come from this thread of the program.
+    pub fn called_by(&mut self, thread: u64) {
+        self.caller = thread;
+    }
+
+    /// The event comes from a thread that sync points do not stop: one may be passed between any
+    /// two of its doings.
+    fn is_aside(&self) -> bool {
+        self.syncing != 0 && self.caller != self.syncing
     }
 
     fn tick(&mut self, now_ms: u64) {

@@ -231,8 +231,11 @@ impl Machine {
             series.settle_ms = (series.settle_ms * 2).min(most.max(self.config.settle_ms));
             series.clean_seals = 0;
         }
+        self.learn_kinds(key);
         if plan.confirmed {
             self.confirmed(key);
+        } else if self.shared.series[key.series].routing == Routing::Learning {
+            self.try_cache(key);
         }
     }
 
@@ -278,13 +281,15 @@ impl Machine {
             series.settle_ms = (series.settle_ms / 2).max(self.config.settle_ms);
         }
         if series.routing == Routing::Learning {
-            series.routing = Routing::Cache;
-            series.learned = true;
             // A checkpoint that is partly on the PFS goes there as a whole, as it would without us.
             let open = series.datasets.iter_mut();
             for dataset in open.filter(|dataset| dataset.state == DatasetState::Open) {
                 dataset.prefix_only = true;
             }
+        }
+        if series.routing.watches() {
+            series.routing = Routing::Cache;
+            series.learned = true;
         }
         series.learned |= !series.written.is_empty();
         series.written.clear();
@@ -297,8 +302,24 @@ impl Machine {
         });
         let files: Vec<&LocalFile> = parts.flat_map(|dataset| dataset.files.values()).collect();
         let names: BTreeSet<u64> = files.iter().map(|file| file.masked).collect();
-        local.kinds.extend(files.iter().map(|file| file.kind).collect::<Vec<_>>());
         local.known = Some(set_hash(&names));
+    }
+
+    /// The first dataset of a series is sealed, but may not be complete yet: what is written to it
+    /// goes where the rest of it lies, the next dataset to the cache.
+    fn try_cache(&mut self, key: &DatasetKey) {
+        let series = &mut self.shared.series[key.series];
+        series.routing = Routing::Trial;
+        for dataset in &mut series.datasets {
+            dataset.prefix_only |= !dataset.restored;
+        }
+    }
+
+    /// Who writes files of these kinds has been seen.
+    fn learn_kinds(&mut self, key: &DatasetKey) {
+        let local = &mut self.series[key.series];
+        let own = local.datasets.iter().find(|dataset| dataset.key == *key).into_iter();
+        local.kinds.extend(own.flat_map(|own| own.files.values()).map(|file| file.kind));
     }
 
     /// The files of `from` belong to `into` from now on.

@@ -13,8 +13,25 @@ pub enum Routing {
     Cache,
     /// To the PFS, watched, since nothing is known of the series.
     Learning,
+    /// To the cache, but for the first dataset: that is sealed, so it is known who writes what; who
+    /// reads it is watched until it is confirmed.
+    Trial,
     /// To the PFS: a roll-back of it could not be consistent.
     Prefix,
+}
+
+impl Routing {
+    /// New datasets go to the cache.
+    #[must_use]
+    pub fn caches(self) -> bool {
+        matches!(self, Routing::Cache | Routing::Trial)
+    }
+
+    /// How the program treats its files is still being learned.
+    #[must_use]
+    pub fn watches(self) -> bool {
+        matches!(self, Routing::Learning | Routing::Trial)
+    }
 }
 
 /// How far a dataset has come.
