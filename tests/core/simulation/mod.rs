@@ -5,7 +5,8 @@
 //! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
 //! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
 //! SCR_SIM_SEED=<its seed>` replays it. `SCR_SIM_STYLE=threaded` makes every program write its
-//! checkpoints by a thread, in short steps: harsher than what the seeds draw.
+//! checkpoints by a thread, in short steps: harsher than what the seeds draw. One seed in
+//! 100,000 fails then, 48025: two flushes onto the same names at the end, a node lost between them.
 
 mod cluster;
 mod helper;
