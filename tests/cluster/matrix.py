@@ -6,7 +6,7 @@ from samples import SAMPLES, Sample
 from scene import EVERY, LENGTH, Scene
 
 # The moment, what the run is told, and the newest checkpoint that must still be there. The first
-# checkpoint of a run goes to the prefix, watched; the second or third is the first one in the cache.
+# checkpoint of a run goes to the prefix, watched; the second or third is the first in the cache.
 SEAL_POINTS = ("seal.encode", "seal.prepared", "seal.committed")
 FLUSH_POINTS = ("flush.staged", "flush.publish")
 MOMENTS = ("between", "writing", "seal", "flush")

@@ -19,8 +19,7 @@ pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
     block_signals, exit_at_once, group_id, hostname, monotonic_ms, random_u64, thread_id,
-    unix_seconds,
-    user_id, user_name,
+    unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
 pub use secure_dir::{SecureDir, secure_dir};
