@@ -14,13 +14,18 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
 
 /// Longest path that a [`Verdict`] carries, NUL included.
 pub const PATH_BYTES: usize = 4096;
+
+/// A bit of tokens. The descriptor is on a copy that must not change: before the first change
+/// through it the shim calls [`Engine::evacuate`] and puts the new descriptor in its place
+/// (DESIGN 4, "Intent"). The token stays the same.
+pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// What the shim offers the engine.
 #[repr(C)]
@@ -42,6 +47,9 @@ pub struct Host {
     /// What was answered with [`Verdict::foreign`] no longer holds: the shim asks anew about every
     /// name. Callable from any thread, with locks of the engine held.
     pub names_changed: extern "C" fn(),
+    /// Does now for the descriptors of a token what [`TOKEN_LAZY`] puts off. Calls
+    /// [`Engine::evacuate`]; no lock of the engine may be held.
+    pub wake: extern "C" fn(token: u64),
 }
 
 /// How the hook goes on. Values of [`Verdict::kind`].
@@ -162,8 +170,9 @@ pub struct Engine {
     pub closed: extern "C" fn(token: u64),
     /// A write, truncate, fsync or close on the token's file failed.
     pub failed: extern "C" fn(token: u64, errno: c_int),
-    /// The token's file met ENOSPC: move what is written to the PFS. Returns a new descriptor on
-    /// the same content, opened with the same access mode and at `offset`; -1 if impossible.
+    /// The token's file met ENOSPC: move what is written to the PFS. Or the token has
+    /// [`TOKEN_LAZY`], and its file is about to change. Returns a new descriptor on the same
+    /// content, with the access mode and at the offset of `fd`; -1 if impossible.
     pub evacuate: extern "C" fn(token: u64, fd: c_int) -> c_int,
     /// stat, lstat, access, readlink, statfs, realpath: where is `path`?
     pub lookup: extern "C" fn(path: *const c_char, follow: c_int, verdict: *mut Verdict),

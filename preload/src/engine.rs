@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{guard, listing, memory, open_files, real};
+use crate::{guard, lazy, listing, memory, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -78,6 +78,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         open_count,
         leave_thread: guard::leave_thread,
         names_changed,
+        wake: lazy::wake_token,
     };
     // The engine may keep the pointer, so the table lives as long as the process.
     let host: &'static Host = Box::leak(Box::new(host));
@@ -94,7 +95,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
+        libc::pthread_atfork(Some(before_fork), None, Some(in_child));
         libc::atexit(at_exit);
     }
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix })), Ordering::Release);
@@ -197,6 +198,11 @@ fn loader_error() -> String {
 
 fn leak_c_string(text: &OsStr) -> *const c_char {
     CString::new(text.as_bytes()).unwrap_or_default().into_raw()
+}
+
+/// What the child writes passes no hook of this process.
+unsafe extern "C" fn before_fork() {
+    lazy::wake_all();
 }
 
 /// The engine's threads do not exist in a child: it passes through from here. It must not touch a

@@ -24,6 +24,8 @@ mod hooks;
 #[cfg_attr(test, allow(dead_code))]
 mod launcher;
 #[cfg_attr(test, allow(dead_code))]
+mod lazy;
+#[cfg_attr(test, allow(dead_code))]
 mod listing;
 #[cfg_attr(test, allow(dead_code))]
 mod memory;

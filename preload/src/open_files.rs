@@ -14,6 +14,8 @@ use parking_lot::Mutex;
 const BITS: usize = 65_536;
 
 static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
+/// Those of [`HELD`] that must not change their file yet.
+static LAZY: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 static TABLE: Mutex<Table> = Mutex::new(Table::new());
@@ -25,6 +27,8 @@ pub(crate) struct Claim {
     pub token: u64,
     /// The file can be changed through it.
     pub writable: bool,
+    /// Before that, the descriptor is to be replaced; see [`is_lazy`].
+    pub lazy: bool,
 }
 
 /// What remains when a holder has gone.
@@ -79,6 +83,7 @@ impl Table {
         let before = self.descriptors.insert(fd, claim);
         self.streams.remove(&fd);
         mark(fd, before.is_some(), true);
+        mark_lazy(fd, claim.lazy);
         before.map(|before| self.drop_holder(before))
     }
 
@@ -86,6 +91,7 @@ impl Table {
         let claim = self.descriptors.remove(&fd)?;
         self.streams.remove(&fd);
         mark(fd, true, false);
+        mark_lazy(fd, false);
         Some(self.drop_holder(claim))
     }
 }
@@ -104,6 +110,48 @@ fn mark(fd: c_int, was: bool, is: bool) {
     } else if was && !is {
         HELD_ABOVE.fetch_sub(1, Ordering::Release);
     }
+}
+
+fn mark_lazy(fd: c_int, is: bool) {
+    let Some(index) = usize::try_from(fd).ok().filter(|index| *index < BITS) else { return };
+    let bit = 1 << (index % 64);
+    if is {
+        LAZY[index / 64].fetch_or(bit, Ordering::Release);
+    } else {
+        LAZY[index / 64].fetch_and(!bit, Ordering::Release);
+    }
+}
+
+/// Whether a write to `fd` has to wait until it is replaced: its file is a copy that must not
+/// change. No lock: this is asked before every write.
+#[inline]
+pub(crate) fn is_lazy(fd: c_int) -> bool {
+    let Ok(index) = usize::try_from(fd) else { return false };
+    LAZY.get(index / 64).is_some_and(|bits| bits.load(Ordering::Acquire) & (1 << (index % 64)) != 0)
+}
+
+/// Whether a descriptor of that number can be found lazy.
+pub(crate) fn may_be_lazy(fd: c_int) -> bool {
+    usize::try_from(fd).is_ok_and(|index| index < BITS)
+}
+
+/// The descriptors of `token` have been replaced.
+pub(crate) fn woken(token: u64) {
+    let mut table = TABLE.lock();
+    for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
+        claim.lazy = false;
+        mark_lazy(*fd, false);
+    }
+}
+
+/// A descriptor of each token that is lazy still.
+pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
+    let table = TABLE.lock();
+    let lazy = table.descriptors.iter().filter(|(_, claim)| claim.lazy);
+    let mut holders: Vec<_> = lazy.map(|(&fd, claim)| (claim.token, fd)).collect();
+    holders.sort_unstable();
+    holders.dedup_by_key(|(token, _)| *token);
+    holders
 }
 
 /// False if `fd` is surely not tracked. No lock.
@@ -285,7 +333,7 @@ mod tests {
     use super::*;
 
     const fn writer(token: u64) -> Claim {
-        Claim { token, writable: true }
+        Claim { token, writable: true, lazy: false }
     }
 
     // Descriptor numbers and tokens differ from test to test: the table is one per process.
@@ -319,6 +367,19 @@ mod tests {
         assert!(may_hold(fd));
         assert!(detach(fd).unwrap().last);
         assert!(!may_hold(fd));
+    }
+
+    #[test]
+    fn a_copy_of_a_lazy_descriptor_is_lazy_until_the_token_is_woken() {
+        attach(1401, Claim { lazy: true, ..writer(51) });
+        copy(1401, 1402);
+        assert!(is_lazy(1401) && is_lazy(1402) && !is_lazy(1403) && !is_lazy(-1));
+        assert!(lazy_holders().contains(&(51, 1401)));
+        woken(51);
+        assert!(!is_lazy(1401) && !is_lazy(1402));
+        attach(1401, Claim { lazy: true, ..writer(52) });
+        detach_range(1401, 1402);
+        assert!(!is_lazy(1401));
     }
 
     #[test]

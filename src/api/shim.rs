@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind, sync_kind,
+    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event, kind,
+    sync_kind,
 };
 use crate::engine;
 use scr_core::session;
 use scr_core::session::{Answer, Attributes, Note, Session};
+
+const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
@@ -164,6 +167,7 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
             leave_thread: host.leave_thread,
             open_count: host.open_count,
             names_changed: host.names_changed,
+            wake: host.wake,
         };
         let Some(session) = engine::start(host, granted) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();

@@ -220,6 +220,20 @@ def rewritten_in_place(mpi, program):
 
 
 @case
+def opened_for_update(mpi, program):
+    """A complete checkpoint that is opened for update is read in place, and left before the first
+    change; one that the shim cannot see becomes a version of its own all the same."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "update", shim=False)
+        got = shimmed.run(2, "update", SCR_FLUSH="1", SCR_CACHE_SIZE="9")
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+        lines = [got.line(word) for word in ("read", "before", "after")]
+        assert lines == ["read sealed", "before sealed", "after copy"], got
+        before, after = data_files(plain.tree()), data_files(shimmed.tree())
+        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+
+
+@case
 def another_program_between_crash_and_restart(mpi, program):
     """The cache stays when something else runs on the node in between."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:

@@ -67,6 +67,21 @@ fn a_file_is_closed_when_its_last_holder_is_gone() {
     assert_eq!(fs::read_to_string(refuge).unwrap(), "1234567");
 }
 
+#[test]
+fn a_sealed_copy_is_left_before_its_first_change() {
+    let place = Place::new();
+    succeeded(&place.preloaded(program("lazy")).output().unwrap());
+    let story = story(&place);
+    let story = &story[1..];
+    assert_eq!((story[0].0.as_str(), &story[0].1), ("reading", &owned(&["closed 0"])));
+    for (mark, events) in &story[1..] {
+        let moves = events.iter().filter(|event| *event == "evacuate 0").count();
+        let want = if mark == "two openers" || mark == "fopen" { 2 } else { 1 };
+        assert_eq!(moves, want, "{mark}: {events:?}");
+    }
+    assert_eq!(story.len(), 21);
+}
+
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }

@@ -7,6 +7,7 @@ use crate::engine;
 use crate::family::interpose;
 use crate::guard;
 use crate::hooks::open::{fresh, report};
+use crate::lazy::wake;
 use crate::open_files;
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
@@ -126,6 +127,15 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     result
 }
 
+/// Nothing could tell a write to a descriptor of such a number.
+fn wake_beyond(table: &crate::abi::Engine, fd: c_int) {
+    if !open_files::may_be_lazy(fd)
+        && let Some(claim) = open_files::claim(fd).filter(|claim| claim.lazy)
+    {
+        wake(table, claim.token);
+    }
+}
+
 /// `to` is a new descriptor, a copy of `from`.
 fn copied(from: c_int, to: c_int) -> c_int {
     if to < 0 || !open_files::may_hold(from) {
@@ -134,6 +144,7 @@ fn copied(from: c_int, to: c_int) -> c_int {
     if let Some(active) = engine::active() {
         let _: Option<c_int> = handle(-1, active, || {
             report(&active.table, open_files::copy(from, to));
+            wake_beyond(&active.table, to);
             Outcome::Pass
         });
     }
@@ -151,6 +162,7 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
             let outcome = Outcome::of(result);
             if result >= 0 {
                 report(&active.table, open_files::copy(from, to));
+                wake_beyond(&active.table, to);
             }
             outcome
         })

@@ -1,8 +1,8 @@
-//! Calls that move data, hooked for their failures only.
+//! Calls that move data, hooked for their failures, and for the first change of a sealed copy.
 //!
-//! Success costs one comparison. A store that is full is no reason to fail: the engine moves the
-//! file to the PFS, its new descriptor replaces the old one wherever that is open, and the call is
-//! made again. Any other failure makes the dataset invalid.
+//! Success costs one load and two comparisons. A store that is full is no reason to fail: the
+//! engine moves the file to the PFS, its new descriptor replaces the old one wherever that is open,
+//! and the call is made again. Any other failure makes the dataset invalid.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,6 +11,8 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
+use crate::hooks::intent::may_change;
+use crate::lazy::replace;
 use crate::{engine, guard, open_files};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
@@ -118,22 +120,18 @@ fn move_others(table: &Engine, moved: u64, holders: &[(u64, c_int)]) {
     }
 }
 
-/// Puts `new` in place of every descriptor of `token`. Guard held.
-fn replace(token: u64, new: c_int) {
-    for fd in open_files::descriptors_of(token) {
-        // SAFETY: system calls on numbers only. The guard is held, so the claims stay as they are.
-        unsafe {
-            let marks = libc::fcntl(fd, libc::F_GETFD);
-            let close_on_exec = if marks & libc::FD_CLOEXEC == 0 { 0 } else { libc::O_CLOEXEC };
-            libc::dup3(new, fd, close_on_exec);
+/// Makes a call that changes the file, returns -1 on failure and sets errno.
+macro_rules! checked {
+    ($fd:expr, $call:expr) => {{
+        if !may_change($fd) {
+            return -1;
         }
-    }
-    // SAFETY: the engine gave us the descriptor.
-    unsafe { libc::close(new) };
+        retried!($fd, $call)
+    }};
 }
 
-/// Checks the result of a call that returns -1 and sets errno.
-macro_rules! checked {
+/// The same without a change.
+macro_rules! retried {
     ($fd:expr, $call:expr) => {{
         // SAFETY: the program's own call, made again when its file has moved.
         let result = unsafe { $call };
@@ -254,11 +252,11 @@ fn failed_later(fd: c_int, code: c_int) {
 }
 
 unsafe fn fsync(real: Sync, fd: c_int) -> c_int {
-    checked!(fd, real(fd))
+    retried!(fd, real(fd))
 }
 
 unsafe fn fdatasync(real: Sync, fd: c_int) -> c_int {
-    checked!(fd, real(fd))
+    retried!(fd, real(fd))
 }
 
 unsafe fn ftruncate(real: Ftruncate, fd: c_int, length: off_t) -> c_int {
@@ -271,6 +269,9 @@ unsafe fn fallocate(real: Fallocate, fd: c_int, mode: c_int, offset: off_t, byte
 
 /// Returns its error instead of setting errno.
 unsafe fn posix_fallocate(real: PosixFallocate, fd: c_int, offset: off_t, bytes: off_t) -> c_int {
+    if !may_change(fd) {
+        return guard::errno();
+    }
     // SAFETY: as in `checked!`.
     let code = unsafe { real(fd, offset, bytes) };
     if code != 0 && try_again(fd, code) {

@@ -10,6 +10,7 @@ use libc::{off_t, size_t};
 use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
+use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
 use crate::open_files::{self, Claim};
 use crate::{engine, guard};
@@ -43,9 +44,12 @@ unsafe fn mmap(
     fd: c_int,
     offset: off_t,
 ) -> isize {
+    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
+    if shared && !may_change(fd) {
+        return FAILED;
+    }
     // SAFETY: the program's own call.
     let start = unsafe { real(address, length, protection, flags, fd, offset) };
-    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
     if start != FAILED && shared && open_files::may_hold(fd) {
         mapped(start.cast_unsigned(), length, fd);
     } else if start != FAILED && flags & libc::MAP_FIXED != 0 {

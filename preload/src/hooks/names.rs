@@ -347,10 +347,10 @@ fn rename_below(
         };
         let (from_place, to_place) = (place(&from), place(&to));
         let is_dir = kind_of(&from) == libc::S_IFDIR;
-        if !is_dir && matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
-            return Outcome::Pass;
-        }
         if flags != libc::RENAME_NOREPLACE {
+            if !is_dir && matches!((&from_place, &to_place), (Answer::Pass, Answer::Pass)) {
+                return Outcome::Pass;
+            }
             // What a file system says that cannot exchange names; programs have a fallback for it.
             return Outcome::Fail(libc::EINVAL);
         }
@@ -359,8 +359,10 @@ fn rename_below(
             Answer::Redirect(_) | Answer::Stat(_) => true,
             Answer::Fail(_) | Answer::Done => false,
         };
-        if !there {
-            return Outcome::Fail(libc::ENOENT);
+        match from_place {
+            Answer::Pass if !there => return Outcome::Pass, // the kernel says what is wrong
+            _ if !there => return Outcome::Fail(libc::ENOENT),
+            _ => {}
         }
         let taken = match &to_place {
             Answer::Pass => exists(&to),

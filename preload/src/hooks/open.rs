@@ -4,8 +4,10 @@ use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
 
+use crate::abi::TOKEN_LAZY;
 use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
 use crate::family::interpose;
+use crate::lazy::wake;
 use crate::open_files::{self, Claim, Released};
 use crate::{engine, guard};
 
@@ -183,9 +185,13 @@ fn open_as_told<T>(
         match &result {
             Ok((_, fd)) => {
                 let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
-                let stale = open_files::attach(*fd, Claim { token, writable });
+                let lazy = token & TOKEN_LAZY != 0;
+                let stale = open_files::attach(*fd, Claim { token, writable, lazy });
                 report(table, stale);
                 (table.opened)(token, *fd, 0);
+                if lazy && !open_files::may_be_lazy(*fd) {
+                    wake(table, token);
+                }
             }
             Err(code) => (table.opened)(token, -1, *code),
         }

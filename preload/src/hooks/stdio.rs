@@ -8,7 +8,9 @@ use libc::{AT_FDCWD, FILE};
 use crate::ask::{Outcome, below_prefix, handle};
 use crate::family::interpose;
 use crate::hooks::close::loses_data;
+use crate::hooks::intent::may_change;
 use crate::hooks::open::{fresh, open_below, report};
+use crate::lazy::wake;
 use crate::{engine, guard, open_files};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
@@ -73,9 +75,10 @@ unsafe fn open_stream(
     mode: *const c_char,
     call: impl Fn(Option<&CStr>) -> *mut FILE,
 ) -> Option<*mut FILE> {
-    let open = |question| {
+    let open = |question: crate::ask::Question| {
         // SAFETY: `mode` is what the program gave for a C string.
         let Some(flags) = flags_of(unsafe { CStr::from_ptr(mode) }) else { return Outcome::Pass };
+        let engine = question.engine;
         let opened = open_below(question, flags, MODE, |to| {
             let stream = call(to);
             if stream.is_null() {
@@ -88,7 +91,11 @@ unsafe fn open_stream(
             None => Outcome::Pass,
             Some(Ok(stream)) => {
                 // SAFETY: as above.
-                open_files::attach_stream(unsafe { libc::fileno(stream) }, stream as usize);
+                let fd = unsafe { libc::fileno(stream) };
+                open_files::attach_stream(fd, stream as usize);
+                if let Some(claim) = open_files::claim(fd).filter(|claim| claim.lazy) {
+                    wake(engine, claim.token);
+                }
                 Outcome::Done(stream)
             }
             Some(Err(code)) => Outcome::Fail(code),
@@ -101,8 +108,14 @@ unsafe fn open_stream(
 /// The descriptor is the same and stays tracked; the stream is remembered, since what it buffers is
 /// written when the process ends at the latest.
 unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
-    // SAFETY: the program's own call.
-    let stream = unsafe { real(fd, mode) };
+    // SAFETY: the program's own call and string.
+    let stream = unsafe {
+        let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
+        if writes && !may_change(fd) {
+            return std::ptr::null_mut();
+        }
+        real(fd, mode)
+    };
     if !stream.is_null()
         && open_files::may_hold(fd)
         && let Some(active) = engine::active()

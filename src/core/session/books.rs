@@ -23,6 +23,15 @@ pub struct Book {
     pub flushed: bool,
 }
 
+/// A bit of tokens (`preload/src/abi.rs`): the shim calls [`Session::evacuate`] before the first
+/// change.
+///
+/// [`Session::evacuate`]: super::Session::evacuate
+pub const TOKEN_LAZY: u64 = 1 << 63;
+
+/// Size, and seconds and nanoseconds of the last modification.
+pub type Stamp = (u64, i64, i64);
+
 /// How a tracked descriptor's file lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
@@ -32,6 +41,11 @@ pub enum Way {
     OnPrefix,
     /// Under a temporary name, in no dataset yet.
     Temporary,
+    /// On the sealed copy itself: nothing has been written through it.
+    Lazy {
+        /// Size and times of the file when it was opened.
+        stamp: Option<Stamp>,
+    },
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
         /// The copy.
@@ -69,6 +83,26 @@ impl Tokens {
         self.next
     }
 
+    /// The same for a descriptor that must not change its file yet.
+    pub fn issue_lazy(&mut self, tracked: Tracked) -> u64 {
+        self.next += 1;
+        self.by_token.insert(self.next | TOKEN_LAZY, tracked);
+        self.next | TOKEN_LAZY
+    }
+
+    /// The lazy ones for which `which` holds.
+    pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
+        let lazy = |one: &Tracked| matches!(one.way, Way::Lazy { .. }) && which(one);
+        self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
+    }
+
+    /// `token` stands for what `own` stood for.
+    pub fn replace(&mut self, token: u64, own: u64) {
+        if let Some(tracked) = self.by_token.remove(&own) {
+            self.by_token.insert(token, tracked);
+        }
+    }
+
     /// What `token` stands for.
     pub fn get(&self, token: u64) -> Option<&Tracked> {
         self.by_token.get(&token)
@@ -103,18 +137,16 @@ impl Tokens {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
             one.key = key.clone();
-            if one.way == Way::Temporary {
-                one.way = Way::Cached;
-            }
         }
     }
 
-    /// Follows a rename of a file that is open and will lie on the PFS when it is closed.
-    pub fn rename_onto_prefix(&mut self, from: &str, to: &str, key: &DatasetKey) {
+    /// Follows a rename of a file that is open and lies there from now on, or will when it is
+    /// closed.
+    pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &Way) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
             one.key = key.clone();
-            one.way = Way::OnPrefix;
+            one.way = way.clone();
         }
     }
 
@@ -124,6 +156,13 @@ impl Tokens {
             one.name = to.to_string();
             one.way = Way::Temporary;
         }
+    }
+
+    /// The file is no longer called `name`, nor anything else: its descriptors do not count for
+    /// the next file of that name. Private copies are another matter.
+    pub fn orphan(&mut self, name: &str) {
+        let is_copy = |one: &Tracked| matches!(one.way, Way::Shadow { .. });
+        self.by_token.retain(|_, one| one.name != name || is_copy(one));
     }
 
     /// Descriptors that are open on `name`.

@@ -4,9 +4,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::answer::{Answer, Entry};
+use super::books::Way;
 use super::machine::{self, Deletion, FileRef, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
-use super::opening::file_ref;
+use super::opening::{Manner, file_ref};
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
@@ -48,7 +49,7 @@ impl Session {
 
     /// chmod, chown, utime, truncate by path: like a write-open that keeps the content.
     pub fn change(&self, path: &Path) -> Answer {
-        let answer = self.open(path, libc::O_WRONLY, 0);
+        let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
         let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
             return answer;
         };
@@ -77,6 +78,7 @@ impl Session {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
+        self.wake_path(path);
         let mut state = self.state();
         if !self.concerns(&state, name) || self.is_child() {
             return Answer::PASS;
@@ -85,8 +87,8 @@ impl Session {
         match place.clone() {
             Place::Deleted => return Answer::Fail(libc::ENOENT),
             Place::Private(here) => {
-                state.view.take_private(name);
-                return ns::remove(&here).map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
+                let done = ns::remove(&here).and_then(|()| self.leave_private(&mut state, name));
+                return done.map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
             }
             Place::Ghost(_) => {
                 state.view.delete(name);
@@ -127,6 +129,7 @@ impl Session {
             state.view.delete(name);
             return Ok(());
         }
+        state.tokens.orphan(name);
         match place {
             Place::Cached(key, here) => {
                 let (key, here) = (key.clone(), here.clone());
@@ -172,6 +175,8 @@ impl Session {
         {
             return self.rename_dir(name, from, to);
         }
+        self.wake_path(from);
+        self.wake_path(to);
         let mut state = self.state();
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
@@ -269,8 +274,10 @@ impl Session {
 
     /// A file on the PFS moves away under a name that is not ours.
     fn forget(&self, state: &mut State, name: &str) {
-        if let Some(file) = self.file_ref(name) {
-            state.machine.deleted(&file, monotonic_ms());
+        if let Some(file) = self.file_ref(name)
+            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
+        {
+            state.tokens.orphan(name);
         }
         let holders: Vec<_> = state.books.keys().cloned().collect();
         holders.iter().for_each(|key| state.leave_file(key, name));
@@ -317,6 +324,7 @@ impl Session {
                 let target = layer.dir.join(to);
                 ns::make_parents(&layer.dir, to)?;
                 self.move_file(&here, &target, renamed.from == Some(Deletion::Deferred))?;
+                self.replace_private(state, &self.site.on_prefix(to));
                 if let Some(name) = name {
                     self.after_move(state, &key, name, renamed.from);
                     state.tokens.rename(name, to, &placed.key);
@@ -336,6 +344,7 @@ impl Session {
                 }
                 std::fs::rename(from, self.site.on_prefix(to))
                     .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+                self.replace_private(state, &self.site.on_prefix(to));
                 state.enter_file(&placed.key, to, true);
                 Ok(Answer::Done)
             }
@@ -355,7 +364,7 @@ impl Session {
         if state.tokens.count(name) > 0 {
             self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
             self.after_move(state, key, name, deletion);
-            state.tokens.rename_onto_prefix(name, to, target);
+            state.tokens.rename_as(name, to, target, &Way::OnPrefix);
         } else {
             publish_file(&self.site.prefix, here, &self.site.on_prefix(to))?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
@@ -400,6 +409,7 @@ impl Session {
             return Ok(Answer::PASS);
         }
         ns::remove(from)?;
+        self.replace_private(state, &self.site.on_prefix(to));
         state.enter_file(key, to, false);
         Ok(Answer::Done)
     }
@@ -448,6 +458,7 @@ impl Session {
         // The PFS decides; what waits there for its deletion keeps the directory, which then goes
         // with the last of it.
         if shown.is_empty() {
+            state.view.note_rmdir(name);
             return Answer::PASS;
         }
         state.view.remove_dir(name);

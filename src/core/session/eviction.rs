@@ -17,6 +17,7 @@ impl Session {
     /// Communication failed.
     pub(super) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.stop_background(id);
+        self.wake(|one| one.key == *key);
         let ctx = links.ctx(&self.site);
         {
             let mut state = self.state();
@@ -68,10 +69,13 @@ impl Session {
         for entry in catalog.entries {
             let name = entry.meta.name.clone();
             let on_prefix = ns::on_prefix(&self.site.on_prefix(&name));
+            // Deleted by any rank of the node: at its deletion, or since the catalog was made.
+            let deleted = state.view.is_deleted(&name)
+                || !state.view.layer(key).is_some_and(|layer| layer.has(&name));
             if on_prefix == OnPrefix::Absent {
                 state.view.settle_in(key, &name); // else a flushed copy waits for the deletion, too
             }
-            if flushed || entry.meta.on_prefix {
+            if flushed || deleted || entry.meta.on_prefix {
                 continue;
             }
             let remote = Remote { owner: entry.rank, meta: entry.meta };

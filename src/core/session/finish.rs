@@ -64,6 +64,10 @@ impl Session {
             }
         }
         self.remove_empty_dirs();
+        // Only now: before, another rank may have made one anew, for files that are cached.
+        for name in self.state().view.flushed_back().rev() {
+            let _ = std::fs::remove_dir(self.site.on_prefix(name));
+        }
     }
 
     /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is

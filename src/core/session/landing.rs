@@ -23,6 +23,7 @@ impl Session {
             return Answer::PASS;
         }
         let names = (self.name_of(target), self.name_of(path));
+        self.wake_path(target);
         let mut state = self.state();
         let ours = |name: &&str| self.concerns(&state, name);
         let (old, new) = (names.0.filter(ours), names.1.filter(ours));
@@ -138,6 +139,7 @@ impl Session {
     /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
     /// cached are on the PFS before it moves.
     pub(super) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
+        self.wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
         let mut state = self.state();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);

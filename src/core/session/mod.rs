@@ -40,6 +40,7 @@ mod hiding;
 mod knowledge;
 mod landing;
 mod launch;
+mod lazy;
 mod lease;
 pub mod machine;
 pub mod namespace;
@@ -65,6 +66,7 @@ mod wanted;
 use std::time::Duration;
 
 pub use answer::{Answer, Attributes, Entry};
+pub use books::TOKEN_LAZY;
 pub use prepare::Preparation;
 pub use runtime::{Note, Session};
 pub use site::Host;

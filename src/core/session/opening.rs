@@ -1,6 +1,6 @@
 //! open(2) on a path of ours: where the bytes are, or go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
 use super::answer::Answer;
@@ -21,9 +21,22 @@ pub(super) struct Found {
     pub exists: bool,
 }
 
+/// Whether the caller can wait with a copy until the first change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It asks again before the first change.
+    Lazy,
+    /// It changes the file now.
+    Changing,
+}
+
 impl Session {
     /// The program opens `path`.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
+        self.open_as(path, flags, Manner::Lazy)
+    }
+
+    pub(super) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
         let Some(name) = self.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
@@ -35,7 +48,10 @@ impl Session {
         }
         match matched {
             Some(matched) if intent.may_change && !self.is_child() => {
-                self.open_for_writing(name, &matched, intent)
+                if intent.truncate || manner == Manner::Changing {
+                    self.wake(|one| one.name == name);
+                }
+                self.open_for_writing(name, &matched, intent, manner)
             }
             _ => self.open_for_reading(name),
         }
@@ -92,7 +108,13 @@ impl Session {
         Answer::Fail(libc::ENOENT)
     }
 
-    fn open_for_writing(&self, name: &str, matched: &Match, intent: Intent) -> Answer {
+    pub(super) fn open_for_writing(
+        &self,
+        name: &str,
+        matched: &Match,
+        intent: Intent,
+        manner: Manner,
+    ) -> Answer {
         let mut state = self.state();
         if state.tokens.shadow_of(name).is_some() {
             return share_shadow(&mut state, name);
@@ -112,9 +134,20 @@ impl Session {
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => answer_in_place(&found),
-            Placement::CopyUp { from } => self.copy_up(&mut state, name, &from, found),
+            Placement::CopyUp { from } => {
+                let origin = match found.place {
+                    Place::Cached(_, here) => here,
+                    _ => self.site.on_prefix(name),
+                };
+                match manner {
+                    Manner::Lazy => self.open_lazily(&mut state, name, &from, &origin),
+                    Manner::Changing => self.copy_up(&mut state, name, &from, origin),
+                }
+            }
             Placement::Dataset(mut placed) => {
-                if !room && !placed.on_prefix {
+                // What another descriptor holds until it goes to the PFS is one file for all.
+                let held = matches!(found.place, Place::Private(_));
+                if (!room || held) && !placed.on_prefix {
                     state.machine.moved_to_prefix(&placed.key, name);
                     self.tally.one(Count::FellBack);
                     placed.on_prefix = true;
@@ -192,6 +225,9 @@ impl Session {
         let made = !found.exists;
         let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made };
         let token = state.tokens.issue(tracked);
+        if let Place::Private(here) = &found.place {
+            return Answer::Redirect { path: here.clone(), token };
+        }
         if on_prefix {
             return Answer::Pass { token };
         }
@@ -264,26 +300,35 @@ impl Session {
     }
 
     /// The sealed copy stays; the program gets its own until it is known whether it changes it.
-    fn copy_up(&self, state: &mut State, name: &str, from: &DatasetKey, found: Found) -> Answer {
-        let origin = match found.place {
-            Place::Cached(_, here) => here,
-            _ => self.site.on_prefix(name),
+    fn copy_up(&self, state: &mut State, name: &str, from: &DatasetKey, origin: PathBuf) -> Answer {
+        let copy = match self.private_copy(state, from, &origin) {
+            Ok(copy) => copy,
+            Err(error) => {
+                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                return Answer::Fail(libc::ENOSPC);
+            }
         };
-        let store = self.store_for(state, from);
-        let folder = self.site.layout.cache_dir(&store).join("scr.shadow");
-        state.shadows += 1;
-        let copy = format!("{}.{}", self.site.rank, state.shadows);
-        let made = ns::make_parents(&folder, &copy)
-            .and_then(|()| ns::copy_up(&origin, &folder.join(&copy)));
-        let copy = folder.join(copy);
-        if let Err(error) = made {
-            let _ = ns::remove(&copy);
-            log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
-            return Answer::Fail(libc::ENOSPC);
-        }
         let way = Way::Shadow { copy: copy.clone(), origin };
         let tracked = Tracked { key: from.clone(), name: name.to_string(), way, made: false };
         Answer::Redirect { path: copy, token: state.tokens.issue(tracked) }
+    }
+
+    /// A copy of `origin` that only this rank sees.
+    pub(super) fn private_copy(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        origin: &Path,
+    ) -> Result<PathBuf> {
+        let store = self.store_for(state, key);
+        let folder = self.site.layout.cache_dir(&store).join("scr.shadow");
+        state.shadows += 1;
+        let copy = folder.join(format!("{}.{}", self.site.rank, state.shadows));
+        let made = ns::make_parents(&folder, "x").and_then(|()| ns::copy_up(origin, &copy));
+        if made.is_err() {
+            let _ = ns::remove(&copy);
+        }
+        made.map(|()| copy)
     }
 
     /// A file of another node: its owner's helper thread writes it to the PFS.

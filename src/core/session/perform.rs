@@ -146,7 +146,12 @@ impl Session {
             on_prefix: *on_prefix,
             ..FileMeta::default()
         };
-        (book.store.clone(), book.files.iter().map(meta).collect())
+        // What another process has removed from the PFS is not waited for.
+        let gone = |(name, on_prefix): &(&String, &bool)| {
+            **on_prefix && ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent
+        };
+        let files = book.files.iter().filter(|file| !gone(file));
+        (book.store.clone(), files.map(meta).collect())
     }
 
     /// The directory has its final name, and everybody's files are known.

@@ -194,6 +194,7 @@ impl Session {
                 }
                 return;
             }
+            Way::Lazy { .. } => return,
             Way::Cached | Way::OnPrefix => {}
         }
         state.machine.open_failed(&tracked.key, &tracked.name, monotonic_ms());
@@ -206,7 +207,7 @@ impl Session {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
-        if tracked.way == Way::Temporary {
+        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;
         }
@@ -224,6 +225,10 @@ impl Session {
             if state.tokens.shadow_of(&tracked.name).is_none() {
                 self.settle_shadow(&mut state, &tracked, &copy, &origin);
             }
+            return;
+        }
+        if let Way::Lazy { stamp } = tracked.way {
+            stamp.into_iter().for_each(|stamp| self.closed_lazy(&mut state, &tracked, stamp));
             return;
         }
         if tracked.way == Way::Temporary {

@@ -31,7 +31,7 @@ impl Session {
     }
 
     /// A changed private copy becomes the file, in the dataset that the machine names.
-    fn adopt_copy(
+    pub(super) fn adopt_copy(
         &self,
         state: &mut State,
         tracked: &Tracked,

@@ -23,6 +23,9 @@ pub struct Host {
     pub open_count: extern "C" fn(token: u64) -> i32,
     /// Names that were answered with `Answer::Foreign` may have become ours.
     pub names_changed: extern "C" fn(),
+    /// Has the descriptors of a [`lazy`](super::TOKEN_LAZY) token replaced now. It calls
+    /// [`Session::evacuate`](super::Session::evacuate), so no lock may be held.
+    pub wake: extern "C" fn(token: u64),
 }
 
 impl Host {

@@ -79,8 +79,11 @@ impl Session {
 
     /// The file of `token` met ENOSPC: what is written so far moves to the PFS. Returns a new
     /// descriptor with the same access mode and offset as `fd`; -1 if that is impossible.
+    ///
+    /// For a [lazy](super::TOKEN_LAZY) token: its file is about to change, and gets its place.
     pub fn evacuate(&self, token: u64, fd: i32) -> i32 {
-        match self.try_evacuate(token, fd) {
+        let woken = self.wake_lazy(token, fd);
+        match woken.and_then(|file| file.map_or_else(|| self.try_evacuate(token, fd), Ok)) {
             Ok(file) => file.into_raw_fd(),
             Err(error) => {
                 log::warn_once("evacuate", format_args!("rank {}: {error}", self.site.rank));
@@ -90,7 +93,6 @@ impl Session {
     }
 
     fn try_evacuate(&self, token: u64, fd: i32) -> Result<File> {
-        let (flags, offset) = descriptor_info(fd)?;
         let mut state = self.state();
         let nothing = || Error::Other("there is no room in the cache".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
@@ -108,14 +110,7 @@ impl Session {
         if let Some(source) = &source {
             copy_file(source, &target, options)?;
         }
-        let access = flags & libc::O_ACCMODE;
-        let mut file = OpenOptions::new()
-            .read(access != libc::O_WRONLY)
-            .write(access != libc::O_RDONLY)
-            .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
-            .open(&target)
-            .map_err(|e| Error::io("cannot open", &target, e))?;
-        file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", &target, e))?;
+        let file = open_alike(fd, &target)?;
         if source.is_some() && state.view.take_private(&tracked.name).is_none() {
             state.machine.moved_to_prefix(&tracked.key, &tracked.name);
             self.tally.one(Count::FellBack);
@@ -131,8 +126,22 @@ impl Session {
     }
 }
 
+/// Opens `path` with the access mode and the offset of `fd`.
+pub(super) fn open_alike(fd: i32, path: &Path) -> Result<File> {
+    let (flags, offset) = descriptor_info(fd)?;
+    let access = flags & libc::O_ACCMODE;
+    let mut file = OpenOptions::new()
+        .read(access != libc::O_WRONLY)
+        .write(access != libc::O_RDONLY)
+        .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
+        .open(path)
+        .map_err(|e| Error::io("cannot open", path, e))?;
+    file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", path, e))?;
+    Ok(file)
+}
+
 /// Flags and offset of a descriptor.
-fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
+pub(super) fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
     let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
     let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
     let field = |name: &str| {

@@ -126,41 +126,56 @@ impl Session {
             Some((to, matched)) => self.place_private(state, name, to, matched, here),
             None => None,
         };
-        match (last, placed) {
-            (Some((last, _)), Some(placed)) if !placed.on_prefix => {
-                self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-                let Some(layer) = state.view.layer(&placed.key) else { return Ok(Answer::PASS) };
-                let target = layer.dir.join(last);
-                ns::make_parents(&layer.dir, last)?;
-                let open = state.tokens.count(name) > 0;
-                ns::move_to_unless(open, here, &target)?;
-                state.view.take_private(name);
-                state.tokens.rename(name, last, &placed.key);
-                state.enter_file(&placed.key, last, false);
-            }
-            (last, placed) => {
-                if state.tokens.count(name) > 0 {
-                    let Some(new) = self.name_of(to).filter(|_| placed.is_none()) else {
-                        return Ok(Answer::Fail(libc::EXDEV));
+        let open = state.tokens.count(name) > 0;
+        if let (Some((last, _)), Some(placed)) = (last, &placed) {
+            self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+            match placed.on_prefix {
+                false => {
+                    let Some(layer) = state.view.layer(&placed.key) else {
+                        return Ok(Answer::PASS);
                     };
-                    self.keep_private(state, here, new, false)?;
-                    ns::remove(to)?;
-                    state.view.take_private(name);
-                    state.tokens.become_temporary(name, new);
-                    (self.site.host.names_changed)();
-                    return Ok(Answer::Done);
+                    let target = layer.dir.join(last);
+                    ns::make_parents(&layer.dir, last)?;
+                    ns::move_to_unless(open, here, &target)?;
+                    self.replace_private(state, to);
+                    state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
                 }
-                publish_file(&self.site.prefix, here, to)?;
-                ns::remove(here)?;
-                state.view.take_private(name);
-                self.replace_private(state, to);
-                if let (Some((last, _)), Some(placed)) = (last, placed) {
-                    self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-                    state.enter_file(&placed.key, last, true);
+                true if open => {
+                    self.keep_private(state, here, last, false)?;
+                    state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
                 }
+                true => self.publish_as(state, here, to)?,
             }
+            state.enter_file(&placed.key, last, placed.on_prefix);
+        } else if open {
+            let Some(new) = self.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
+            self.keep_private(state, here, new, false)?;
+            ns::remove(to)?;
+            state.tokens.become_temporary(name, new);
+            (self.site.host.names_changed)();
+        } else {
+            self.publish_as(state, here, to)?;
         }
+        self.leave_private(state, name)?;
         Ok(Answer::Done)
+    }
+
+    /// The private file at `here`, which is closed, gets the name `to` on the PFS.
+    fn publish_as(&self, state: &mut State, here: &Path, to: &Path) -> Result<()> {
+        publish_file(&self.site.prefix, here, to)?;
+        ns::remove(here)?;
+        self.replace_private(state, to);
+        Ok(())
+    }
+
+    /// The private file of `name` has gone elsewhere. A name of ours has left its dataset with it,
+    /// and what older datasets or the PFS have under it is not to be seen again.
+    pub(super) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
+        state.view.take_private(name);
+        let Some(file) = self.file_ref(name) else { return Ok(()) };
+        let deletion = state.machine.deleted(&file, monotonic_ms());
+        let place = state.view.place(name);
+        self.delete(state, name, &place, deletion)
     }
 
     /// The dataset of the final name; open descriptors go along.

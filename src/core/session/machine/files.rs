@@ -180,7 +180,7 @@ impl Machine {
                 } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)
                     && let Some(file) = dataset.files.get_mut(&to.name)
                 {
-                    file.open = open;
+                    file.open += open - 1; // those of the replaced file will be closed, too
                 }
                 Placement::Dataset(placed)
             }

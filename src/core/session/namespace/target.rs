@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file};
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +73,13 @@ pub fn make_empty(path: &Path, mode: u32) -> Result<()> {
     make().map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// Copies content and permission bits.
+/// Copies content, permission bits and times.
 ///
 /// # Errors
 /// The file cannot be read, or the store is full.
 pub fn copy_up(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).map(|_| ()).map_err(|e| Error::io("cannot copy", from, e))
+    let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+    copy_file(from, to, options).map(drop)
 }
 
 /// Moves a file that nobody has open, to another file system if need be.

@@ -54,6 +54,11 @@ impl Layer {
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
         Layer { key, dir, hidden: false, elsewhere: BTreeMap::new(), on_prefix: BTreeSet::new() }
     }
+
+    /// Whether it has the content of `name`, on this node or on another.
+    pub fn has(&self, name: &str) -> bool {
+        self.elsewhere.contains_key(name) || self.dir.join(name).symlink_metadata().is_ok()
+    }
 }
 
 /// Where a name is.
@@ -99,6 +104,9 @@ pub struct View {
     private: BTreeMap<String, PathBuf>,
     /// Directories that the program removed, kept by files that wait for their real deletion.
     gone: BTreeSet<String>,
+    /// Directories that are removed for real, and that the flush of a file that waits for its
+    /// deletion would bring back.
+    flushed_back: BTreeSet<String>,
     ghosts: BTreeMap<String, Attributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     hidden: BTreeSet<String>,
@@ -281,6 +289,20 @@ impl View {
         self.gone.contains(name) || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
     }
 
+    /// The directory `name` is about to be removed for real. What waits for its deletion below it
+    /// may be flushed before.
+    pub fn note_rmdir(&mut self, name: &str) {
+        let below = |one: &str| one.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        if self.deleted().any(below) {
+            self.flushed_back.insert(name.to_string());
+        }
+    }
+
+    /// Directories that a flush may have brought back, innermost last.
+    pub fn flushed_back(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.flushed_back.iter().map(String::as_str)
+    }
+
     /// All such directories, innermost last.
     pub fn removed_dirs(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.gone.iter().map(String::as_str)
@@ -289,6 +311,7 @@ impl View {
     /// The directory is there again, or really gone. Returns whether it was a hidden one.
     pub fn settle_dir(&mut self, name: &str) -> bool {
         self.gone.remove(name);
+        self.flushed_back.remove(name);
         self.hidden_dirs.remove(name).is_some()
     }
 
