@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{guard, lazy, listing, memory, open_files, real};
+use crate::{absence, guard, lazy, listing, memory, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -67,7 +67,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
     let table = match open_engine(flavour) {
         Ok(table) => table,
         Err(why) => {
-            complain(&format!("{why}. The program runs without checkpoint caching."));
+            absence::tell(&why);
             return;
         }
     };

@@ -17,7 +17,7 @@ use std::path::Path;
 use crate::{engine, message, real};
 
 /// Number of this launch, random; the engine's launch check reads it.
-const NONCE: &str = "SCR_LAUNCH_NONCE";
+pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
 /// [`identity`] of the process that chose the number.
 const LAUNCHER: &str = "SCR_LAUNCHER";
 const PRELOAD: &str = "LD_PRELOAD";

@@ -12,6 +12,8 @@
 #[cfg_attr(test, allow(dead_code))]
 mod abi;
 #[cfg_attr(test, allow(dead_code))]
+mod absence;
+#[cfg_attr(test, allow(dead_code))]
 mod ask;
 #[cfg_attr(test, allow(dead_code))]
 mod engine;

@@ -8,10 +8,14 @@ const RANK_VARIABLES: [&str; 5] =
 
 /// Prints `text` if this is rank 0, or a process that knows no rank.
 pub(crate) fn complain(text: &str) {
-    let rank = RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
-    if rank.is_none_or(|rank| rank == "0") {
+    if rank().is_none_or(|rank| rank == "0") {
         say(text);
     }
+}
+
+/// This process's rank, as its launcher tells.
+pub(crate) fn rank() -> Option<String> {
+    RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
 }
 
 /// Prints `text`, whoever we are.

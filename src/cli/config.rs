@@ -179,6 +179,9 @@ fn series(settings: &Settings) -> Result<String, String> {
         let by = if series.has_id { "{id}" } else { "generation" };
         text += &format!("series {}: {what}, by {by}: {}\n", series.name, series.text);
     }
+    for warning in set.warnings() {
+        text += &format!("warning: {warning}\n");
+    }
     Ok(text)
 }
 

@@ -220,3 +220,27 @@ mod any {
         }
     }
 }
+
+#[test]
+fn a_pattern_that_an_earlier_series_takes_everything_from_is_told() {
+    let warned = |checkpoint: &[&str], output: &[&str]| {
+        let set = SeriesSet::new(&config(checkpoint, output, &[])).expect("valid patterns");
+        set.warnings().to_vec()
+    };
+    let wide_first = warned(&["ckpt/**", "ckpt/step_{id}/rank_{rank}.dat"], &[]);
+    assert_eq!(wide_first.len(), 1, "{wide_first:?}");
+    for part in [
+        "scr.conf:1: SCR_CHECKPOINT_PATTERN_2: files such as ckpt/step_",
+        "rank_1.dat match SCR_CHECKPOINT_PATTERN, too",
+        "the narrower pattern to the earlier series",
+    ] {
+        assert!(wide_first[0].contains(part), "{wide_first:?}");
+    }
+    let twice = warned(&["a_{id}", "re:a_(?<id>[0-9]+)"], &["a_*"]);
+    assert_eq!(twice.len(), 1, "the output pattern takes more: {twice:?}");
+    assert!(warned(&["x"], &["0-3:/pfs/run/[x]"])[0].contains("SCR_OUTPUT_PATTERN: files such"));
+    // Narrow before wide; the same list twice is one series that is both.
+    assert!(warned(&["ckpt/step_{id}/rank_{rank}.dat", "ckpt/**"], &[]).is_empty());
+    assert!(warned(&["a_{id}"], &["a_{id}"]).is_empty());
+    assert!(warned(&["a_{id}", "b_{id}"], &["[c-d]_{id}", "re:(?s:e|f).+"]).is_empty());
+}

@@ -15,6 +15,7 @@ import time
 import traceback
 
 import bad_input
+import patterns
 import settings
 import support
 from support import data_files, finish, place
@@ -160,8 +161,36 @@ def one_rank_without_the_shim(mpi, program):
                 got = finish(shimmed.start(2, "steady", command=command))
                 assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
                 assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
-                assert f"Missing: rank {missing};" in got.err, f"who is missing? {got}"
+                where = f"Missing: rank {missing} on {os.uname().nodename};"
+                assert where in got.err, f"who is missing? {got}"
                 assert data_files(plain.tree()) == data_files(shimmed.tree()), f"files: {got}"
+                assert not (shimmed.prefix / ".scr" / "launch").exists(), f"traces stay: {got}"
+
+
+@case
+def one_rank_without_an_engine(mpi, program):
+    """It says so where the others wait: one message, which names the node and the reason."""
+    with place(mpi, program) as plain:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+        steady = [program("steady"), "20", "5"]
+        for missing in (0, 1):
+            with place(mpi, program) as shimmed:
+                alone = shimmed.base / "alone"
+                alone.mkdir()
+                shutil.copy(support.SHIM, alone)
+                spoilt = ["env", f"LD_PRELOAD={alone / support.SHIM.name}", *steady]
+                ranks = (steady, spoilt) if missing else (spoilt, steady)
+                command = [f"mpirun.{mpi}", "-n", "1", *ranks[0], ":", "-n", "1", *ranks[1]]
+                begun = time.monotonic()
+                got = finish(shimmed.start(2, "steady", command=command))
+                took = time.monotonic() - begun
+                assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+                assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
+                where = f"Missing: {os.uname().nodename} (rank {missing}: the engine "
+                assert where in got.err and "libscr.so is missing" in got.err, f"who? {got}"
+                assert data_files(plain.tree()) == data_files(shimmed.tree()), f"files: {got}"
+                assert not (shimmed.prefix / ".scr" / "launch").exists(), f"traces stay: {got}"
+                assert took < 10, f"waited for a rank that never comes: {took:.1f} s, {got}"
 
 
 @case
@@ -379,7 +408,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            for function in CASES + bad_input.CASES + settings.CASES:
+            others = (bad_input, patterns, settings)
+            for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue
                 begun = time.monotonic()

@@ -5,12 +5,14 @@
 //! | `element.rs` | a list's elements, `:own`, the classic form |
 //! | `glob.rs` | globs to regular expressions |
 //! | `alternative.rs` | one element, compiled |
+//! | `overlap.rs` | patterns that take what a later series was written for |
 //! | `series.rs` | [`SeriesSet`]: everything compiled, and the matching |
 //! | `temporary.rs` | [`Template`]: how a program names what it renames later |
 
 mod alternative;
 mod element;
 mod glob;
+mod overlap;
 mod series;
 mod temporary;
 

@@ -6,6 +6,7 @@ use regex::{Captures, RegexSet};
 
 use super::alternative::Alternative;
 use super::element::{self, Element, Form};
+use super::overlap::{self, Origin};
 use crate::error::{Error, Result};
 use crate::params::{Settings, keys};
 
@@ -117,6 +118,7 @@ pub struct SeriesSet {
     ignore: Option<RegexSet>,
     ignore_absolute: Option<RegexSet>,
     prefix: String,
+    warnings: Vec<String>,
 }
 
 impl SeriesSet {
@@ -130,9 +132,14 @@ impl SeriesSet {
             ..SeriesSet::default()
         };
         let lists = config.checkpoint.iter().map(|list| (list, true));
+        let mut origins = Vec::new();
         for (list, checkpoint) in lists.chain(config.output.iter().map(|list| (list, false))) {
             set.compile_list(config, list, checkpoint)?;
+            if set.series.len() > origins.len() {
+                origins.push(Origin { name: list.name.clone(), place: place_of(list) });
+            }
         }
+        set.warnings = overlap::warnings(&set.alternatives, &origins, &set.prefix);
         let regexes = |absolute: bool| {
             let alternatives = set.alternatives.iter().filter(|a| a.absolute == absolute);
             alternatives.map(|a| a.regex.as_str().to_string()).collect::<Vec<_>>()
@@ -208,6 +215,12 @@ impl SeriesSet {
     #[must_use]
     pub fn series(&self) -> &[Series] {
         &self.series
+    }
+
+    /// What is allowed, but cannot be meant, in sentences that name the place.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The index of the series called `name`.
@@ -294,6 +307,15 @@ fn config_error(list: &PatternText, what: &str) -> Error {
     match place.is_empty() || place.ends_with(name.as_str()) {
         true => Error::Config { place: name.clone(), what: what.to_string() },
         false => Error::Config { place: place.clone(), what: format!("{name}: {what}") },
+    }
+}
+
+/// Where a list stands, with its name.
+fn place_of(list: &PatternText) -> String {
+    let PatternText { name, place, .. } = list;
+    match place.is_empty() || place.ends_with(name.as_str()) {
+        true => name.clone(),
+        false => format!("{place}: {name}"),
     }
 }
 

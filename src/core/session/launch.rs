@@ -7,10 +7,14 @@
 //! wins, so a rank that gives up ("stop") and a rank that goes on can never both have their way.
 //!
 //! ```text
-//! <control>/launch.<nonce>/rank.<r>, reporter             on each node
-//! <prefix>/.scr/launch/<nonce>/node.<host>                its ranks that are ready
+//! <control>/launch.<nonce>/rank.<r>, reporter, left.<r>   on each node
+//! <prefix>/.scr/launch/<nonce>/node.<host>                its ranks that are ready, of how many
+//! <prefix>/.scr/launch/<nonce>/missing.<host>             its ranks that have no engine, and why
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
+//! <prefix>/.scr/launch/<nonce>/left.<host>                its ranks have all read "stop"
 //! ```
+//! The shim writes `missing.<host>` (`preload/src/absence.rs`): where there is no engine nothing of
+//! ours runs but the shim, if that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,6 +26,15 @@ use crate::error::{Error, Result};
 
 /// How long rank 0 waits for all nodes.
 pub const LIMIT: Duration = Duration::from_secs(10);
+
+/// How long it waits for others once it is known that somebody will never come.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Age from which on the traces of a launch are swept; that launch is over or has its verdict.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// Variables in which launchers tell how many ranks a node has.
+const NODE_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
 
 /// What one rank knows about its launch before any communication.
 pub struct Launch {
@@ -37,6 +50,8 @@ pub struct Launch {
     pub rank: usize,
     /// Ranks in the world.
     pub size: usize,
+    /// Ranks of this node that the launcher has started, if it tells; see [`node_size`].
+    pub node_size: Option<usize>,
 }
 
 /// What a launch came to.
@@ -70,6 +85,11 @@ pub fn nonce(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     (!name.is_empty() && name.len() <= 128).then_some(name)
 }
 
+/// Ranks that the launcher has started on this node, with the shim or without.
+pub fn node_size(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
+    NODE_SIZES.iter().find_map(|name| variable(name)?.parse().ok())
+}
+
 impl Launch {
     fn shared(&self) -> PathBuf {
         self.prefix_state.join("launch").join(&self.nonce)
@@ -94,8 +114,10 @@ impl Launch {
         fs::write(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))?;
         let reporter = claim(&local.join("reporter"))?;
         // Rank 0 decides; the others wait longer, so that it normally is the one who says stop.
-        let patience = if self.rank == 0 { limit } else { limit + limit / 2 };
+        let later = |time: Duration| if self.rank == 0 { time } else { time + time / 2 };
+        let mut patience = later(limit);
         let (start, mut reported, mut own) = (Instant::now(), 0, false);
+        let mut hopeless = false;
         let mut pause = Duration::from_micros(500);
         loop {
             if reporter {
@@ -104,7 +126,16 @@ impl Launch {
             if self.rank == 0 && all_ready(&nodes(&shared)?).len() == self.size {
                 decide(&shared, self.rank, "go")?;
             }
+            if !hopeless && (reporter || self.rank == 0) {
+                hopeless = !entries(&shared, "missing.")?.is_empty();
+                if hopeless {
+                    patience = patience.min(start.elapsed() + later(GRACE));
+                }
+            }
             if let Some(text) = read_verdict(&shared)? {
+                if text != "go" {
+                    self.leave();
+                }
                 return Ok(match text.strip_prefix("stop ") {
                     None => Verdict::Go,
                     Some(reason) => Verdict::Stop { reason: reason.to_owned(), own },
@@ -126,30 +157,49 @@ impl Launch {
         if ready.len() > reported {
             let temporary = shared.join(format!(".{}.{}", self.host, self.rank));
             let target = shared.join(format!("node.{}", self.host));
-            fs::write(&temporary, ready.join(","))
+            let size = self.node_size.map_or_else(String::new, |size| format!(" of {size}"));
+            fs::write(&temporary, format!("{}{size}", ready.join(",")))
                 .and_then(|()| fs::rename(&temporary, &target))
                 .map_err(|e| Error::io("cannot write", &target, e))?;
         }
         Ok(ready.len())
     }
 
-    /// The nodes of the missing ranks are not known: nothing of ours runs there.
     fn what_is_missing(&self, shared: &Path) -> Result<String> {
         let nodes = nodes(shared)?;
         let ready = all_ready(&nodes);
-        let missing: BTreeSet<usize> =
-            (0..self.size).filter(|rank| !ready.contains(rank)).collect();
+        let missing = (0..self.size).filter(|rank| !ready.contains(rank)).collect();
         let list: Vec<String> =
-            nodes.iter().map(|(host, ranks)| format!("{host} ({})", ranges(ranks))).collect();
+            nodes.iter().map(|(host, node)| format!("{host} ({})", ranges(&node.ready))).collect();
         Ok(format!(
-            "only {} of {} ranks have the shim and a working engine. Missing: rank {}; ready, by \
+            "only {} of {} ranks have the shim and a working engine. Missing: {}; ready, by \
              node: {}. See that libscr_preload.so and the engine beside it can be read on every \
              node",
             ready.len(),
             self.size,
-            ranges(&missing),
+            whereabouts(missing, &nodes, &excuses(shared)?),
             if list.is_empty() { "none".into() } else { list.join(", ") }
         ))
+    }
+
+    /// This rank has read "stop". Whoever is the last one removes the traces.
+    fn leave(&self) {
+        let (shared, local) = (self.shared(), self.local());
+        let count = |dir: &Path, start| entries(dir, start).map_or(0, |names| names.len());
+        let _ = fs::write(local.join(format!("left.{}", self.rank)), b"");
+        if count(&local, "left.") < count(&local, "rank.") {
+            return;
+        }
+        let _ = fs::remove_dir_all(&local);
+        let _ = fs::write(shared.join(format!("left.{}", self.host)), b"");
+        if count(&shared, "left.") >= count(&shared, "node.") {
+            self.remove_shared();
+        }
+    }
+
+    fn remove_shared(&self) {
+        let _ = fs::remove_dir_all(self.shared());
+        let _ = fs::remove_dir(self.prefix_state.join("launch"));
     }
 
     /// Removes the traces. To be called after the first collective: then every rank has read the
@@ -157,10 +207,90 @@ impl Launch {
     pub fn clean_up(&self) {
         let _ = fs::remove_dir_all(self.local());
         if self.rank == 0 {
-            let _ = fs::remove_dir_all(self.shared());
-            let _ = fs::remove_dir(self.prefix_state.join("launch"));
+            // Launches that did not come so far.
+            sweep(&self.prefix_state.join("launch"), "");
+            sweep(&self.control, "launch.");
+            self.remove_shared();
         }
     }
+}
+
+/// Removes the directories below `dir` that begin with `start` and have not changed for long.
+fn sweep(dir: &Path, start: &str) {
+    for name in entries(dir, start).unwrap_or_default() {
+        let path = dir.join(format!("{start}{name}"));
+        let found = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_dir);
+        let age = found.and_then(|found| found.modified().ok()?.elapsed().ok());
+        if age.is_some_and(|age| age > STALE) {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// What a node has reported.
+struct Node {
+    ready: BTreeSet<usize>,
+    /// Ranks that were started there, if the launcher tells.
+    started: Option<usize>,
+}
+
+/// Why a rank is not with us.
+struct Excuse {
+    host: String,
+    rank: usize,
+    why: String,
+}
+
+/// The missing ranks, with their nodes as far as these are known.
+fn whereabouts(
+    mut missing: BTreeSet<usize>,
+    nodes: &BTreeMap<String, Node>,
+    excuses: &[Excuse],
+) -> String {
+    let mut parts = Vec::new();
+    let mut hosts: Vec<&str> = excuses.iter().map(|one| one.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let on = |host: &str| excuses.iter().filter(|one| one.host == host).collect::<Vec<_>>();
+    for &host in &hosts {
+        let all = on(host);
+        let ranks = all.iter().map(|one| one.rank).collect();
+        parts.push(format!("{host} (rank {}: {})", ranges(&ranks), all[0].why));
+        missing.retain(|rank| !ranks.contains(rank));
+    }
+    if missing.is_empty() {
+        return parts.join(", ");
+    }
+    // Ranks without the shim: nothing of ours speaks for them, but their neighbours know.
+    let mut short = 0;
+    let mut names = Vec::new();
+    for (host, node) in nodes {
+        let there = node.ready.len() + on(host).len();
+        if let Some(absent) = node.started.and_then(|all| all.checked_sub(there)).filter(|n| *n > 0)
+        {
+            short += absent;
+            names.push(host.as_str());
+        }
+    }
+    let mut text = format!("rank {}", ranges(&missing));
+    if short == missing.len() {
+        text.push_str(&format!(" on {}", names.join(", ")));
+    }
+    parts.push(text);
+    parts.join(", ")
+}
+
+fn excuses(shared: &Path) -> Result<Vec<Excuse>> {
+    let mut all = Vec::new();
+    for host in entries(shared, "missing.")? {
+        let text = fs::read_to_string(shared.join(format!("missing.{host}"))).unwrap_or_default();
+        for (rank, why) in text.lines().filter_map(|line| line.split_once('\t')) {
+            if let Ok(rank) = rank.parse() {
+                all.push(Excuse { host: host.clone(), rank, why: why.to_string() });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// True for the one caller that made `path`.
@@ -181,17 +311,22 @@ fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The nodes that have reported, with their ready ranks.
-fn nodes(shared: &Path) -> Result<BTreeMap<String, BTreeSet<usize>>> {
+/// The nodes that have reported.
+fn nodes(shared: &Path) -> Result<BTreeMap<String, Node>> {
     let read = |host: String| {
         let text = fs::read_to_string(shared.join(format!("node.{host}"))).unwrap_or_default();
-        (host, text.split(',').filter_map(|rank| rank.parse().ok()).collect())
+        let (ready, started) = match text.split_once(" of ") {
+            Some((ready, size)) => (ready, size.parse().ok()),
+            None => (text.as_str(), None),
+        };
+        let ready = ready.split(',').filter_map(|rank| rank.parse().ok()).collect();
+        (host, Node { ready, started })
     };
     Ok(entries(shared, "node.")?.into_iter().map(read).collect())
 }
 
-fn all_ready(nodes: &BTreeMap<String, BTreeSet<usize>>) -> BTreeSet<usize> {
-    nodes.values().flatten().copied().collect()
+fn all_ready(nodes: &BTreeMap<String, Node>) -> BTreeSet<usize> {
+    nodes.values().flat_map(|node| &node.ready).copied().collect()
 }
 
 /// "0-2,5": short for any number of neighbours.
@@ -250,17 +385,71 @@ mod tests {
             host: format!("node{}", rank / 2),
             rank,
             size,
+            node_size: None,
         }
     }
 
     fn run(ranks: &[usize], size: usize, limit: Duration) -> Vec<Verdict> {
         let base = tempfile::tempdir().unwrap();
         let all: Vec<_> = ranks.iter().map(|&rank| launch(base.path(), rank, size)).collect();
+        let verdicts = prove(&all, limit);
+        if verdicts[0] != Verdict::Go {
+            let names = |dir: &Path| fs::read_dir(dir).unwrap().count();
+            assert_eq!(names(&base.path().join(".scr")), 0, "traces stay");
+            assert_eq!(names(&base.path().join("node1")), 0, "traces stay");
+        }
+        verdicts
+    }
+
+    fn prove(all: &[Launch], limit: Duration) -> Vec<Verdict> {
         std::thread::scope(|scope| {
             let each: Vec<_> =
                 all.iter().map(|one| scope.spawn(move || one.prove_whole(limit))).collect();
             each.into_iter().map(|one| one.join().unwrap().unwrap()).collect()
         })
+    }
+
+    #[test]
+    fn a_rank_without_an_engine_is_not_waited_for_and_its_node_is_named() {
+        let base = tempfile::tempdir().unwrap();
+        let all: Vec<_> = [0, 1, 2].iter().map(|&rank| launch(base.path(), rank, 4)).collect();
+        let shared = all[0].shared();
+        fs::create_dir_all(&shared).unwrap();
+        fs::write(shared.join("missing.node1"), "3\tthere is none\n").unwrap();
+        let begin = Instant::now();
+        let verdicts = prove(&all, Duration::from_secs(3600));
+        assert!(begin.elapsed() < LIMIT, "waited {:?}", begin.elapsed());
+        let told = |verdict: &Verdict| match verdict {
+            Verdict::Stop { reason, own: true } => Some(reason.clone()),
+            _ => None,
+        };
+        let reasons: Vec<String> = verdicts.iter().filter_map(told).collect();
+        assert_eq!(reasons.len(), 1, "{verdicts:?}");
+        assert!(reasons[0].contains("Missing: node1 (rank 3: there is none);"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_node_that_has_more_ranks_than_are_ready_is_named() {
+        let base = tempfile::tempdir().unwrap();
+        let all =
+            [0, 1, 2].map(|rank| Launch { node_size: Some(2), ..launch(base.path(), rank, 4) });
+        let verdicts = prove(&all, Duration::from_millis(300));
+        let Verdict::Stop { reason, .. } = &verdicts[0] else { panic!("{verdicts:?}") };
+        assert!(reason.contains("Missing: rank 3 on node1; ready"), "{reason}");
+    }
+
+    #[test]
+    fn what_an_earlier_launch_left_is_swept() {
+        let base = tempfile::tempdir().unwrap();
+        let one = launch(base.path(), 0, 1);
+        let (old, new) = (one.prefix_state.join("launch/old"), one.prefix_state.join("launch/new"));
+        for dir in [&old, &new, &one.control] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        let before = std::time::SystemTime::now() - 2 * STALE;
+        fs::File::open(&old).unwrap().set_modified(before).unwrap();
+        one.clean_up();
+        assert!(!old.exists() && new.exists());
     }
 
     #[test]
@@ -273,7 +462,7 @@ mod tests {
     fn a_launch_with_a_missing_rank_stops_everywhere_and_one_rank_tells() {
         let cases = [([0, 1, 2], "rank 3;", "node1 (2)"), ([1, 2, 3], "rank 0;", "node1 (2-3)")];
         for (ranks, missing, ready) in cases {
-            let results = run(&ranks, 4, Duration::from_millis(60));
+            let results = run(&ranks, 4, Duration::from_millis(300));
             let mut tellers = 0;
             for result in results {
                 let Verdict::Stop { reason, own } = result else { panic!("{result:?}") };

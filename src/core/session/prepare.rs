@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::launch::{LIMIT, Launch, Verdict, nonce};
+use super::launch::{LIMIT, Launch, Verdict, node_size, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
 use super::site::Host;
 use crate::cache::Layout;
@@ -102,7 +102,8 @@ impl Preparation {
 
     /// False: ranks are without us. One of the others has said so.
     fn launch_is_whole(&mut self) -> Result<bool> {
-        let found = nonce(|name| self.environment.get(name).cloned());
+        let variable = |name: &str| self.environment.get(name).cloned();
+        let found = nonce(variable);
         let Some(nonce) = found.filter(|_| self.size > 1) else { return Ok(true) };
         // A directory that is not safely ours is not used, not even for this.
         let control = match &self.trouble {
@@ -116,6 +117,7 @@ impl Preparation {
             host: self.node_name.clone(),
             rank: self.rank,
             size: self.size,
+            node_size: node_size(variable),
         };
         if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT)? {
             if own {

@@ -74,7 +74,7 @@ impl Preparation {
         });
         if site.rank == 0 {
             let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
-            warnings.for_each(log::warn);
+            warnings.chain(series.warnings()).for_each(log::warn);
             site.misdeclared(&sharing).iter().for_each(log::warn);
         }
         let links = Links { world, node, node_ranks, sets, sharing };
