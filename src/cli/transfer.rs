@@ -25,8 +25,8 @@ pub struct Args {
 
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
-    let outcome = settings(args).and_then(|settings| {
-        finish_transfers(&settings, args.limits).map_err(|error| error.to_string())
+    let outcome = settings(args).and_then(|(settings, environment)| {
+        finish_transfers(&settings, &environment, args.limits).map_err(|error| error.to_string())
     });
     match outcome {
         Err(error) => fail(&error),
@@ -66,7 +66,7 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn settings(args: &Args) -> Result<Settings, String> {
+fn settings(args: &Args) -> Result<(Settings, Environment), String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -82,5 +82,6 @@ fn settings(args: &Args) -> Result<Settings, String> {
         system_file: std::path::Path::new(SYSTEM_FILE),
         program: &[],
     };
-    load(&inputs).map_err(|problems| problems.to_string())
+    let settings = load(&inputs).map_err(|problems| problems.to_string())?;
+    Ok((settings, environment))
 }

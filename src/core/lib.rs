@@ -8,7 +8,7 @@
 //! | L0 | [`error`], [`log`] |
 //! | L1 | [`files`], [`system`] |
 //! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
-//! | L3 | [`records`], [`descriptors`] |
+//! | L3 | [`records`], [`descriptors`], [`events`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
 //! | L6 | [`session`] |
@@ -19,6 +19,7 @@ pub mod cache;
 pub mod comm;
 pub mod descriptors;
 pub mod error;
+pub mod events;
 pub mod files;
 pub mod kvtree;
 pub mod log;

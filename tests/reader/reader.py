@@ -49,6 +49,7 @@ def datasets(here, node):
 def in_a_run(here, scheme, run):
     """Control and cache of every node, and the prefix, while the program stands still."""
     every_tree(here)
+    assert number(read(here.state / "nodes.scr"), "NODES") == RANKS
     for rank in range(RANKS):
         control = here.below(rank, "control")
         records.filemap(control / "filemap_0.scrinfo", rank, CACHED, written, scheme)
@@ -175,6 +176,16 @@ def on_its_way(mpi, program):
         path = here.below(0, "control") / "transfer.scrinfo"
         records.transfer_file(path, here.prefix, lambda p: here.outside(p, 0), BANDWIDTH)
         here.kill(run)
+
+
+@case
+def logged(mpi, program):
+    """One event for each thing that happened, in text and database; nothing is printed."""
+    settings = {"SCR_LOG_ENABLE": "1", "SCR_LOG_DB_ENABLE": "1", "SCR_JOB_NAME": "wave"}
+    with place(mpi, program) as here, here.paused(STEPS, SCR_COPY_TYPE="XOR", **settings) as run:
+        here.go_on(run)
+        each = {"SEALED": STEPS, "CONFIRMED": STEPS, "FLUSH_BEGIN": STEPS, "FLUSH_END": STEPS}
+        records.log_of_events(here.state, {"START": 1, **each, "EVICTED": 1, "END": 1}, written)
 
 
 @case

@@ -1,7 +1,10 @@
 """The files of 000 section 9 and the filemaps of section 4: what they must say of a run."""
 
+import collections
+import contextlib
 import os
 import re
+import sqlite3
 import zlib
 
 from kvtree import flag, number, read, value
@@ -104,6 +107,26 @@ def flush_file(path, on_prefix, cached):
     assert got == set(on_prefix), f"{path}: PFS {sorted(got)}, not {on_prefix}"
     got = {n for n, where in known.items() if "CACHE" in where}
     assert got == set(cached), f"{path}: CACHE {sorted(got)}, not {cached}"
+
+
+def log_of_events(folder, counts, files_of):
+    """Text and database tell the same; a dataset's event has its files, bytes and seconds."""
+    with contextlib.closing(sqlite3.connect(folder / "log.sqlite")) as database:
+        rows = database.execute(
+            "SELECT time, event, dataset, files, bytes, seconds, jobname, launch FROM events "
+            "ORDER BY id").fetchall()
+    lines = (folder / "log").read_text().splitlines()
+    assert [re.search(r"event=(\w+)", line)[1] for line in lines] == [row[1] for row in rows]
+    assert [line[:19] for line in lines] == [row[0] for row in rows], "times differ"
+    got = collections.Counter(row[1] for row in rows)
+    assert got == counts, f"{dict(got)}, not {counts}"
+    assert len({row[7] for row in rows}) == 1 and {row[6] for row in rows} == {"wave"}
+    for _, event, dataset, files, size, seconds, _, _ in rows:
+        if event in ("SEALED", "FLUSH_END"):
+            data = [data for rank in range(4) for data in files_of(dataset, rank).values()]
+            want = (len(data), sum(map(len, data)))
+            assert (files, size) == want, f"{event} {dataset}: {files}, {size}, not {want}"
+            assert 0 < seconds < 60, f"{event}: {seconds} s"
 
 
 def transfer_file(path, prefix, outside, bandwidth):

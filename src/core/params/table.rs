@@ -71,7 +71,6 @@ const NO_DATAWARP: (&str, &str) =
 
 const ONLY_WHEN_ASKED: Status =
     Status::NoEffect("the program decides when to checkpoint, it does not ask SCR");
-const NO_LOG: Status = Status::NoEffect("this version keeps no log of events");
 const NO_RELAUNCH: Status = Status::NoEffect("this version does not relaunch by itself");
 
 parameters! {
@@ -238,11 +237,11 @@ parameters! {
     "Job and nodes" {
         JOB_ID: Text, "",
             "Identity of the job; from the resource manager, else from user and prefix.";
-        JOB_NAME: Text, "", "Name of the job, for the log.", status(NO_LOG);
+        JOB_NAME: Text, "", "Name of the job, for the log.";
         USER_NAME: Text, "", "Name of the user; from the system if not set.";
-        CLUSTER_NAME: Text, "", "Name of the cluster, for the log.", status(NO_LOG);
+        CLUSTER_NAME: Text, "", "Name of the cluster, for the log.";
         END_TIME: Count, "seconds since 1970",
-            "When the allocation ends.";
+            "When the allocation ends; from the resource manager (Slurm) if not set.";
         RUNS: Integer = "1", "runs", "Launches in one allocation (-1: no limit).", at_least(-1),
             status(NO_RELAUNCH);
         MIN_NODES: Count, "nodes", "Healthy nodes that a relaunch needs.", status(NO_RELAUNCH);
@@ -257,14 +256,15 @@ parameters! {
     }
     "Messages and log" {
         DEBUG: Count = "0", "level", "1 or 2: say what is done.";
-        LOG_ENABLE: Bool = "0", "", "1: log events.", status(NO_LOG);
-        LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.", status(NO_LOG);
-        LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.", status(NO_LOG);
-        LOG_DB_ENABLE: Bool = "0", "", "1: log to a database.", status(NO_LOG);
+        LOG_ENABLE: Bool = "0", "",
+            "1: log what happens to checkpoints, an event each, with times.";
+        LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.";
+        LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.";
+        LOG_DB_ENABLE: Bool = "0", "", "1: log to an SQLite database.";
         LOG_DB_DEBUG: Count = "0", "level",
-            "1: say what is done with the database.",
-            status(NO_LOG);
-        LOG_DB_NAME: Text, "", "Database; <SCR_PREFIX>/.scr/log.sqlite if not set.", status(NO_LOG);
+            "1: say what is done with the database.";
+        LOG_DB_NAME: Text, "",
+            "SQLite database, below SCR_PREFIX if not absolute; .scr/log.sqlite if not set.";
         LOG_DB_HOST: Text, "", "Host of a database server.",
             status(Status::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
         LOG_DB_USER: Text, "", "User of a database server.",

@@ -10,6 +10,11 @@ pub struct Nodes {
     pub nodes: u64,
 }
 
+impl Nodes {
+    /// File name in the prefix's `.scr` directory.
+    pub const NAME: &'static str = "nodes.scr";
+}
+
 impl Record for Nodes {
     const KIND: &'static str = "the nodes file";
 

@@ -126,12 +126,14 @@ impl Session {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
                 self.flushes().remove(&id);
+                self.flush_ended(key, id, None);
                 if let Some(book) = self.state().books.get_mut(key) {
                     book.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
             }
             Advance::Failed(why) => {
+                self.flush_ended(key, id, Some(&why));
                 self.tell(format_args!(
                     "{} could not be written to {} in the background: {why}; it is tried again",
                     self.title(key),
@@ -163,6 +165,7 @@ impl Session {
         let ctx = links.ctx(&self.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
         self.flushes().insert(id, begun);
+        self.flush_begun(key, id);
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl Session {
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
-            Ok(()) => {}
+            Ok(()) => self.dataset_event("EVICTED", (key, id), |event| event),
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ impl Session {
             self.stop_agreements(&error);
         }
         self.ended.store(true, Ordering::Relaxed);
+        self.site.host.inside(|| self.end_log("END"));
         self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
@@ -134,6 +135,7 @@ impl Session {
         self.state().machine.end();
         let pointers = self.publish_closed(false);
         self.publish_all_private();
+        self.end_log("EXIT");
         // A pointer must not come before what the other ranks have written.
         let all_there = self.wait_for_exits();
         if all_there {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::runtime::Session;
 use super::site::Links;
 use crate::error::Result;
+use crate::events::Event;
 use crate::log;
 use crate::params::{Source, keys};
 use crate::records::{FINALIZE_CALLED, HaltFile, Record, update};
@@ -48,7 +49,7 @@ impl Session {
             None
         });
         let file = file.get_or_insert_default();
-        let end = settings.get_optional(keys::END_TIME);
+        let end = settings.get_optional(keys::END_TIME).or(self.site.end_time);
         file.exit_before = file.exit_before.or(end);
         let seconds = settings.get(keys::HALT_SECONDS).as_secs();
         file.halt_seconds = file.halt_seconds.or((seconds > 0).then_some(seconds));
@@ -141,6 +142,7 @@ impl Session {
             };
             let path_text = path.display();
             log::warn(format_args!("halt condition {reason} (see {path_text}): {then}"));
+            self.event(|| Event::new("HALT").note(format!("{reason}: {then}")));
             self.change_halt_file(|file| file.carried_out(&reason));
             self.state().machine.request_halt(0);
         }

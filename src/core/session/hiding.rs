@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Instant;
 
 use super::fetching::Fetching;
 use super::machine::Rejected;
@@ -15,6 +16,7 @@ use super::site::Links;
 use crate::cache::agree::agree;
 use crate::cache::{Ctx, Offered, RebuildReport};
 use crate::error::Result;
+use crate::events::Event;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
@@ -145,7 +147,16 @@ impl Session {
         let candidates =
             candidates.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         for one in candidates.take(LOOKED_AT_MAX) {
+            let begin = Instant::now();
             let found = self.look_at(links, one, index, report)?;
+            self.event(|| {
+                let fault = match found.gone {
+                    true => "its files are gone",
+                    false => found.fault.as_deref().unwrap_or_default(),
+                };
+                let event = Event::new("FETCH").dataset(one.id, one.name.clone()).note(fault);
+                event.seconds(begin.elapsed().as_secs_f64())
+            });
             let cached = report.offered.iter().position(|offered| offered.id == one.id);
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);

@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
+//! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
@@ -16,7 +17,7 @@
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
-//! | `tally.rs` | what a launch did and what it cost |
+//! | `tally.rs`, `events.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `background.rs` | the flush that a restart begins |
 //! | `transfers.rs` | flushes of a run that is gone |
@@ -31,6 +32,7 @@ mod arrival;
 mod background;
 mod books;
 mod changing;
+mod events;
 mod eviction;
 mod fetching;
 mod finish;
@@ -49,6 +51,7 @@ mod perform;
 mod places;
 mod prepare;
 mod protection;
+mod resources;
 mod restore;
 mod runtime;
 mod shadow;

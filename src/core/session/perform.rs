@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
+use super::events::size_of;
 use super::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
 use super::namespace::{self as ns, OnPrefix, Remote};
 use super::runtime::{Session, State};
@@ -17,7 +19,7 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
-use crate::transfer::{about, flush_sync, publish_file};
+use crate::transfer::{FlushReport, about, flush_sync, publish_file};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -57,6 +59,7 @@ impl Session {
     }
 
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
+        let begin = Instant::now();
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
                 self.show_sealed(&mut self.state(), links, &plan.key, &prepared);
@@ -64,6 +67,11 @@ impl Session {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
+                let (files, bytes) = size_of(&prepared.catalog);
+                let seconds = begin.elapsed().as_secs_f64();
+                self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
+                    event.seconds(seconds).size(files, bytes)
+                });
                 self.tell_shortage(links, &self.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
                     self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
@@ -75,6 +83,8 @@ impl Session {
                 if self.site.rank == 0 {
                     log::message(1, format_args!("{}: {error}", self.title(&plan.key)));
                 }
+                let why = error.to_string();
+                self.dataset_event("VOIDED", (&plan.key, plan.id), |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
                 let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
                 links.world.all_max(&mut word)?;
@@ -213,6 +223,7 @@ impl Session {
 
     /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
+        self.dataset_event("CONFIRMED", (key, id), |event| event);
         if on_prefix {
             self.enter_index(links, key, id)?;
         }
@@ -242,6 +253,8 @@ impl Session {
                 self.title(key)
             ));
         }
+        let note = format!("rank {rank}: {reason}");
+        self.dataset_event("DROPPED", (key, 0), |event| event.note(note));
         if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
@@ -285,6 +298,7 @@ impl Session {
             }
         }
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);
         self.flushing.store(false, Ordering::Relaxed);
@@ -296,6 +310,7 @@ impl Session {
         if let (Outcome::Done, Some(book)) = (&agreed, self.state().books.get_mut(key)) {
             book.flushed = true;
         }
+        self.log_flush(key, id, &outcome);
         match (&outcome, self.site.rank) {
             (Err(error), 0) => log::warn(format_args!(
                 "{} could not be written to {}: {error}",
@@ -316,6 +331,18 @@ impl Session {
             _ => {}
         }
         Ok(agreed)
+    }
+
+    fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
+        match outcome {
+            Err(error) => {
+                let why = error.to_string();
+                self.dataset_event("FLUSH_FAILED", (key, id), |event| event.note(why));
+            }
+            Ok(report) => self.dataset_event("FLUSH_END", (key, id), |event| {
+                event.seconds(report.seconds).size(report.files, report.bytes)
+            }),
+        }
     }
 
     /// The files of `from` belong to `into`; nothing of `from` is left.

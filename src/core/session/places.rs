@@ -1,5 +1,6 @@
 //! The flush file (000 section 9.4): which datasets are in cache, and which are on their way. It
 //! follows the run off the program's path, in the helper thread of rank 0; exact at start and end.
+//! And the nodes file.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -7,6 +8,7 @@ use std::sync::PoisonError;
 use super::machine::{DatasetState, SharedDataset};
 use super::runtime::Session;
 use crate::log;
+use crate::records::{Nodes, Record as _};
 use crate::transfer::record_places;
 
 /// Ids in cache, and of those the ones that are being flushed in the background.
@@ -31,6 +33,19 @@ impl Session {
         match record_places(&self.site.prefix, &now.cached, &now.flushing) {
             Ok(()) => *told = Some(now),
             Err(error) => log::message(1, format_args!("{error}; tried again later")),
+        }
+    }
+
+    /// Writes the nodes file (000 section 9.6): how many nodes this launch uses. For rank 0; local.
+    pub(super) fn record_nodes(&self, hosts: &[String]) {
+        let path = self.site.state_dir().join(Nodes::NAME);
+        let now = Nodes { nodes: hosts.iter().collect::<BTreeSet<_>>().len() as u64 };
+        if self.site.rank != 0 || Nodes::read(&path).ok().flatten() == Some(now) {
+            return;
+        }
+        // A directory or garbage in its place is replaced, too.
+        if let Err(error) = now.write(&path) {
+            log::message(1, format_args!("{error}"));
         }
     }
 

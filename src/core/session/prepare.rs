@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::launch::{LIMIT, Launch, Verdict, node_size, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
+use super::resources;
 use super::site::Host;
 use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
@@ -70,7 +71,7 @@ impl Preparation {
         let node_name = system::hostname();
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
-        let job = job(&settings, &prefix)?;
+        let job = job(&settings, &prefix, &environment)?;
         let bases: Vec<PathBuf> = descriptors
             .stores
             .iter()
@@ -136,21 +137,22 @@ fn has_patterns(settings: &Settings) -> bool {
 }
 
 /// The prefix, symlinks resolved, and this node's control directory under these settings.
-pub(super) fn places(settings: &Settings) -> Result<(PathBuf, PathBuf)> {
+pub(super) fn places(settings: &Settings, environment: &Environment) -> Result<(PathBuf, PathBuf)> {
     let wanted = settings.get(keys::PREFIX);
     let prefix =
         wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", &wanted, e))?;
-    let (user, job) = job(settings, &prefix)?;
+    let (user, job) = job(settings, &prefix, environment)?;
     let control = settings.get(keys::CNTL_BASE);
     Ok((prefix, Layout::new(&control, &[], &user, &job).control_dir))
 }
 
 /// User and job id, which name our directories. The job is the resource manager's, else the same
 /// for every start with this prefix.
-fn job(settings: &Settings, prefix: &Path) -> Result<(String, String)> {
+fn job(settings: &Settings, prefix: &Path, environment: &Environment) -> Result<(String, String)> {
     let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
     let job = settings
         .get_optional(keys::JOB_ID)
+        .or_else(|| resources::job_id(environment))
         .unwrap_or_else(|| format!("{:016x}", stable_number(&prefix.to_string_lossy())));
     for (name, text) in [("user name", &user), ("SCR_JOB_ID", &job)] {
         if text.is_empty() || text.contains('/') || text.starts_with('.') {

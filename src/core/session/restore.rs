@@ -96,6 +96,7 @@ impl Session {
         if self.site.rank == 0 {
             report.withheld.iter().for_each(|one| self.tell_withheld(one));
             self.tell_offered(report, elapsed);
+            self.log_offered(report);
         }
         self.require_restart(&links, lost)?;
         self.resume_flushes(&links, report, unfinished, &known.flushed)?;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
+use super::events::Events;
 use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
@@ -19,6 +20,7 @@ use super::places::Places;
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::Tally;
+use crate::events::Event;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
@@ -107,6 +109,7 @@ pub struct Session {
     pub(super) shortage: Shortage,
     /// What the flush file says, as far as it is ours to say.
     pub(super) places: Mutex<Option<Places>>,
+    pub(super) events: Events,
 }
 
 impl Session {
@@ -146,6 +149,7 @@ impl Session {
                 self.site.rank,
                 self.site.prefix.display()
             ));
+            self.event(|| Event::new("FALLBACK").note(reason));
         }
     }
 

@@ -69,6 +69,8 @@ pub struct Site {
     pub transfer: Options,
     /// Stores, schemes and groups.
     pub descriptors: Descriptors,
+    /// When the allocation ends, as the resource manager says, seconds since 1970.
+    pub end_time: Option<u64>,
 }
 
 impl Site {

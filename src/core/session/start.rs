@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
+use super::events::Events;
 use super::halt::Halt;
 use super::knowledge;
 use super::lease::{self, Lease, Taken};
@@ -14,6 +15,7 @@ use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use super::namespace::View;
 use super::prepare::Preparation;
 use super::protection::Sets;
+use super::resources;
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
 use super::space::Shortage;
@@ -71,6 +73,7 @@ impl Preparation {
             transfer: Options::new(&self.settings),
             settings: self.settings,
             descriptors,
+            end_time: resources::end_time(&self.environment),
         });
         if site.rank == 0 {
             let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
@@ -100,6 +103,8 @@ impl Preparation {
             session.sweep_exits();
             session.sweep_wanted();
         }
+        session.begin_log(&hosts);
+        session.record_nodes(&hosts);
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
         session.record_places();
         session.tally.time(Count::StartNs, begin);
@@ -229,6 +234,7 @@ fn build(
         tally: Tally::new(),
         shortage: Shortage::default(),
         places: Mutex::default(),
+        events: Events::default(),
     }
 }
 

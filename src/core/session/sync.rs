@@ -9,6 +9,7 @@ use super::runtime::Session;
 use super::site::Links;
 use super::tally::Count;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::log;
 use crate::system::{monotonic_ms, random_u64};
 
@@ -93,6 +94,7 @@ impl Session {
                 self.site.prefix.display()
             ),
         );
+        self.event(|| Event::new("FALLBACK").note(error.to_string()));
         self.routing.store(false, Ordering::Relaxed);
     }
 }

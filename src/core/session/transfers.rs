@@ -7,7 +7,7 @@ use super::lease::{self, Taken};
 use super::namespace::STATE_FOLDER;
 use super::prepare::places;
 use crate::error::{Error, Result};
-use crate::params::Settings;
+use crate::params::{Environment, Settings};
 use crate::system;
 use crate::transfer::{Completed, Options, Staged, complete, stage_node};
 
@@ -28,12 +28,16 @@ pub enum Finished {
 
 /// Copies what an ended run had on its way from this node, and enters what all nodes have copied
 /// into the index; with `limited` no faster than the run was to. Local; to be run on each node, in
-/// any order.
+/// any order. The environment names the job, as that of the run did.
 ///
 /// # Errors
 /// Prefix, transfer file or journal cannot be read or changed.
-pub fn finish_transfers(settings: &Settings, limited: bool) -> Result<Finished> {
-    let (prefix, control_dir) = places(settings)?;
+pub fn finish_transfers(
+    settings: &Settings,
+    environment: &Environment,
+    limited: bool,
+) -> Result<Finished> {
+    let (prefix, control_dir) = places(settings, environment)?;
     let options = Options::new(settings);
     let holder = format!("host {}, process {}", system::hostname(), std::process::id());
     let mut staged = Staged::default();

@@ -1,0 +1,119 @@
+//! Events as rows of an SQLite database (`SCR_LOG_DB_NAME`, `<SCR_PREFIX>/.scr/log.sqlite`).
+//!
+//! ```sql
+//! SELECT event, sum(seconds), sum(bytes) FROM events WHERE jobid = '4711' GROUP BY event;
+//! ```
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, params};
+
+use super::{Event, Job, Sink};
+use crate::log;
+
+/// Version of the table below, in the file's `user_version`.
+const VERSION: i64 = 1;
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,
+    unix REAL NOT NULL,
+    launch TEXT NOT NULL,
+    user TEXT NOT NULL,
+    jobid TEXT NOT NULL,
+    jobname TEXT NOT NULL,
+    cluster TEXT NOT NULL,
+    host TEXT NOT NULL,
+    event TEXT NOT NULL,
+    dataset INTEGER,
+    name TEXT,
+    seconds REAL,
+    files INTEGER,
+    bytes INTEGER,
+    note TEXT NOT NULL
+)";
+
+const INSERT: &str = "INSERT INTO events (time, unix, launch, user, jobid, jobname, cluster, host,
+    event, dataset, name, seconds, files, bytes, note)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+
+/// How long a person's query may keep us from writing.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// The database.
+pub struct Database {
+    path: PathBuf,
+    connection: Option<Connection>,
+    tells: bool,
+}
+
+impl Database {
+    /// The file is made when the first event comes. `tells`: say what is done (SCR_LOG_DB_DEBUG).
+    #[must_use]
+    pub fn new(path: PathBuf, tells: bool) -> Database {
+        Database { path, connection: None, tells }
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let connection = Connection::open(&self.path)?;
+        connection.busy_timeout(BUSY_WAIT)?;
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version == 0 {
+            connection.execute(TABLE, [])?;
+            connection.pragma_update(None, "user_version", VERSION)?;
+        }
+        if self.tells {
+            log::warn(format_args!("the database {} is open", self.path.display()));
+        }
+        Ok(connection)
+    }
+
+    fn insert(&mut self, job: &Job, events: &[Event]) -> rusqlite::Result<()> {
+        let mut connection = match self.connection.take() {
+            Some(open) => open,
+            None => self.open()?,
+        };
+        let transaction = connection.transaction()?;
+        {
+            let mut statement = transaction.prepare_cached(INSERT)?;
+            for event in events {
+                let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+                statement.execute(params![
+                    event.when(),
+                    event.time,
+                    job.launch,
+                    job.user,
+                    job.job_id,
+                    job.job_name,
+                    job.cluster,
+                    job.host,
+                    event.what,
+                    event.dataset.as_ref().map(|(id, _)| signed(*id)),
+                    event.dataset.as_ref().map(|(_, name)| name),
+                    event.seconds,
+                    event.size.map(|(files, _)| signed(files)),
+                    event.size.map(|(_, bytes)| signed(bytes)),
+                    event.note,
+                ])?;
+            }
+        }
+        transaction.commit()?;
+        if self.tells {
+            let (count, path) = (events.len(), self.path.display());
+            log::warn(format_args!("{count} events are in the database {path}"));
+        }
+        self.connection = Some(connection);
+        Ok(())
+    }
+}
+
+impl Sink for Database {
+    fn name(&self) -> String {
+        format!("the database {}", self.path.display())
+    }
+
+    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+        self.insert(job, events).map_err(|error| error.to_string())
+    }
+}

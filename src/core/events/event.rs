@@ -1,0 +1,108 @@
+//! One thing that happened, and whose.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::records::Timestamp;
+
+/// What all events of a launch share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Who runs it.
+    pub user: String,
+    /// The job.
+    pub job_id: String,
+    /// `SCR_JOB_NAME`.
+    pub job_name: String,
+    /// `SCR_CLUSTER_NAME`.
+    pub cluster: String,
+    /// The node that writes.
+    pub host: String,
+    /// Random, one for each launch, as 16 hexadecimal digits.
+    pub launch: String,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Seconds since 1970.
+    pub time: f64,
+    /// What, in capitals, as `FLUSH_END`.
+    pub what: &'static str,
+    /// The dataset's id and name.
+    pub dataset: Option<(u64, String)>,
+    /// How long it took.
+    pub seconds: Option<f64>,
+    /// Files, and their bytes.
+    pub size: Option<(u64, u64)>,
+    /// More, for people.
+    pub note: String,
+}
+
+impl Event {
+    /// Something that happens now.
+    #[must_use]
+    pub fn new(what: &'static str) -> Event {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = now.as_secs_f64();
+        Event { time, what, dataset: None, seconds: None, size: None, note: String::new() }
+    }
+
+    /// The dataset that it is about.
+    #[must_use]
+    pub fn dataset(mut self, id: u64, name: impl Into<String>) -> Event {
+        self.dataset = Some((id, name.into()));
+        self
+    }
+
+    /// How long it took.
+    #[must_use]
+    pub fn seconds(mut self, seconds: f64) -> Event {
+        self.seconds = Some(seconds);
+        self
+    }
+
+    /// Files and bytes.
+    #[must_use]
+    pub fn size(mut self, files: u64, bytes: u64) -> Event {
+        self.size = Some((files, bytes));
+        self
+    }
+
+    /// More, for people.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Event {
+        self.note = note.into();
+        self
+    }
+
+    /// When, as `2011-02-28T12:37:36`, UTC.
+    #[must_use]
+    pub fn when(&self) -> String {
+        Timestamp::from_unix_seconds(self.time as u64).to_string()
+    }
+
+    /// One line without its end, all but the time; control characters are replaced.
+    #[must_use]
+    pub fn line(&self, job: &Job) -> String {
+        let mut line = format!("user={}, jobid={}", job.user, job.job_id);
+        for (key, value) in [("jobname", &job.job_name), ("cluster", &job.cluster)] {
+            if !value.is_empty() {
+                line.push_str(&format!(", {key}={value}"));
+            }
+        }
+        line.push_str(&format!(", host={}, event={}", job.host, self.what));
+        if let Some((id, name)) = &self.dataset {
+            line.push_str(&format!(", dset={id}, name=\"{name}\""));
+        }
+        if let Some(seconds) = self.seconds {
+            line.push_str(&format!(", secs={seconds:.6}"));
+        }
+        if let Some((files, bytes)) = self.size {
+            line.push_str(&format!(", files={files}, bytes={bytes}"));
+        }
+        if !self.note.is_empty() {
+            line.push_str(&format!(", note=\"{}\"", self.note));
+        }
+        line.replace(|c: char| c.is_control(), " ")
+    }
+}

@@ -1,0 +1,122 @@
+//! The log of events (`SCR_LOG_ENABLE`): what happened in a job and when, for people and their
+//! tools. Text, syslog, a database; one rank writes, in a thread of its own, so that nothing that
+//! the program waits for waits for the log.
+//!
+//! A place that cannot be written to is left alone after one message. Events that come faster than
+//! they can be written are counted, not waited for.
+
+mod database;
+mod event;
+mod syslog;
+mod text;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub use database::Database;
+pub use event::{Event, Job};
+pub use syslog::Syslog;
+pub use text::TextFile;
+
+use crate::error::{Error, Result};
+use crate::log;
+
+/// Events that may wait to be written.
+const WAITING_MAX: usize = 4096;
+
+/// Events that are written at a time.
+const BATCH_MAX: usize = 256;
+
+/// A place that events are written to.
+pub trait Sink: Send {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+
+    /// Writes events of `job`, in order.
+    ///
+    /// # Errors
+    /// A clause that says why not; nothing more is written there then.
+    fn write(&mut self, job: &Job, events: &[Event]) -> std::result::Result<(), String>;
+
+    /// Whether a person wants to hear that it does not work.
+    fn is_missed(&self) -> bool {
+        true
+    }
+}
+
+/// The log of one launch. Dropping it leaves the thread to write what is waiting.
+pub struct EventLog {
+    sender: Mutex<Option<SyncSender<Event>>>,
+    done: Mutex<Receiver<()>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl EventLog {
+    /// Starts the thread; `enter` is the first that it does.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn start(
+        job: Job,
+        sinks: Vec<Box<dyn Sink>>,
+        enter: impl FnOnce() + Send + 'static,
+    ) -> Result<EventLog> {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let (finished, done) = channel();
+        let body = move || {
+            enter();
+            write_all(&job, sinks, &receiver);
+            // Nobody may wait for it any more.
+            let _ = finished.send(());
+        };
+        std::thread::Builder::new()
+            .name("scr-log".into())
+            .spawn(body)
+            .map_err(|error| Error::Other(format!("no thread for the log: {error}")))?;
+        let lost = Arc::default();
+        Ok(EventLog { sender: Mutex::new(Some(sender)), done: Mutex::new(done), lost })
+    }
+
+    /// Something has happened. Never waits.
+    pub fn tell(&self, event: Event) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = sender.as_ref()
+            && let Err(TrySendError::Full(_)) = sender.try_send(event)
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// No more events: waits until all are written, but not longer than `limit`.
+    pub fn close(&self, limit: Duration) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if sender.is_none() {
+            return;
+        }
+        drop(sender);
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = done.recv_timeout(limit).is_err();
+        let lost = self.lost.load(Ordering::Relaxed);
+        if late || lost > 0 {
+            log::warn(format_args!("the log of events is not complete: it could not keep up"));
+        }
+    }
+}
+
+fn write_all(job: &Job, mut sinks: Vec<Box<dyn Sink>>, events: &Receiver<Event>) {
+    while let Ok(first) = events.recv() {
+        let more = events.try_iter().take(BATCH_MAX - 1);
+        let batch: Vec<Event> = std::iter::once(first).chain(more).collect();
+        sinks.retain_mut(|sink| match sink.write(job, &batch) {
+            Ok(()) => true,
+            Err(why) => {
+                let level = if sink.is_missed() { 0 } else { 1 };
+                let name = sink.name();
+                log::message(level, format_args!("{name}: {why}; nothing more is logged there"));
+                false
+            }
+        });
+    }
+}

@@ -1,0 +1,59 @@
+//! Events for the system's log. Straight to its socket: syslog(3) has one state a process, and that
+//! is the program's.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+use super::{Event, Job, Sink};
+
+/// Where the system's log listens.
+const SOCKET: &str = "/dev/log";
+/// LOG_LOCAL7 | LOG_INFO.
+const PRIORITY: u8 = 23 << 3 | 6;
+const TAG: &str = "SCR";
+
+/// The system's log.
+pub struct Syslog {
+    path: PathBuf,
+    socket: Option<UnixDatagram>,
+    is_missed: bool,
+}
+
+impl Syslog {
+    /// `is_missed`: whether somebody has asked for it, and wants to hear that there is none.
+    #[must_use]
+    pub fn new(is_missed: bool) -> Syslog {
+        Syslog { path: SOCKET.into(), socket: None, is_missed }
+    }
+
+    /// Another socket, for tests.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Syslog {
+        Syslog { path, socket: None, is_missed: true }
+    }
+}
+
+impl Sink for Syslog {
+    fn name(&self) -> String {
+        format!("syslog ({})", self.path.display())
+    }
+
+    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        if self.socket.is_none() {
+            let socket = UnixDatagram::unbound().map_err(text)?;
+            socket.connect(&self.path).map_err(text)?;
+            self.socket = Some(socket);
+        }
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let pid = std::process::id();
+        events.iter().try_for_each(|event| {
+            let line = format!("<{PRIORITY}>{TAG}[{pid}]: {}", event.line(job));
+            socket.send(line.as_bytes()).map(drop).map_err(text)
+        })
+    }
+
+    fn is_missed(&self) -> bool {
+        self.is_missed
+    }
+}

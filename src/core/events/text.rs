@@ -1,0 +1,39 @@
+//! Events as lines of a file (`<SCR_PREFIX>/.scr/log`).
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::{Event, Job, Sink};
+
+/// A text file that lines are added to.
+pub struct TextFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl TextFile {
+    /// Lines go to the end of `path`, which is made when the first one comes.
+    #[must_use]
+    pub fn new(path: PathBuf) -> TextFile {
+        TextFile { path, file: None }
+    }
+}
+
+impl Sink for TextFile {
+    fn name(&self) -> String {
+        format!("the log {}", self.path.display())
+    }
+
+    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+        let lines: String =
+            events.iter().map(|one| format!("{}: {}\n", one.when(), one.line(job))).collect();
+        if self.file.is_none() {
+            let opened = OpenOptions::new().append(true).create(true).open(&self.path);
+            self.file = Some(opened.map_err(|error| error.to_string())?);
+        }
+        // One write: lines of two launches do not mix.
+        let written = self.file.as_mut().map(|file| file.write_all(lines.as_bytes()));
+        written.unwrap_or(Ok(())).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,182 @@
+//! What is logged (`SCR_LOG_ENABLE`), and where to. Rank 0 writes; what it does not know is not
+//! logged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::machine::DatasetKey;
+use super::runtime::Session;
+use crate::cache::{Catalog, RebuildReport};
+use crate::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
+use crate::log;
+use crate::params::{Settings, Source, keys};
+use crate::system::block_signals;
+
+/// File names in `<prefix>/.scr`.
+const TEXT_NAME: &str = "log";
+const DATABASE_NAME: &str = "log.sqlite";
+
+/// How long the end of a run waits for the log.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The log of rank 0, if there is one.
+#[derive(Default)]
+pub(super) struct Events {
+    log: OnceLock<EventLog>,
+    begin: OnceLock<Instant>,
+    /// Begins of flushes in the background, by dataset.
+    flushes: Mutex<BTreeMap<u64, Instant>>,
+}
+
+impl Session {
+    /// Begins the log, if the settings want one.
+    pub(super) fn begin_log(&self, hosts: &[String]) {
+        let settings = &self.site.settings;
+        self.events.begin.get_or_init(Instant::now);
+        if self.site.rank != 0 || !settings.get(keys::LOG_ENABLE) {
+            return;
+        }
+        let (user, job_id) = user_and_job(&self.site.layout.control_dir);
+        let job = Job {
+            user,
+            job_id,
+            job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),
+            cluster: settings.get_optional(keys::CLUSTER_NAME).unwrap_or_default(),
+            host: self.site.node_name.clone(),
+            launch: format!("{:016x}", self.launch),
+        };
+        let enter = self.site.host.enter_thread;
+        let begun = EventLog::start(job, self.log_sinks(), move || {
+            block_signals();
+            enter();
+        });
+        match begun {
+            Ok(begun) => drop(self.events.log.set(begun)),
+            Err(error) => log::warn(format_args!("{error}; nothing is logged")),
+        }
+        let nodes = hosts.iter().collect::<BTreeSet<_>>().len();
+        let (ranks, prefix) = (self.site.size, self.site.prefix.display());
+        self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
+    }
+
+    fn log_sinks(&self) -> Vec<Box<dyn Sink>> {
+        let (settings, state_dir) = (&self.site.settings, self.site.state_dir());
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        if settings.get(keys::LOG_TXT_ENABLE) {
+            sinks.push(Box::new(TextFile::new(state_dir.join(TEXT_NAME))));
+        }
+        if settings.get(keys::LOG_SYSLOG_ENABLE) {
+            // It is on by default, and many a container has none.
+            let chosen = is_chosen(settings, keys::LOG_SYSLOG_ENABLE.param.name);
+            sinks.push(Box::new(Syslog::new(chosen)));
+        }
+        if settings.get(keys::LOG_DB_ENABLE) {
+            let name = settings.get_optional(keys::LOG_DB_NAME);
+            let path = match name {
+                Some(name) => self.site.prefix.join(PathBuf::from(name)),
+                None => state_dir.join(DATABASE_NAME),
+            };
+            let tells = settings.get(keys::LOG_DB_DEBUG) > 0;
+            sinks.push(Box::new(Database::new(path, tells)));
+        }
+        sinks
+    }
+
+    /// Something has happened: logged if there is a log.
+    pub(super) fn event(&self, event: impl FnOnce() -> Event) {
+        if let Some(log) = self.events.log.get().filter(|_| !self.is_child()) {
+            log.tell(event());
+        }
+    }
+
+    /// The same of a dataset.
+    pub(super) fn dataset_event(
+        &self,
+        what: &'static str,
+        (key, id): (&DatasetKey, u64),
+        more: impl FnOnce(Event) -> Event,
+    ) {
+        self.event(|| more(Event::new(what).dataset(id, self.title(key))));
+    }
+
+    /// A flush in the background has begun.
+    pub(super) fn flush_begun(&self, key: &DatasetKey, id: u64) {
+        self.flush_times().insert(id, Instant::now());
+        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event.note("in the background"));
+    }
+
+    /// It is over, for a reason if not well.
+    pub(super) fn flush_ended(&self, key: &DatasetKey, id: u64, why: Option<&str>) {
+        let begun = self.flush_times().remove(&id);
+        let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
+        self.dataset_event(what, (key, id), |mut event| {
+            event.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
+            let dir = self.state().view.layer(key).map(|layer| layer.dir.clone());
+            let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
+            event.size = catalog.map(|catalog| size_of(&catalog));
+            event.note(why.unwrap_or_default())
+        });
+    }
+
+    fn flush_times(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Instant>> {
+        self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the start has found in the cache.
+    pub(super) fn log_offered(&self, report: &RebuildReport) {
+        let name = |key: &crate::records::DatasetKey| {
+            self.machine_key(key).map_or_else(|| key.series.clone(), |key| self.title(&key))
+        };
+        for one in &report.offered {
+            if !one.rebuilt.is_empty() {
+                let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
+                let event = Event::new("REBUILD").dataset(one.id, name(&one.key));
+                self.event(|| event.seconds(one.seconds).note(note));
+            }
+            let note = match (&one.unprotected, one.moved.is_empty()) {
+                (Some(why), _) => format!("not protected: {why}"),
+                (None, false) => format!("moved from other nodes: ranks {:?}", one.moved),
+                (None, true) => String::new(),
+            };
+            let (files, bytes) = size_of(&one.catalog);
+            let event = Event::new("OFFERED").dataset(one.id, name(&one.key)).size(files, bytes);
+            self.event(|| event.seconds(one.seconds).note(note));
+        }
+        for one in &report.withheld {
+            let event = Event::new("WITHHELD").dataset(one.id, name(&one.key));
+            self.event(|| event.note(one.reason.clone()));
+        }
+    }
+
+    /// No more events: all are written, or the log is left behind.
+    pub(super) fn end_log(&self, what: &'static str) {
+        let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
+        let begin = self.events.begin.get_or_init(Instant::now);
+        log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));
+        log.close(CLOSE_LIMIT);
+    }
+}
+
+/// Files and bytes of all ranks.
+pub(super) fn size_of(catalog: &Catalog) -> (u64, u64) {
+    let bytes = catalog.entries.iter().fold(0_u64, |sum, e| sum.saturating_add(e.meta.size));
+    (catalog.entries.len() as u64, bytes)
+}
+
+/// Whether somebody has set the parameter.
+fn is_chosen(settings: &Settings, name: &str) -> bool {
+    settings.setting(name).is_some_and(|setting| setting.origin.source != Source::Default)
+}
+
+/// User and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
+fn user_and_job(control_dir: &Path) -> (String, String) {
+    let text = |name: Option<&OsStr>| {
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let job = text(control_dir.file_name());
+    let user = text(control_dir.parent().and_then(Path::file_name));
+    (user, job.strip_prefix("scr.").unwrap_or(&job).to_string())
+}
