@@ -36,11 +36,22 @@ impl Session {
         }
     }
 
-    /// Writes the nodes file (000 section 9.6): how many nodes this launch uses. For rank 0; local.
-    pub(super) fn record_nodes(&self, hosts: &[String]) {
+    /// Before anything is brought into view: what earlier launches left in the prefix's own folder
+    /// goes, and what this one records there begins. For rank 0; local.
+    pub(super) fn begin_records(&self, hosts: &[String]) {
+        if self.site.rank == 0 {
+            self.sweep_exits();
+            self.sweep_wanted();
+            self.begin_log(hosts);
+            self.record_nodes(hosts);
+        }
+    }
+
+    /// Writes the nodes file (000 section 9.6): how many nodes this launch uses.
+    fn record_nodes(&self, hosts: &[String]) {
         let path = self.site.state_dir().join(Nodes::NAME);
         let now = Nodes { nodes: hosts.iter().collect::<BTreeSet<_>>().len() as u64 };
-        if self.site.rank != 0 || Nodes::read(&path).ok().flatten() == Some(now) {
+        if Nodes::read(&path).ok().flatten() == Some(now) {
             return;
         }
         // A directory or garbage in its place is replaced, too.

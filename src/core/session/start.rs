@@ -99,12 +99,7 @@ impl Preparation {
         links.world.broadcast(&mut launch, 0)?;
         let mut session = build(site, series, links, machine, templates, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
-        if session.site.rank == 0 {
-            session.sweep_exits();
-            session.sweep_wanted();
-        }
-        session.begin_log(&hosts);
-        session.record_nodes(&hosts);
+        session.begin_records(&hosts);
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
         session.record_places();
         session.tally.time(Count::StartNs, begin);
