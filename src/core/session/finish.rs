@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::machine::DatasetState;
+use super::machine::{DatasetState, SharedDataset};
 use super::namespace::parent;
 use super::runtime::{Session, State};
 use super::site::Links;
@@ -118,13 +118,20 @@ impl Session {
         if !state.machine.overdue(monotonic_ms()).is_empty() {
             return true;
         }
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
-        let mut saved = all.map(|one| match one.state {
-            DatasetState::Confirmed => one.flushed || one.on_prefix || !one.due,
-            DatasetState::Provisional => one.flushed || one.on_prefix,
-            DatasetState::Open | DatasetState::Dropped => true,
-        });
-        !saved.all(|saved| saved)
+        let confirmed = |one: &&SharedDataset| one.state == DatasetState::Confirmed;
+        (0..self.series.series().len()).any(|at| {
+            let all = state.machine.datasets(at);
+            // The newest one is meant to be on the PFS, due or not.
+            let newest = all.iter().rfind(confirmed).map(|one| one.id);
+            all.iter().any(|one| {
+                let matters = match one.state {
+                    DatasetState::Confirmed => one.due || Some(one.id) == newest,
+                    DatasetState::Provisional => true,
+                    DatasetState::Open | DatasetState::Dropped => false,
+                };
+                matters && !one.flushed && !one.on_prefix
+            })
+        })
     }
 
     /// The process ends without MPI_Finalize: what is closed and nowhere else goes to the PFS.
