@@ -115,11 +115,19 @@ mod tests {
     #[test]
     fn a_failure_leaves_no_temporary() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("taken");
-        fs::create_dir(&path).unwrap();
-        assert!(write_atomic(&path, b"x").is_err());
-        assert_eq!(names(dir.path()), ["taken"]);
+        let too_long = "x".repeat(300); // its temporary's name is not
+        assert!(write_atomic(&dir.path().join(too_long), b"x").is_err());
+        assert!(names(dir.path()).is_empty());
         assert!(write_atomic(&dir.path().join("none/file"), b"x").is_err());
+    }
+
+    #[test]
+    fn a_directory_in_the_place_of_a_file_gives_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.scr");
+        fs::create_dir(&path).unwrap();
+        write_atomic(&path, b"x").unwrap();
+        assert_eq!(read_optional(&path).unwrap().as_deref(), Some(&b"x"[..]));
     }
 
     #[test]

@@ -211,7 +211,7 @@ parameters! {
         AXL_MKDIR: Bool = "0", "", "1: let AXL make directories.",
             status(Status::NoEffect("directories are always made"));
         CRC_ON_COPY: Bool = "0", "", "1: check CRC32 when redundancy data is copied.",
-            status(Status::NoEffect("it is always checked"));
+            status(Status::NoEffect("redundancy data is always checked"));
         CRC_ON_FLUSH: Bool = "1", "",
             "1: compare CRC32 in a flush, and at a restart for files on the parallel file system.";
         CRC_ON_DELETE: Bool = "0", "",
