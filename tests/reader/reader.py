@@ -166,15 +166,16 @@ def restarted(mpi, program):
 @case
 def on_its_way(mpi, program):
     """The transfer file of a flush in the background that has to go slowly."""
+    node = 2  # three files, an empty one among them: the first is written, the last is not
     slow = {"SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": str(BANDWIDTH)}
     with place(mpi, program) as here, here.paused(2, SCR_COPY_TYPE="XOR", **slow) as run:
         def begun():
-            found = list(here.nodes.node(0).glob("control/*/scr.*/transfer.scrinfo"))
+            found = list(here.nodes.node(node).glob("control/*/scr.*/transfer.scrinfo"))
             files = found and parse(found[0].read_bytes())[0].get("FILES")
-            return files and any(number(fields, "WRITTEN") for fields in files.values())
+            return files and any(records.written_of(fields) for fields in files.values())
         here.wait_for(begun, run)
-        path = here.below(0, "control") / "transfer.scrinfo"
-        records.transfer_file(path, here.prefix, lambda p: here.outside(p, 0), BANDWIDTH)
+        path = here.below(node, "control") / "transfer.scrinfo"
+        records.transfer_file(path, here.prefix, lambda p: here.outside(p, node), BANDWIDTH)
         here.kill(run)
 
 

@@ -129,6 +129,11 @@ def log_of_events(folder, counts, files_of):
             assert 0 < seconds < 60, f"{event}: {seconds} s"
 
 
+def written_of(fields):
+    """Bytes of a file that are durable on the prefix; none is said of one that is not begun."""
+    return number(fields, "WRITTEN") if "WRITTEN" in fields else 0
+
+
 def transfer_file(path, prefix, outside, bandwidth):
     """A flush under way: sources in the cache, staged files with at least WRITTEN good bytes."""
     tree = read(path)
@@ -136,7 +141,7 @@ def transfer_file(path, prefix, outside, bandwidth):
     assert value(tree, "COMMAND") == "RUN" and value(tree, "STATE") == "RUNNING", tree
     assert "DONE" not in tree.get("FLAG", {}), f"{path}: done, and it has just begun"
     for source, fields in tree["FILES"].items():
-        data, written = outside(source).read_bytes(), number(fields, "WRITTEN")
+        data, written = outside(source).read_bytes(), written_of(fields)
         assert number(fields, "SIZE") == len(data) and written <= len(data), f"{source}: {fields}"
         target = value(fields, "DESTINATION")
         assert target.startswith(f"{prefix}/"), f"{target} is not on the prefix"
