@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use scr_core::comm::Comm;
 use scr_core::log;
+use scr_core::session::machine::SyncKind;
 use scr_core::session::{Host, Preparation, Session};
 
 use crate::mpi::{self, Classifier, MpiComm};
@@ -59,10 +60,10 @@ fn start_together(
 }
 
 /// The program is about to make a blocking collective call on `comm`.
-pub fn sync(comm: usize, constructor: bool) {
+pub fn sync(comm: usize, kind: SyncKind) {
     let Some(running) = RUNNING.get() else { return };
     if running.classifier.is_world_class(comm) {
-        running.session.sync(constructor);
+        running.session.sync(kind);
     }
 }
 

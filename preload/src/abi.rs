@@ -114,10 +114,12 @@ pub type EntryFn =
 
 /// Kinds of synchronising MPI calls, for [`Engine::sync`].
 pub mod sync_kind {
-    /// Barrier, Allreduce, Alltoall, ...: every k-th carries the agreement.
+    /// Allreduce, Alltoall, ...: every k-th carries the agreement.
     pub const COLLECTIVE: i32 = 0;
     /// Comm_dup, Comm_split, Comm_create, Cart_create: always carries it.
     pub const CONSTRUCTOR: i32 = 1;
+    /// Barrier: carries it unless collectives follow one another very fast.
+    pub const BARRIER: i32 = 2;
 }
 
 /// Noteworthy events, for [`Engine::note`].

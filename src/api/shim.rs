@@ -16,6 +16,7 @@ use super::abi::{
 };
 use crate::engine;
 use scr_core::session;
+use scr_core::session::machine::SyncKind;
 use scr_core::session::{Answer, Attributes, Note, Session};
 
 const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
@@ -182,7 +183,12 @@ extern "C" fn prefix() -> *const c_char {
 }
 
 extern "C" fn sync(comm: usize, kind: c_int) {
-    guarded((), || engine::sync(comm, kind == sync_kind::CONSTRUCTOR));
+    let kind = match kind {
+        sync_kind::CONSTRUCTOR => SyncKind::Constructor,
+        sync_kind::BARRIER => SyncKind::Barrier,
+        _ => SyncKind::Collective,
+    };
+    guarded((), || engine::sync(comm, kind));
 }
 
 extern "C" fn note(what: c_int, path: *const c_char) {

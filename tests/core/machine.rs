@@ -2,7 +2,7 @@
 
 use scr_core::session::machine::{
     DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
-    Placement, Report, SeriesConfig, Step,
+    Placement, Report, SeriesConfig, Step, SyncKind,
 };
 
 const BYTES: u64 = 100;
@@ -50,8 +50,11 @@ impl Ranks {
     fn sync(&mut self, after_ms: u64) {
         self.now_ms += after_ms;
         let now = self.now_ms;
-        let words: Vec<_> =
-            self.machines.iter_mut().filter_map(|one| one.sync_point(false, now)).collect();
+        let words: Vec<_> = self
+            .machines
+            .iter_mut()
+            .filter_map(|one| one.sync_point(SyncKind::Collective, now))
+            .collect();
         let Some(mut most) = words.first().copied() else { return };
         self.agreements += 1;
         for own in &words {
@@ -329,6 +332,25 @@ fn another_number_in_a_name_is_no_new_kind() {
         }
     }
     assert_eq!(on_prefix, [true, false, false, false]);
+}
+
+#[test]
+fn a_barrier_carries_an_agreement_unless_collectives_come_very_fast() {
+    for (step_ms, carries) in [(15, true), (0, false)] {
+        let mut machine = Ranks::new(1).machines.remove(0);
+        let mut now_ms = 0;
+        for _ in 0..200 {
+            now_ms += step_ms;
+            if let Some(words) = machine.sync_point(SyncKind::Collective, now_ms) {
+                machine.agreed(words);
+            }
+        }
+        let barriers = (0..10).filter(|_| {
+            let words = machine.sync_point(SyncKind::Barrier, now_ms);
+            words.map(|words| machine.agreed(words)).is_some()
+        });
+        assert_eq!(barriers.count() >= 4, carries, "a step of {step_ms} ms");
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ mpi! {
     ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
     ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
     ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Note(event::ABORT);
-    ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::COLLECTIVE);
+    ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
     ("Allreduce", MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
         => Role::Sync(5, sync_kind::COLLECTIVE);
     ("Alltoall", MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::machine::{Next, Report, WORDS};
+use super::machine::{Next, Report, SyncKind, WORDS};
 use super::runtime::Session;
 use super::site::Links;
 use super::tally::Count;
@@ -16,11 +16,11 @@ use crate::system::{monotonic_ms, random_u64};
 impl Session {
     /// The program is about to make a blocking collective call that every rank makes. The only
     /// place in a run where the engine communicates.
-    pub fn sync(&self, constructor: bool) {
+    pub fn sync(&self, kind: SyncKind) {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
-        let words = self.state().machine.sync_point(constructor, monotonic_ms());
+        let words = self.state().machine.sync_point(kind, monotonic_ms());
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
         let begin = Instant::now();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
-use scr_core::session::machine::{DatasetKey, Machine, Report, Step};
+use scr_core::session::machine::{DatasetKey, Machine, Report, Step, SyncKind};
 
 use super::Fault;
 use super::cluster::{Cluster, Content, Files, Stage};
@@ -378,7 +378,11 @@ impl Sim {
                 if skips && self.rng.u8(..8) == 0 {
                     return self.program_sync(rank);
                 }
-                match self.ranks[rank].machine.sync_point(constructor, now_ms) {
+                let kind = match constructor {
+                    true => SyncKind::Constructor,
+                    false => SyncKind::Collective,
+                };
+                match self.ranks[rank].machine.sync_point(kind, now_ms) {
                     None => self.program_sync(rank),
                     Some(words) => {
                         trace!(self, "{now_ms} r{rank} agreement {words:?}");

@@ -5,7 +5,9 @@
 //! progress, busy, invalid, halt, changed since the last conference.
 
 use super::Machine;
-use super::config::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX};
+use super::config::{
+    BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX,
+};
 use super::files::Status;
 use super::local::LocalDataset;
 use super::steps::Next;
@@ -78,14 +80,31 @@ impl Agreement {
     }
 }
 
+/// What the program calls at a sync point; the same on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncKind {
+    /// Every k-th carries an agreement.
+    Collective,
+    /// Always carries one.
+    Constructor,
+    /// Carries one where agreements come every few sync points anyway: a program that reads what
+    /// other nodes have written passes a barrier before.
+    Barrier,
+}
+
 impl Machine {
     /// The program has reached a sync point. `Some`: this one carries an agreement; all-reduce the
     /// words by maximum, then call [`Machine::agreed`].
-    pub fn sync_point(&mut self, constructor: bool, now_ms: u64) -> Option<[i64; WORDS]> {
+    pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
         self.tick(now_ms);
         self.syncing = self.caller;
         self.agreement.count += 1;
-        let due = constructor || self.agreement.count >= self.agreement.next_at;
+        let rare = self.agreement.next_at - self.agreement.last_at <= BARRIER_STRIDE_MAX;
+        let due = match kind {
+            SyncKind::Constructor => true,
+            SyncKind::Barrier if rare => true,
+            _ => self.agreement.count >= self.agreement.next_at,
+        };
         if self.agreement.disabled || self.ended || !due {
             return None;
         }

@@ -76,6 +76,9 @@ impl MachineConfig {
 
 /// Sync points between two agreements, at most, so that a change of rhythm cannot starve them.
 pub const SYNC_POINTS_MAX: u64 = 128;
+/// Sync points between agreements up to which a barrier always carries one. Beyond it collectives
+/// come every two milliseconds or faster, and one more at each barrier could be measured.
+pub(super) const BARRIER_STRIDE_MAX: u64 = 8;
 /// A conference is held although a rank is busy when the last one is this long ago.
 pub const CONFERENCE_MS: u64 = 1000;
 

@@ -54,7 +54,7 @@ mod shared;
 mod steps;
 mod wire;
 
-pub use agreement::WORDS;
+pub use agreement::{SyncKind, WORDS};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
