@@ -200,7 +200,7 @@ fn an_open_for_update_that_changes_nothing_begins_nothing() {
 }
 
 #[test]
-fn a_deletion_keeps_a_file_from_the_flush_once_a_newer_dataset_is_confirmed() {
+fn a_deletion_keeps_a_file_from_the_flush_at_the_end_and_a_newer_dataset_replaces_it() {
     let mut ranks = Ranks::new(1);
     let (first, _) = ranks.update(0, false);
     ranks.sync(0);
@@ -212,13 +212,18 @@ fn a_deletion_keeps_a_file_from_the_flush_once_a_newer_dataset_is_confirmed() {
     let placement = ranks.machines[0].write_open(&file(0), Intent::REWRITE, now);
     let Placement::Dataset(second) = placement else { panic!("{placement:?}") };
     ranks.machines[0].write_closed(&second.key, &file(0).name, BYTES, now);
+    assert_ne!(second.key, first);
+    let mut ended = ranks.machines[0].clone();
+    ended.begin_end(now);
+    assert!(!ended.is_left_out(&second.key, &file(0).name));
+    assert!(ended.is_left_out(&first, &file(0).name));
     for _ in 0..10 {
         ranks.sync(100);
     }
-    ranks.machines[0].begin_end(now);
-    assert_ne!(second.key, first);
-    assert!(!ranks.machines[0].is_left_out(&second.key, &file(0).name));
-    assert!(ranks.machines[0].is_left_out(&first, &file(0).name));
+    let mut left = ranks.machines[0].datasets(0).iter().map(|one| &one.key);
+    assert!(left.all(|key| *key == second.key));
+    ranks.end();
+    assert_eq!(ranks.flushed, [second.key]);
 }
 
 #[test]
@@ -319,6 +324,21 @@ fn the_rest_of_a_first_dataset_goes_where_its_begin_lies_and_the_next_to_the_cac
         }
     }
     assert_eq!(on_prefix, [true, true, true, false, false, false]);
+}
+
+#[test]
+fn the_second_checkpoint_is_sealed_at_once_when_it_has_the_files_of_the_first() {
+    let mut ranks = Ranks::of(2, SeriesConfig::new("data", true));
+    // Rank 1 writes nothing.
+    ranks.write(0, "data.{id}.0", 1);
+    for _ in 0..30 {
+        ranks.sync(10);
+    }
+    ranks.write(0, "data.{id}.0", 2);
+    ranks.sync(20);
+    let states: Vec<DatasetState> =
+        ranks.machines[0].datasets(0).iter().map(|dataset| dataset.state).collect();
+    assert_eq!(states, [DatasetState::Confirmed, DatasetState::Confirmed]);
 }
 
 #[test]

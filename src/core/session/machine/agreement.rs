@@ -9,7 +9,8 @@ use super::config::{
     BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX,
 };
 use super::files::Status;
-use super::local::LocalDataset;
+use super::local::{LocalDataset, Phase};
+use super::shared::DatasetState;
 use super::steps::Next;
 
 /// Words of an agreement.
@@ -190,7 +191,7 @@ impl Machine {
             let followed = open.any(|dataset| dataset.is_successor());
             let ready = followed
                 || oldest.invalid.is_some()
-                || self.is_complete(oldest)
+                || self.looks_complete(oldest)
                 || self.is_settled(oldest);
             oldest.open_files() > 0 || !ready
         })
@@ -201,6 +202,37 @@ impl Machine {
         let rewrites = self.shared.series[dataset.key.series].rewrites;
         let known = self.series[dataset.key.series].known;
         !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
+    }
+
+    /// As [`Machine::is_complete`]; the second dataset of a series is compared with the first,
+    /// which is confirmed only by the conference that this one waits for.
+    pub(super) fn looks_complete(&self, dataset: &LocalDataset) -> bool {
+        let series = dataset.key.series;
+        let datasets = &self.series[series].datasets;
+        let before = datasets.iter().take_while(|other| other.key != dataset.key);
+        !self.shared.series[series].rewrites
+            && dataset.open_files() == 0
+            && self.expected_set(series, before) == Some(dataset.set())
+    }
+
+    /// The set of the last confirmed dataset on this rank; else that of the one among `datasets`
+    /// that will be confirmed as soon as all know of its successor.
+    pub(super) fn expected_set<'a>(
+        &'a self,
+        series: usize,
+        datasets: impl Iterator<Item = &'a LocalDataset>,
+    ) -> Option<u64> {
+        let first = || {
+            let mut sealed = datasets.filter(|dataset| {
+                let shared = self.shared.find(&dataset.key);
+                dataset.phase == Phase::Sealed
+                    && shared.is_some_and(|shared| {
+                        shared.state == DatasetState::Provisional && !shared.is_second_rate()
+                    })
+            });
+            sealed.next().map(LocalDataset::set)
+        };
+        self.series[series].known.or_else(first)
     }
 
     pub(super) fn is_settled(&self, dataset: &LocalDataset) -> bool {

@@ -100,14 +100,18 @@ impl Machine {
 
     fn series_reports(&mut self) -> Vec<SeriesReport> {
         let empty = super::knowledge::set_hash(&BTreeSet::new());
-        let shared = &self.shared.series;
-        let series = self.series.iter_mut().zip(shared).map(|(series, shared)| {
+        let count = self.series.len();
+        let report = |index: usize| {
+            let datasets = self.series[index].datasets.iter();
+            let writes_nothing = !self.shared.series[index].rewrites
+                && self.expected_set(index, datasets) == Some(empty);
+            let series = &mut self.series[index];
             let mut report = std::mem::take(&mut series.news);
-            report.writes_nothing = !shared.rewrites && series.known == Some(empty);
+            report.writes_nothing = writes_nothing;
             report.written = series.written.iter().copied().collect();
             report
-        });
-        series.collect()
+        };
+        (0..count).map(report).collect()
     }
 
     fn dataset_report(&self, series: usize, at: usize) -> DatasetReport {
@@ -126,7 +130,7 @@ impl Machine {
             on_prefix: count(dataset.files.values().filter(|file| file.on_prefix).count()),
             begun: dataset.begun,
             sealed: self.status(&dataset.key) == Status::Provisional,
-            complete: self.is_complete(dataset),
+            complete: self.looks_complete(dataset),
             settled: self.is_settled(dataset),
             followed,
             abandoned: !dataset.abandoned.is_empty(),
