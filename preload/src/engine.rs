@@ -95,7 +95,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {
-        libc::pthread_atfork(Some(before_fork), None, Some(in_child));
+        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         libc::atexit(at_exit);
     }
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix })), Ordering::Release);
@@ -202,7 +202,11 @@ fn leak_c_string(text: &OsStr) -> *const c_char {
 
 /// What the child writes passes no hook of this process.
 unsafe extern "C" fn before_fork() {
-    lazy::wake_all();
+    lazy::before_fork();
+}
+
+unsafe extern "C" fn after_fork() {
+    lazy::after_fork();
 }
 
 /// The engine's threads do not exist in a child: it passes through from here. It must not touch a
@@ -211,6 +215,7 @@ unsafe extern "C" fn in_child() {
     let engine = active();
     ACTIVE.store(std::ptr::null_mut(), Ordering::Release);
     listing::forget_in_child();
+    lazy::in_child();
     if let Some(engine) = engine {
         guard::enter_thread();
         (engine.table.note)(event::FORKED_CHILD, std::ptr::null());

@@ -1,6 +1,7 @@
 //! Replaces descriptors on a copy that must not change by ones on a copy that may.
 
-use std::ffi::c_int;
+use std::cell::Cell;
+use std::ffi::{CString, c_int};
 
 use parking_lot::Mutex;
 
@@ -33,15 +34,63 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
     done
 }
 
+/// The same for the token that `fd` holds; true if there is nothing to be replaced.
+pub(crate) fn wake_descriptor(table: &Engine, fd: c_int) -> bool {
+    let lazy = open_files::claim(fd).filter(|claim| claim.lazy);
+    lazy.is_none_or(|claim| wake(table, claim.token))
+}
+
+/// The same for a number so high that nothing could tell a write to it.
+pub(crate) fn wake_beyond(table: &Engine, fd: c_int) -> bool {
+    open_files::may_be_lazy(fd) || wake_descriptor(table, fd)
+}
+
+thread_local! {
+    /// Of a fork that is under way: descriptors that could not be replaced, and read-only ones that
+    /// take their places in the child.
+    static STAND_INS: Cell<Vec<(c_int, c_int)>> = const { Cell::new(Vec::new()) };
+}
+
 /// Before a fork: the child's writes pass no hook of this process.
-pub(crate) fn wake_all() {
+pub(crate) fn before_fork() {
     if let Some(active) = engine::active() {
         let _: Option<()> = handle((), active, || {
-            for (token, _) in open_files::lazy_holders() {
-                wake(&active.table, token);
+            let lazy = open_files::lazy_holders().into_iter();
+            if lazy.filter(|(token, _)| !wake(&active.table, *token)).count() > 0 {
+                let left = open_files::lazy_descriptors().into_iter();
+                let stand_ins = left.filter_map(|fd| Some((fd, read_only_twin(fd)?))).collect();
+                let _ = STAND_INS.try_with(|cell| cell.set(stand_ins));
             }
             Outcome::Pass
         });
+    }
+}
+
+/// After it, in the parent.
+pub(crate) fn after_fork() {
+    for (_, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
+        // SAFETY: a descriptor of ours.
+        unsafe { libc::close(twin) };
+    }
+}
+
+/// After it, in the child: a write that nothing could keep from the sealed copy fails there.
+pub(crate) fn in_child() {
+    for (fd, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
+        put_in_place(twin, fd);
+        // SAFETY: as in `after_fork`.
+        unsafe { libc::close(twin) };
+    }
+}
+
+/// A descriptor on the same file, at the same offset, that cannot write.
+fn read_only_twin(fd: c_int) -> Option<c_int> {
+    let path = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
+    // SAFETY: the path is a C string, the rest are system calls on numbers.
+    unsafe {
+        let twin = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        libc::lseek(twin, libc::lseek(fd, 0, libc::SEEK_CUR), libc::SEEK_SET);
+        (twin >= 0).then_some(twin)
     }
 }
 
@@ -58,13 +107,18 @@ pub(crate) extern "C" fn wake_token(token: u64) {
 /// Puts `new` in place of every descriptor of `token`. Guard held.
 pub(crate) fn replace(token: u64, new: c_int) {
     for fd in open_files::descriptors_of(token) {
-        // SAFETY: system calls on numbers only. The guard is held, so the claims stay as they are.
-        unsafe {
-            let marks = libc::fcntl(fd, libc::F_GETFD);
-            let close_on_exec = if marks & libc::FD_CLOEXEC == 0 { 0 } else { libc::O_CLOEXEC };
-            libc::dup3(new, fd, close_on_exec);
-        }
+        put_in_place(new, fd);
     }
     // SAFETY: the engine gave us the descriptor.
     unsafe { libc::close(new) };
+}
+
+/// Makes `fd` a copy of `new`; its own mark for exec stays.
+fn put_in_place(new: c_int, fd: c_int) {
+    // SAFETY: system calls on numbers only.
+    unsafe {
+        let marks = libc::fcntl(fd, libc::F_GETFD);
+        let close_on_exec = if marks & libc::FD_CLOEXEC == 0 { 0 } else { libc::O_CLOEXEC };
+        libc::dup3(new, fd, close_on_exec);
+    }
 }

@@ -154,6 +154,12 @@ pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     holders
 }
 
+/// All descriptors that are lazy still.
+pub(crate) fn lazy_descriptors() -> Vec<c_int> {
+    let table = TABLE.lock();
+    table.descriptors.iter().filter(|(_, claim)| claim.lazy).map(|(&fd, _)| fd).collect()
+}
+
 /// False if `fd` is surely not tracked. No lock.
 pub(crate) fn may_hold(fd: c_int) -> bool {
     match usize::try_from(fd) {

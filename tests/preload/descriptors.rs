@@ -76,10 +76,18 @@ fn a_sealed_copy_is_left_before_its_first_change() {
     assert_eq!((story[0].0.as_str(), &story[0].1), ("reading", &owned(&["closed 0"])));
     for (mark, events) in &story[1..] {
         let moves = events.iter().filter(|event| *event == "evacuate 0").count();
-        let want = if mark == "two openers" || mark == "fopen" { 2 } else { 1 };
-        assert_eq!(moves, want, "{mark}: {events:?}");
+        // What was impossible is asked for again at the next attempt.
+        let (wanted, closes) = match mark.as_str() {
+            "two openers" | "fopen" => (2..3, 2),
+            "impossible" => (1..9, 0),
+            "no stream" | "no other stream" | "a child that only reads" => (1..9, 1),
+            _ => (1..2, 1),
+        };
+        assert!(wanted.contains(&moves), "{mark}: {events:?}");
+        let closed = events.iter().filter(|event| event.starts_with("closed")).count();
+        assert_eq!(closed, closes, "{mark}: {events:?}");
     }
-    assert_eq!(story.len(), 21);
+    assert_eq!(story.len(), 27);
 }
 
 fn owned(words: &[&str]) -> Vec<String> {

@@ -35,6 +35,7 @@ const FAMILIES: &str = "
     sendfile sendfile64 copy_file_range splice fallocate fallocate64
     posix_fallocate posix_fallocate64 fsync fdatasync
     aio_error aio_error64 aio_return aio_return64
+    dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
     chdir fchdir
 ";

@@ -6,8 +6,8 @@ use crate::ask::{Outcome, handle};
 use crate::engine;
 use crate::family::interpose;
 use crate::guard;
-use crate::hooks::open::{fresh, report};
-use crate::lazy::wake;
+use crate::hooks::open::{fresh, report, take_back};
+use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::open_files;
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
@@ -127,28 +127,23 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     result
 }
 
-/// Nothing could tell a write to a descriptor of such a number.
-fn wake_beyond(table: &crate::abi::Engine, fd: c_int) {
-    if !open_files::may_be_lazy(fd)
-        && let Some(claim) = open_files::claim(fd).filter(|claim| claim.lazy)
-    {
-        wake(table, claim.token);
-    }
-}
-
 /// `to` is a new descriptor, a copy of `from`.
 fn copied(from: c_int, to: c_int) -> c_int {
     if to < 0 || !open_files::may_hold(from) {
         return fresh(to);
     }
-    if let Some(active) = engine::active() {
-        let _: Option<c_int> = handle(-1, active, || {
+    let refused = engine::active().and_then(|active| {
+        handle(-1, active, || {
             report(&active.table, open_files::copy(from, to));
-            wake_beyond(&active.table, to);
-            Outcome::Pass
-        });
-    }
-    to
+            if wake_beyond(&active.table, to) {
+                return Outcome::Pass;
+            }
+            // SAFETY: closes what the program has not been told of.
+            take_back(&active.table, to, || unsafe { libc::close(to) });
+            Outcome::Fail(libc::ENOSPC)
+        })
+    });
+    refused.unwrap_or(to)
 }
 
 /// `to` is replaced by a copy of `from`; whatever `to` was is closed by the call.
@@ -158,11 +153,14 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     }
     let done = engine::active().and_then(|active| {
         handle(-1, active, || {
+            // Before the call, which nothing could undo.
+            if !open_files::may_be_lazy(to) && !wake_descriptor(&active.table, from) {
+                return Outcome::Fail(libc::ENOSPC);
+            }
             let result = call();
             let outcome = Outcome::of(result);
             if result >= 0 {
                 report(&active.table, open_files::copy(from, to));
-                wake_beyond(&active.table, to);
             }
             outcome
         })

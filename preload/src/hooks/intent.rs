@@ -6,8 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
-use crate::lazy::wake;
-use crate::{engine, open_files};
+use crate::{engine, lazy, open_files};
 
 type AioWrite = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 type LioListio =
@@ -31,11 +30,9 @@ fn wake_descriptor(fd: c_int) -> bool {
     let Some(active) = engine::active() else { return true };
     // Inside of our own work, and in a vfork child, the engine cannot be asked: the change goes to
     // the sealed copy, and the engine finds it at the close.
-    let woken = handle(0, active, || match open_files::claim(fd) {
-        Some(claim) if claim.lazy && !wake(&active.table, claim.token) => {
-            Outcome::Fail(libc::ENOSPC)
-        }
-        _ => Outcome::Done(1),
+    let woken = handle(0, active, || match lazy::wake_descriptor(&active.table, fd) {
+        true => Outcome::Done(1),
+        false => Outcome::Fail(libc::ENOSPC),
     });
     woken != Some(0)
 }

@@ -8,6 +8,7 @@ mod close;
 mod data;
 mod directory;
 mod extended;
+mod formatted;
 mod intent;
 mod links;
 mod mapping;

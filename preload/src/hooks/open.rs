@@ -7,7 +7,7 @@ use libc::{AT_FDCWD, mode_t};
 use crate::abi::TOKEN_LAZY;
 use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
 use crate::family::interpose;
-use crate::lazy::wake;
+use crate::lazy::wake_beyond;
 use crate::open_files::{self, Claim, Released};
 use crate::{engine, guard};
 
@@ -102,13 +102,18 @@ unsafe fn open_any(
     // SAFETY: `path` is what the program gave for a C string.
     let done = unsafe {
         below_prefix(-1, dirfd, path, |question| {
+            let engine = question.engine;
             let opened = open_below(question, flags, mode, |to| match call(to) {
                 -1 => Err(guard::errno()),
                 fd => Ok((fd, fd)),
             });
             match opened {
                 None => Outcome::Pass,
-                Some(Ok(fd)) => Outcome::Done(fd),
+                Some(Ok(fd)) if wake_beyond(engine, fd) => Outcome::Done(fd),
+                Some(Ok(fd)) => {
+                    take_back(engine, fd, || libc::close(fd));
+                    Outcome::Fail(libc::ENOSPC)
+                }
                 Some(Err(code)) => Outcome::Fail(code),
             }
         })
@@ -189,9 +194,6 @@ fn open_as_told<T>(
                 let stale = open_files::attach(*fd, Claim { token, writable, lazy });
                 report(table, stale);
                 (table.opened)(token, *fd, 0);
-                if lazy && !open_files::may_be_lazy(*fd) {
-                    wake(table, token);
-                }
             }
             Err(code) => (table.opened)(token, -1, *code),
         }
@@ -206,6 +208,14 @@ pub(super) fn report(table: &crate::abi::Engine, released: impl IntoIterator<Ite
             (table.closed)(gone.claim.token);
         }
     }
+}
+
+/// Closes by `call` a descriptor that the program is not to get: what it would write could not be
+/// kept from a sealed copy. Guard held.
+pub(super) fn take_back<T>(table: &crate::abi::Engine, fd: c_int, call: impl FnOnce() -> T) {
+    let released = open_files::detach(fd);
+    call();
+    report(table, released);
 }
 
 /// A descriptor that is not tracked. If its number still is, the old one was closed by a way that

@@ -9,8 +9,8 @@ use crate::ask::{Outcome, below_prefix, handle};
 use crate::family::interpose;
 use crate::hooks::close::loses_data;
 use crate::hooks::intent::may_change;
-use crate::hooks::open::{fresh, open_below, report};
-use crate::lazy::wake;
+use crate::hooks::open::{fresh, open_below, report, take_back};
+use crate::lazy::wake_descriptor;
 use crate::{engine, guard, open_files};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
@@ -56,7 +56,8 @@ fn flags_of(mode: &CStr) -> Option<c_int> {
 unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the program's arguments, or a path of ours in place of its own.
     unsafe {
-        open_stream(path, mode, |to| real(to.map_or(path, CStr::as_ptr), mode))
+        let call = |to: Option<&CStr>| real(to.map_or(path, CStr::as_ptr), mode);
+        open_stream(path, mode, call, |stream| libc::fclose(stream))
             .unwrap_or_else(|| fresh_stream(real(path, mode)))
     }
 }
@@ -70,10 +71,12 @@ unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
     stream
 }
 
-unsafe fn open_stream(
+/// Opens by `call`; `undo` closes a stream that the program must not get.
+unsafe fn open_stream<T>(
     path: *const c_char,
     mode: *const c_char,
     call: impl Fn(Option<&CStr>) -> *mut FILE,
+    undo: impl FnOnce(*mut FILE) -> T,
 ) -> Option<*mut FILE> {
     let open = |question: crate::ask::Question| {
         // SAFETY: `mode` is what the program gave for a C string.
@@ -93,10 +96,11 @@ unsafe fn open_stream(
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
                 open_files::attach_stream(fd, stream as usize);
-                if let Some(claim) = open_files::claim(fd).filter(|claim| claim.lazy) {
-                    wake(engine, claim.token);
+                if wake_descriptor(engine, fd) {
+                    return Outcome::Done(stream);
                 }
-                Outcome::Done(stream)
+                take_back(engine, fd, || undo(stream));
+                Outcome::Fail(libc::ENOSPC)
             }
             Some(Err(code)) => Outcome::Fail(code),
         }
@@ -144,10 +148,11 @@ unsafe fn freopen(
     unsafe {
         give_up(stream);
         let called = Cell::new(false);
-        let opened = open_stream(path, mode, |to| {
+        let call = |to: Option<&CStr>| {
             called.set(true);
             real(to.map_or(path, CStr::as_ptr), mode, stream)
-        });
+        };
+        let opened = open_stream(path, mode, call, |stream| real(c"".as_ptr(), mode, stream));
         if opened.is_some_and(|found| found.is_null()) && !called.get() {
             // Refused by the engine; freopen(3) closes the old file all the same.
             let code = guard::errno();

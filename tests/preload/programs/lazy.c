@@ -3,6 +3,8 @@
  * "c_lazy" is such a file for the fake engine; its copies are c_lazy.N. */
 #include "check.h"
 #include <aio.h>
+#include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 
 static char sealed[4096];
@@ -24,6 +26,15 @@ static int source(void)
     return fd;
 }
 
+static int vprinted(int fd, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vdprintf(fd, format, list);
+    va_end(list);
+    return n;
+}
+
 static void change(int fd, int what)
 {
     struct iovec part = { "x", 1 };
@@ -32,6 +43,7 @@ static void change(int fd, int what)
     const struct aiocb *const one[] = { &block };
     struct aiocb *blocks[] = { NULL, &block };
     int other = source(), ends[2], copy;
+    char text[32];
     loff_t at = 0;
     char *map;
     FILE *stream;
@@ -79,10 +91,65 @@ static void change(int fd, int what)
     case 16:
         CHECK(aio_write(&block) == 0 && aio_suspend(one, 1, NULL) == 0 && aio_return(&block) == 1);
         break;
+    case 17: CHECK(lio_listio(LIO_WAIT, blocks, 2, NULL) == 0); break;
+    case 18:
+        CHECK(dprintf(fd, "%d %s %ld %d %d %.1f %.1f", 42, "text", 1L, 2, 3, 1.5, -0.5) == 22);
+        CHECK(pread(fd, text, 22, 0) == 22 && !memcmp(text, "42 text 1 2 3 1.5 -0.5", 22));
+        break;
+    case 19: CHECK(vprinted(fd, "%d %s %f", 42, "text", 1.5) == 16); break;
     default:
-        CHECK(lio_listio(LIO_WAIT, blocks, 2, NULL) == 0);
+        CHECK(SYMBOL(int (*)(int, int, const char *, ...), "__dprintf_chk")(fd, 1, "%d", 7) == 1);
     }
     close(other);
+}
+
+/* A number for which no hook looks before a write. */
+static void impossible_beyond(int fd)
+{
+    enum { BEYOND = 70000 };
+    struct rlimit limit = { BEYOND + 10, BEYOND + 10 };
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return; /* not allowed here */
+    errno = 0;
+    CHECK(dup2(fd, BEYOND) == -1 && errno == ENOSPC && fcntl(BEYOND, F_GETFD) == -1);
+    errno = 0;
+    CHECK(fcntl(fd, F_DUPFD, BEYOND) == -1 && errno == ENOSPC && fcntl(BEYOND, F_GETFD) == -1);
+}
+
+/* There is no room for a copy: what cannot be told before it writes is refused. */
+static void impossible(void)
+{
+    char text[16] = "";
+    int status;
+    mark("impossible");
+    setenv("FAKE_FULL", "1", 1);
+    int fd = opened(O_RDWR);
+    errno = 0;
+    CHECK(write(fd, "x", 1) == -1 && errno == ENOSPC);
+    is_sealed("a write that had to fail");
+    errno = 0;
+    CHECK(dprintf(fd, "%s %d %f", "x", 1, 1.5) == -1 && errno == ENOSPC);
+    is_sealed("dprintf");
+    impossible_beyond(fd);
+    mark("no stream");
+    errno = 0;
+    FILE *stream = fopen("c_lazy", "r+");
+    if (stream) CHECK(fputs("s", stream) >= 0 && fclose(stream) == 0);
+    is_sealed("fopen");
+    CHECK(!stream && errno == ENOSPC);
+    mark("no other stream");
+    stream = fopen("source", "r");
+    errno = 0;
+    CHECK(stream && !freopen("c_lazy", "a", stream) && errno == ENOSPC);
+    is_sealed("freopen");
+    mark("a child that only reads");
+    pid_t child = fork();
+    if (child == 0) {
+        int failed = syscall(SYS_write, fd, "f", 1) == -1 && errno == EBADF;
+        _exit(failed && read(fd, text, 10) == 10 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    is_sealed("fork");
+    CHECK(status == 0 && read(fd, text, 10) == 10 && close(fd) == 0);
 }
 
 int main(int argc, char **argv)
@@ -90,7 +157,7 @@ int main(int argc, char **argv)
     static const char *const names[] = {
         "write", "pwrite", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice",
         "ftruncate", "fallocate", "posix_fallocate", "mmap", "fdopen", "fopen", "a copy", "fork",
-        "aio_write", "lio_listio",
+        "aio_write", "lio_listio", "dprintf", "vdprintf", "__dprintf_chk",
     };
     char text[16] = "";
     CHECK(MPI_Init(&argc, &argv) == 0);
@@ -119,12 +186,6 @@ int main(int argc, char **argv)
     CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC && fcntl(copy, F_GETFD) == 0);
     CHECK(write(other, "z", 1) == 1 && close(other) == 0 && close(copy) == 0 && close(fd) == 0);
     is_sealed("two openers");
-    mark("impossible");
-    setenv("FAKE_FULL", "1", 1);
-    fd = opened(O_RDWR);
-    errno = 0;
-    CHECK(write(fd, "x", 1) == -1 && errno == ENOSPC && read(fd, text, 10) == 10);
-    CHECK(close(fd) == 0);
-    is_sealed("a write that had to fail");
+    impossible();
     return 0;
 }
