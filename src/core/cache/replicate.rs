@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use super::agree::{agree, any};
+use super::agree::any;
 use super::disk::make_own_dir;
 use super::distribute::restore_attributes;
 use super::rebuild::Offered;
@@ -12,6 +12,7 @@ use super::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
+use crate::log;
 
 /// Most bytes that are copied to every node, for each dataset.
 const REPLICATED_BYTES_MAX: u64 = 1 << 20;
@@ -44,17 +45,18 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
     let local = ctx.node.all_gather(&my_rank)?;
     let is_local = |rank: usize| local.iter().any(|bytes| *bytes == (rank as u64).to_be_bytes());
     let mut names = KvTree::new();
-    let mut written = Ok(());
     if ctx.is_node_leader() {
         for (rank, content) in all.iter().enumerate().filter(|(rank, _)| !is_local(*rank)) {
             let files: Vec<_> = small.iter().filter(|entry| entry.rank == rank).collect();
-            written = written.and(unpack(&offered.dir, &files, content, &mut names));
+            // What cannot be written here stays with its owner; only this node has to do without.
+            if let Err(error) = unpack(&offered.dir, &files, content, &mut names) {
+                log::message(1, format_args!("a small file of rank {rank}: {error}"));
+            }
         }
     }
-    agree(ctx.node, written)?;
     let mut list = names.encode();
     ctx.node.broadcast(&mut list, 0)?;
-    Ok(KvTree::decode(&list)?.keys().map(str::to_owned).collect())
+    Ok(KvTree::decode(&list).unwrap_or_default().keys().map(str::to_owned).collect())
 }
 
 /// The smallest files first, as many as fit. The same on all ranks.

@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! <control>/launch.<nonce>/rank.<r>, reporter, left.<r>   on each node
+//! <control>/launch.<nonce>/verdict                        what the reporter has read on the prefix
 //! <prefix>/.scr/launch/<nonce>/node.<host>                its ranks that are ready, of how many
 //! <prefix>/.scr/launch/<nonce>/missing.<host>             its ranks that have no engine, and why
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
@@ -29,6 +30,9 @@ pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long it waits for others once it is known that somebody will never come.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a rank that the others count on goes on trying when it cannot read the verdict.
+const STUBBORN: Duration = Duration::from_secs(60);
 
 /// Age from which on the traces of a launch are swept; that launch is over or has its verdict.
 const STALE: Duration = Duration::from_secs(3600);
@@ -52,6 +56,64 @@ pub struct Launch {
     pub size: usize,
     /// Ranks of this node that the launcher has started, if it tells; see [`node_size`].
     pub node_size: Option<usize>,
+}
+
+/// A rank that waits for the verdict.
+struct Wait<'a> {
+    launch: &'a Launch,
+    shared: PathBuf,
+    local: PathBuf,
+    /// The rank of its node that talks with the prefix.
+    reporter: bool,
+    begin: Instant,
+    patience: Duration,
+    /// Ranks of the node that the prefix knows of.
+    reported: usize,
+    /// Somebody will never come.
+    hopeless: bool,
+    /// This rank has come to the verdict "stop".
+    stopped: bool,
+}
+
+impl Wait<'_> {
+    /// Does this rank's part once; the verdict, if there is one.
+    fn look(&mut self) -> Result<Option<String>> {
+        let (launch, reporter) = (self.launch, self.reporter);
+        let Wait { shared, local, begin, patience, .. } = self;
+        let impatient = begin.elapsed() > *patience;
+        let leads = reporter || launch.rank == 0;
+        if !leads && let Some(text) = read_verdict(local)? {
+            return Ok(Some(text));
+        }
+        // The prefix bears one reader a node, not one a rank.
+        if (leads || impatient)
+            && let Some(text) = read_verdict(shared)?
+        {
+            if reporter {
+                decide(local, launch.rank, &text)?;
+            }
+            return Ok(Some(text));
+        }
+        if reporter {
+            self.reported = launch.report(local, shared, self.reported)?;
+        }
+        if launch.rank == 0 && all_ready(&nodes(shared)?).len() == launch.size {
+            decide(shared, launch.rank, "go")?;
+            return Ok(None);
+        }
+        if !self.hopeless && leads {
+            self.hopeless = !entries(shared, "missing.")?.is_empty();
+            if self.hopeless {
+                let soon = begin.elapsed() + launch.later(GRACE);
+                *patience = soon.min(*patience);
+            }
+        }
+        if impatient {
+            let reason = launch.what_is_missing(shared)?;
+            self.stopped = decide(shared, launch.rank, &format!("stop {reason}"))?;
+        }
+        Ok(None)
+    }
 }
 
 /// What a launch came to.
@@ -103,52 +165,53 @@ impl Launch {
     /// verdict.
     ///
     /// # Errors
-    /// The directories cannot be used.
+    /// The directories cannot be used. Once the others count on this rank it is an error only after
+    /// [`STUBBORN`] more: they go on together, and would wait for it in their first collective.
     pub fn prove_whole(&self, limit: Duration) -> Result<Verdict> {
         let (shared, local) = (self.shared(), self.local());
         for dir in [&shared, &local] {
             fs::create_dir_all(dir)
                 .map_err(|e| Error::io("cannot create the directory", dir, e))?;
         }
+        let reporter = claim(&local.join("reporter"))?;
         let ready = local.join(format!("rank.{}", self.rank));
         fs::write(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))?;
-        let reporter = claim(&local.join("reporter"))?;
-        // Rank 0 decides; the others wait longer, so that it normally is the one who says stop.
-        let later = |time: Duration| if self.rank == 0 { time } else { time + time / 2 };
-        let mut patience = later(limit);
-        let (start, mut reported, mut own) = (Instant::now(), 0, false);
-        let mut hopeless = false;
+        let mut wait = Wait {
+            launch: self,
+            shared,
+            local,
+            reporter,
+            begin: Instant::now(),
+            patience: self.later(limit),
+            reported: 0,
+            hopeless: false,
+            stopped: false,
+        };
         let mut pause = Duration::from_micros(500);
         loop {
-            if reporter {
-                reported = self.report(&local, &shared, reported)?;
-            }
-            if self.rank == 0 && all_ready(&nodes(&shared)?).len() == self.size {
-                decide(&shared, self.rank, "go")?;
-            }
-            if !hopeless && (reporter || self.rank == 0) {
-                hopeless = !entries(&shared, "missing.")?.is_empty();
-                if hopeless {
-                    patience = patience.min(start.elapsed() + later(GRACE));
+            match wait.look() {
+                Ok(Some(text)) => {
+                    if text != "go" {
+                        self.leave();
+                    }
+                    return Ok(match text.strip_prefix("stop ") {
+                        None => Verdict::Go,
+                        Some(reason) => {
+                            Verdict::Stop { reason: reason.to_owned(), own: wait.stopped }
+                        }
+                    });
                 }
-            }
-            if let Some(text) = read_verdict(&shared)? {
-                if text != "go" {
-                    self.leave();
-                }
-                return Ok(match text.strip_prefix("stop ") {
-                    None => Verdict::Go,
-                    Some(reason) => Verdict::Stop { reason: reason.to_owned(), own },
-                });
-            }
-            if start.elapsed() > patience {
-                let reason = self.what_is_missing(&shared)?;
-                own = decide(&shared, self.rank, &format!("stop {reason}"))?;
-                continue;
+                Err(error) if wait.begin.elapsed() > wait.patience + STUBBORN => return Err(error),
+                Ok(None) | Err(_) => {}
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
+    }
+
+    /// Rank 0 decides; the others wait longer, so that it normally is the one who says stop.
+    fn later(&self, time: Duration) -> Duration {
+        if self.rank == 0 { time } else { time + time / 2 }
     }
 
     /// Writes this node's ranks to the prefix if there are more; returns their number.
@@ -357,7 +420,8 @@ fn decide(shared: &Path, rank: usize, verdict: &str) -> Result<bool> {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => false,
             Err(e) => return Err(e),
         };
-        fs::remove_file(&temporary)?;
+        // Swept with the rest if it stays; the verdict is out.
+        let _ = fs::remove_file(&temporary);
         Ok(published)
     };
     write().map_err(|e| Error::io("cannot write", &target, e))
@@ -426,6 +490,32 @@ mod tests {
         let reasons: Vec<String> = verdicts.iter().filter_map(told).collect();
         assert_eq!(reasons.len(), 1, "{verdicts:?}");
         assert!(reasons[0].contains("Missing: node1 (rank 3: there is none);"), "{reasons:?}");
+    }
+
+    #[test]
+    fn an_error_after_the_others_count_on_a_rank_does_not_take_it_out() {
+        let base = tempfile::tempdir().unwrap();
+        let all = [0, 1, 2, 3].map(|rank| launch(base.path(), rank, 4));
+        let (shared, away) = (all[0].shared(), base.path().join("away"));
+        std::thread::scope(|scope| {
+            let early: Vec<_> = all[1..]
+                .iter()
+                .map(|one| scope.spawn(move || one.prove_whole(Duration::from_secs(60))))
+                .collect();
+            while all_ready(&nodes(&shared).unwrap_or_default()).len() < 3 {
+                std::thread::yield_now();
+            }
+            // The prefix fails for a moment: every look at it is an error.
+            fs::rename(&shared, &away).unwrap();
+            fs::write(&shared, "").unwrap();
+            std::thread::sleep(Duration::from_millis(60));
+            fs::remove_file(&shared).unwrap();
+            fs::rename(&away, &shared).unwrap();
+            assert_eq!(all[0].prove_whole(Duration::from_secs(60)).unwrap(), Verdict::Go);
+            for one in early {
+                assert_eq!(one.join().unwrap().unwrap(), Verdict::Go);
+            }
+        });
     }
 
     #[test]

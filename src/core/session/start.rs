@@ -1,6 +1,6 @@
 //! The collective part of the start: settings, locks, what an earlier launch left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -140,17 +140,18 @@ impl Preparation {
     fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Option<Vec<Lease>>> {
         let holder =
             format!("host {}, process {}, {}", self.node_name, std::process::id(), unix_seconds());
-        let mut paths = Vec::new();
+        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
         if self.rank == 0 {
             let dir = self.prefix.join(super::namespace::STATE_FOLDER);
-            std::fs::create_dir_all(&dir)
-                .map_err(|e| Error::io("cannot create the directory", &dir, e))?;
+            if let Err(error) = std::fs::create_dir_all(&dir) {
+                // Told below: the others wait there.
+                trouble = Error::io("cannot create the directory", &dir, error).to_string();
+            }
             paths.push(dir.join("lease"));
         }
         if leads_node {
             paths.push(self.layout.control_dir.join("lease"));
         }
-        let (mut leases, mut trouble) = (Vec::new(), String::new());
         for path in paths {
             // A process that finishes the last run's flush leaves them to us.
             let taken = lease::take(&path, &holder, Duration::ZERO).and_then(|taken| match taken {
@@ -167,7 +168,8 @@ impl Preparation {
                 Ok(Taken::Busy(other)) => {
                     trouble = format!("another run uses {} ({other})", path.display());
                 }
-                Err(error) => trouble = error.to_string(),
+                Err(error) if trouble.is_empty() => trouble = error.to_string(),
+                Err(_) => {}
             }
         }
         let all = world.all_gather(trouble.as_bytes())?;
@@ -244,8 +246,9 @@ fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
 fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineConfig {
     let settings = &site.settings;
     let learn = settings.get(keys::LEARN);
-    let number = |host: &String| hosts.iter().position(|other| other == host).unwrap_or(0);
-    let nodes = hosts.iter().map(number).collect();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let numbered = hosts.iter().enumerate();
+    let nodes = numbered.map(|(rank, host)| *first.entry(host).or_insert(rank)).collect();
     let one = |series: &crate::patterns::Series| SeriesConfig {
         output: series.output,
         learn,

@@ -1,6 +1,7 @@
 //! Which store a dataset goes to, and whether there is room in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::path::Path;
 
 use super::machine::{DatasetKey, FileRef, Places};
@@ -38,27 +39,17 @@ impl Site {
             let index = stores.iter().position(|store| store.name == base.to_string());
             let seen = index.map_or(&[][..], |index| sharing.groups(index));
             let declared = self.descriptors.groups.of_ranks(&one.group).unwrap_or(&[]);
-            let differ = |same_seen: bool| {
-                let ranks = 0..seen.len().min(declared.len());
-                ranks.rev().find_map(|rank| {
-                    let others = 0..rank;
-                    let mut others = others.filter(|other| {
-                        (seen[*other] == seen[rank]) == same_seen
-                            && (declared[*other] == declared[rank]) != same_seen
-                    });
-                    let hosts = self.descriptors.groups.hosts();
-                    others.next().map(|other| format!("{} and {}", hosts[other], hosts[rank]))
-                })
-            };
+            let hosts = self.descriptors.groups.hosts();
+            let named = |(one, other): (usize, usize)| format!("{} and {}", hosts[one], hosts[other]);
             let group = &one.group;
-            if let Some(nodes) = differ(true) {
+            if let Some(nodes) = parted(seen, declared).map(named) {
                 sentences.push(format!(
                     "the store {base} is said to belong to one {group} (GROUP={group}), but \
                      {nodes} share it: it is used as one storage for all that reach it. \
                      STORE={base} GROUP=WORLD says so for one that all nodes reach"
                 ));
             }
-            if let Some(nodes) = differ(false) {
+            if let Some(nodes) = parted(declared, seen).map(named) {
                 sentences.push(format!(
                     "the store {base} is said to be shared (GROUP={group}), but {nodes} do not see \
                      one another's files in it: it is used as storage of each of them"
@@ -67,6 +58,16 @@ impl Site {
         }
         sentences
     }
+}
+
+/// Two ranks that are together in `one` grouping of the ranks but not in the `other`.
+fn parted<A: Hash + Eq, B: Eq>(one: &[A], other: &[B]) -> Option<(usize, usize)> {
+    let mut first: HashMap<&A, usize> = HashMap::new();
+    let mut pairs = one.iter().zip(other).enumerate();
+    pairs.find_map(|(rank, (in_one, in_other))| {
+        let before = *first.entry(in_one).or_insert(rank);
+        (other[before] != *in_other).then_some((before, rank))
+    })
 }
 
 impl Preparation {
