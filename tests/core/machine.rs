@@ -1,8 +1,8 @@
 //! The state machine driven by hand: a few ranks in step, every step a success.
 
 use scr_core::session::machine::{
-    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
-    Placement, Report, SeriesConfig, Step, SyncKind,
+    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Offer, Outcome,
+    Placement, Report, RestartDecision, Resumed, SeriesConfig, Step, SyncKind,
 };
 
 const BYTES: u64 = 100;
@@ -339,6 +339,27 @@ fn the_second_checkpoint_is_sealed_at_once_when_it_has_the_files_of_the_first() 
     let states: Vec<DatasetState> =
         ranks.machines[0].datasets(0).iter().map(|dataset| dataset.state).collect();
     assert_eq!(states, [DatasetState::Confirmed, DatasetState::Confirmed]);
+}
+
+#[test]
+fn the_newest_of_a_restart_stays_until_it_is_on_the_prefix_due_or_not() {
+    let mut ranks = Ranks::of(1, SeriesConfig::new("data", true));
+    let offer = |id: u64| Offer {
+        key: DatasetKey::new(0, id.to_string(), 0),
+        id,
+        number: id,
+        epoch: id,
+        confirmed: true,
+        on_prefix: false,
+        flushed: false,
+    };
+    let decision =
+        RestartDecision { offered: vec![offer(1), offer(2)], last_id: 2, ..Default::default() };
+    ranks.machines[0].resume(&Resumed { decision, ..Resumed::default() });
+    let due: Vec<bool> = ranks.machines[0].datasets(0).iter().map(|one| one.due).collect();
+    assert_eq!(due, [false, true]);
+    ranks.confer();
+    assert_eq!(ranks.flushed, [offer(2).key]);
 }
 
 #[test]

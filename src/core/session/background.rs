@@ -64,6 +64,7 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub(super) fn complete_background(&self, links: &Links) -> Result<()> {
+        self.complete_flushes(links, u64::MAX)?;
         let running = self.background().take();
         if let Some((id, background)) = running
             && let Err(error) = background.finish()
@@ -92,11 +93,20 @@ impl Session {
         wanted && !self.finishing.load(Ordering::Relaxed)
     }
 
+    /// Whether a flush by threads waits for rank 0 to commit or record it.
+    pub(super) fn has_pending_flush(&self) -> bool {
+        self.flushes().values().any(AsyncFlush::is_pending)
+    }
+
     /// Rank 0 commits and records what is ready. Local.
     pub(super) fn advance_flushes(&self) {
-        if self.site.rank == 0 {
-            self.flushes().values_mut().for_each(|flush| drop(flush.advance()));
+        if self.site.rank != 0 {
+            return;
         }
+        let mut flushes = self.flushes();
+        let pending = flushes.iter_mut().filter(|(_, flush)| flush.is_pending());
+        let ended = pending.filter_map(|(id, flush)| (flush.advance() == Advance::Done).then_some(*id));
+        ended.collect::<Vec<_>>().into_iter().for_each(|id| self.settle_wanted(id));
     }
 
     /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
@@ -148,11 +158,44 @@ impl Session {
         }
     }
 
-    fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+    /// Waits for the flushes of datasets older than `id`: their files must not come after those of
+    /// this one. Collective; the ranks have the same flushes.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
+        let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
+        for older in older {
+            let Advance::Failed(why) = self.look_at_flush(links, older, true)? else { continue };
+            self.tell(format_args!(
+                "dataset {older} could not be written to {} in the background: {why}",
+                self.site.prefix.display()
+            ));
+            let flush = self.flushes().remove(&older);
+            if let Some(flush) = flush {
+                flush.abandon(&links.ctx(&self.site))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
         let enter = self.site.host.enter_thread;
+        let publish_if = self.publish_if(key);
+        let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
+        let ctx = links.ctx(&self.site);
+        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
+        self.flushes().insert(id, begun);
+        self.flush_begun(key, id);
+        Ok(())
+    }
+
+    /// A thread's publishing of files of `key`: not of those that the program has deleted, or that
+    /// the prefix has a newer content of.
+    pub(super) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.state.clone(), key.clone());
-        let publish_if: PublishIf = Box::new(move |name, publish| {
+        Box::new(move |name, publish| {
             // With the lock held: a deletion that comes meanwhile finds the file published.
             let state = state.lock().unwrap_or_else(PoisonError::into_inner);
             let wanted = !state.machine.is_left_out(&of, name);
@@ -160,13 +203,7 @@ impl Session {
                 publish()?;
             }
             Ok(wanted)
-        });
-        let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
-        let ctx = links.ctx(&self.site);
-        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
-        self.flushes().insert(id, begun);
-        self.flush_begun(key, id);
-        Ok(())
+        })
     }
 
     /// What rank 0 knows of a flush; with `waits` not before it is over. Collective.

@@ -48,6 +48,7 @@ impl Session {
         self.publish_all_private();
         self.settle_deletions();
         self.complete_background(links)?;
+        self.sweep_wanted();
         self.record_end();
         self.clear_cache(links)?;
         self.record_places();
@@ -168,8 +169,10 @@ impl Session {
         }
         let (begin, marks) =
             (Instant::now(), || std::fs::read_dir(&dir).map_or(0, Iterator::count));
+        // Every rank lists the marks of all.
+        let pause = Duration::from_millis(2 + self.site.size as u64 / 128);
         while begin.elapsed() < EXIT_WAIT && marks() < self.site.size {
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(pause);
         }
         marks() >= self.site.size
     }

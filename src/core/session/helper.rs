@@ -1,17 +1,20 @@
 //! The helper thread of a rank: files that no sync point comes for, or that ranks of other nodes
 //! wait for, go to the PFS without MPI.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::runtime::Session;
+use super::wanted::Served;
 use crate::log;
 use crate::params::keys;
 use crate::system::{block_signals, exit_at_once};
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_millis(500);
+
+/// The same on rank 0 while a flush by threads waits for its word.
+const COMMIT_PERIOD: Duration = Duration::from_millis(50);
 
 /// `SCR_WATCHDOG`: ends a run that hangs, so that it can be restarted.
 struct Watchdog {
@@ -75,9 +78,10 @@ impl Session {
             block_signals();
             enter();
             let mut watchdog = self.watchdog();
-            let mut served = BTreeSet::new();
+            let mut served = Served::default();
             while !self.is_ended() {
-                std::thread::sleep(PERIOD);
+                let commits = self.site.rank == 0 && self.has_pending_flush();
+                std::thread::sleep(if commits { COMMIT_PERIOD } else { PERIOD });
                 if let Some(watchdog) = &mut watchdog {
                     watchdog.look(self.progress());
                 }

@@ -298,6 +298,7 @@ impl Session {
             }
         }
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        self.complete_flushes(links, id)?;
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);

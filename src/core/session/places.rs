@@ -37,11 +37,11 @@ impl Session {
     }
 
     /// Before anything is brought into view: what earlier launches left in the prefix's own folder
-    /// goes, and what this one records there begins. For rank 0; local.
+    /// goes, and what this one records there begins. Local.
     pub(super) fn begin_records(&self, hosts: &[String]) {
+        self.sweep_wanted();
         if self.site.rank == 0 {
             self.sweep_exits();
-            self.sweep_wanted();
             self.begin_log(hosts);
             self.record_nodes(hosts);
         }

@@ -7,11 +7,11 @@ use super::namespace::{self as ns, Layer};
 use super::runtime::Session;
 use super::site::Links;
 use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{self, FileMeta};
-use crate::transfer::{Background, BackgroundJob, Repaired, about, list_prefix, repair_prefix};
+use crate::transfer::{Repaired, about, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
@@ -100,8 +100,7 @@ impl Session {
         }
         self.require_restart(&links, lost)?;
         self.resume_flushes(&links, report, unfinished, &known.flushed)?;
-        self.flush_newest(report, &known.flushed);
-        Ok(())
+        self.flush_newest(&links, report, &known.flushed)
     }
 
     /// A damaged index would refuse every flush of this run: it is made anew before anybody reads
@@ -270,26 +269,22 @@ impl Session {
     }
 
     /// The newest dataset that the prefix does not have is written there in the background, so that
-    /// ranks on other nodes can open its files.
-    fn flush_newest(&self, report: &RebuildReport, flushed: &[u64]) {
-        let Some(newest) = report.offered.last() else { return };
-        let Some(record) = self.site.filemap.get_id(newest.id) else { return };
-        if flushed.contains(&newest.id) || self.flushes().contains_key(&newest.id) {
-            return;
+    /// ranks on other nodes can open its files. Collective.
+    fn flush_newest(&self, links: &Links, report: &RebuildReport, flushed: &[u64]) -> Result<()> {
+        let Some(newest) = report.offered.last() else { return Ok(()) };
+        let Some(key) = self.machine_key(&newest.key) else { return Ok(()) };
+        // One that may not be complete must not take the names of an older one.
+        let safe = newest.confirmed || self.series.series()[key.series].has_id;
+        if !safe || flushed.contains(&newest.id) || self.flushes().contains_key(&newest.id) {
+            return Ok(());
         }
-        let job = BackgroundJob {
-            record,
-            rank: self.site.rank,
-            world_size: self.site.size,
-            prefix: self.site.prefix.clone(),
-            width: self.site.transfer.flush_width,
-        };
-        let enter = self.site.host.enter_thread;
-        match Background::start(job, move || enter()) {
-            Ok(background) => *self.background() = Some((newest.id, background)),
+        match self.begin_flush(links, &key, newest.id) {
+            Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                log::warn_once("background", format_args!("rank {}: {error}", self.site.rank));
+                self.tell(format_args!("{}: {error}; it is flushed later", self.title(&key)));
+                Ok(())
             }
+            Ok(()) => Ok(()),
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct Site {
     pub layout: Layout,
     /// This rank's durable records.
     pub filemap: FilemapFile,
+    /// The first rank of its node.
+    pub leads_node: bool,
     /// Ranks on this node.
     pub ranks_on_node: u64,
     /// Ranks that share each store of the layout.

@@ -68,6 +68,7 @@ impl Preparation {
             node_name: self.node_name,
             prefix: self.prefix,
             layout: self.layout,
+            leads_node: first == self.rank,
             ranks_on_node: node_ranks.len() as u64,
             store_sharers: sharing.counts(),
             transfer: Options::new(&self.settings),

@@ -6,12 +6,14 @@
 //! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
 //! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
 //!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.
+//!    Only leaders look at the prefix; the other ranks of a node wait for their leader's [`Sign`].
 //! 4. Each thread gives its files their final names, and takes them off the transfer file; with the
 //!    last one of a node its leader marks the node as published; rank 0 writes summary and index.
 //!
 //! A start after a crash completes what is committed or staged everywhere, and goes on from WRITTEN
 //! with what is not.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +31,7 @@ use super::turns::{self, Turn};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
+use crate::files::{CopyOptions, Durable, join_relative, remove_file_if_there, sync_dir};
 use crate::log;
 use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update};
 use crate::system;
@@ -38,8 +40,10 @@ use crate::system;
 const SYNC_BYTES: u64 = 32 << 20;
 /// Between two writes of the transfer file by a rank.
 const LEDGER_PERIOD: Duration = Duration::from_millis(200);
-/// Between two looks at the prefix.
+/// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
+/// For each node, so that all together look no oftener than 10,000 times a second.
+const LOOK_PER_NODE: Duration = Duration::from_micros(100);
 
 /// Publishes a file by calling its argument, unless the program has deleted or replaced it since;
 /// says whether it did.
@@ -54,6 +58,15 @@ pub enum Advance {
     Done,
     /// A file could not be written; why.
     Failed(String),
+}
+
+/// What a node's leader has seen on the prefix: an empty file in the control directory.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// The nodes before are done.
+    Turn,
+    /// Rank 0 has committed.
+    Commit,
 }
 
 /// Names a flush that is under way.
@@ -81,6 +94,10 @@ struct Job {
     prefix: PathBuf,
     transfer_file: PathBuf,
     journal: Journal,
+    /// Where the node's leader leaves its signs.
+    control: PathBuf,
+    /// Between two looks of a leader at the prefix.
+    look: Duration,
     options: Options,
     /// Whom this rank waits for, so that no more than `SCR_FLUSH_WIDTH` copy at a time.
     turn: Turn,
@@ -110,6 +127,7 @@ impl AsyncFlush {
         let copied = record.files.iter().filter(|file| !file.on_prefix);
         let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
         let about = About::of_record(&record, ctx.world.size());
+        let nodes = ctx.world.size() / ctx.node.size().max(1);
         let job = Arc::new(Job {
             rank: ctx.world.rank(),
             dir: ctx.layout.data_dir(&record),
@@ -119,6 +137,8 @@ impl AsyncFlush {
             prefix: ctx.prefix.to_path_buf(),
             transfer_file: ctx.layout.control_dir.join(TransferFile::NAME),
             journal,
+            control: ctx.layout.control_dir.clone(),
+            look: LOOK.max(LOOK_PER_NODE * nodes as u32),
             options: ctx.transfer,
             turn,
             record,
@@ -127,6 +147,7 @@ impl AsyncFlush {
             finished: AtomicBool::new(false),
         });
         let planned = if ctx.world.rank() == 0 { job.journal.plan(&job.about) } else { Ok(()) };
+        let planned = planned.and_then(|()| job.clear_signs());
         agree(ctx.world, planned.and_then(|()| job.enter()))?;
         let before = after.map(|Under(job)| job);
         let work = job.clone();
@@ -135,10 +156,24 @@ impl AsyncFlush {
             system::block_signals();
             work.run(before.as_deref(), &publish_if);
         };
-        let thread = Builder::new().name("scr-flush".into()).spawn(body);
-        let thread = thread.map_err(|e| Error::Other(format!("cannot start a thread: {e}")));
-        let thread = agree(ctx.world, thread)?;
-        Ok(AsyncFlush { job, thread: Some(thread), outcome: None })
+        let (thread, started) = match Builder::new().name("scr-flush".into()).spawn(body) {
+            Ok(thread) => (Some(thread), Ok(())),
+            Err(e) => (None, Err(Error::Other(format!("cannot start a thread: {e}")))),
+        };
+        let mut begun = AsyncFlush { job, thread, outcome: None };
+        if let Err(error) = agree(ctx.world, started) {
+            // It must not go on beside whatever the ranks do instead.
+            begun.halt_thread();
+            let _ = begun.job.leave();
+            return Err(error);
+        }
+        Ok(begun)
+    }
+
+    /// Whether it is not known yet how it ends.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.outcome.is_none()
     }
 
     /// Commits what is staged everywhere, and records what is published everywhere. For rank 0,
@@ -177,6 +212,8 @@ impl AsyncFlush {
             // Stopped is what was wanted.
             let _ = thread.join();
         }
+        // A stale one is cleared by the next flush of the dataset.
+        let _ = self.job.clear_signs();
     }
 
     /// Gives it up after a failure: nothing of it is left on the prefix. Collective.
@@ -257,7 +294,11 @@ impl Job {
         if !self.wait(self.options.pause, turn) {
             return;
         }
-        if !self.wait(LOOK, || self.is_its_turn()) {
+        if self.leads.is_none() && self.own_files().next().is_none() {
+            self.finished.store(true, Ordering::Relaxed);
+            return;
+        }
+        if !self.wait_for_turn() {
             return;
         }
         let done = self.stage_own().and_then(|()| self.publish_all(publish_if));
@@ -270,13 +311,51 @@ impl Job {
         }
     }
 
-    fn is_its_turn(&self) -> bool {
-        let marked = |leader| self.journal.is_marked(Mark::Staged, leader);
-        self.turn.node_before.is_none_or(marked)
-            && self.turn.rank_before.is_none_or(|rank| {
+    fn wait_for_turn(&self) -> bool {
+        let nodes_before = self.turn.node_before.is_none_or(|leader| {
+            self.wait_for_sign(Sign::Turn, || self.journal.is_marked(Mark::Staged, leader))
+        });
+        let rank_before = || {
+            self.turn.rank_before.is_none_or(|rank| {
                 let of_rank = self.part.entries.iter().filter(|entry| entry.rank == rank);
                 self.transfers(of_rank).is_ok_and(|all| all.iter().all(is_staged))
             })
+        };
+        nodes_before && self.wait(LOOK, rank_before)
+    }
+
+    /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
+    /// the others its sign. `false` if it was stopped.
+    fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> bool) -> bool {
+        let path = self.sign(sign);
+        if self.leads.is_none() {
+            return self.wait(LOOK, || path.exists());
+        }
+        let given = || match std::fs::write(&path, "") {
+            Ok(()) => true,
+            Err(error) => {
+                log::warn_once("sign", format_args!("cannot write {}: {error}", path.display()));
+                false
+            }
+        };
+        self.wait(self.look, come) && self.wait(self.look, given)
+    }
+
+    fn sign(&self, sign: Sign) -> PathBuf {
+        let kind = match sign {
+            Sign::Turn => "turn",
+            Sign::Commit => "commit",
+        };
+        self.control.join(format!("flush.{}.{kind}", self.record.dataset_id))
+    }
+
+    /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
+    fn clear_signs(&self) -> Result<()> {
+        if self.leads.is_none() {
+            return Ok(());
+        }
+        let signs = [Sign::Turn, Sign::Commit];
+        signs.iter().try_for_each(|sign| remove_file_if_there(&self.sign(*sign)))
     }
 
     fn is_over(&self) -> bool {
@@ -369,22 +448,29 @@ impl Job {
             }
             self.journal.mark(Mark::Staged, leader, "")?;
         }
-        if !self.wait(LOOK, || self.journal.committed().is_ok_and(|commit| commit.is_some())) {
+        let committed = || self.journal.committed().is_ok_and(|commit| commit.is_some());
+        if !self.wait_for_sign(Sign::Commit, committed) {
             return Ok(());
         }
+        let mut dirs = BTreeSet::new();
         for file in self.own_files() {
             let target = join_relative(&self.prefix, &file.name)?;
-            let mut publish =
-                || publish_staged(&target, self.record.epoch).and_then(|dir| sync_dir(&dir));
+            let mut publish = || {
+                dirs.insert(publish_staged(&target, self.record.epoch)?);
+                Ok(())
+            };
             if !publish_if(&file.name, &mut publish)? {
                 remove_staged(&target, self.record.epoch)?;
             }
         }
+        // Not while the caller of `publish_if` keeps the program waiting.
+        dirs.iter().try_for_each(|dir| sync_dir(dir))?;
         self.leave()?;
         self.finished.store(true, Ordering::Relaxed);
         if let Some(leader) = self.leads {
             let gone = || self.of_node().is_ok_and(|all| all.iter().all(Option::is_none));
             if self.wait(self.options.pause, gone) {
+                self.clear_signs()?;
                 self.journal.mark(Mark::Published, leader, "")?;
             }
         }

@@ -1,5 +1,5 @@
-//! One rank's own files of a dataset, flushed by a thread without communication: files that other
-//! nodes wait for after a restart, and checkpoints of programs that never synchronise.
+//! One rank's own files of a dataset, flushed by a thread without communication: files that ranks of
+//! other nodes wait for in mid-run.
 //!
 //! Each file is published by itself. When all are, the rank's mark tells so:
 //! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever
@@ -14,11 +14,13 @@ use std::time::{Duration, Instant};
 use super::about::About;
 use super::index::{announce, record_flushed};
 use super::journal::own_folder;
-use super::single::publish_as;
+use super::async_flush::PublishIf;
+use super::single::Note;
+use super::stage::{publish_staged, remove_staged, stage};
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
+use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
@@ -27,6 +29,9 @@ use crate::system;
 const DONE: &str = "done";
 /// A file of the rank could not be.
 const FAILED: &str = "failed";
+
+/// Between two looks at whether it is a rank's turn, at most: all that wait look at the prefix.
+const TURN_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// What a [`Background`] flushes.
 #[derive(Debug, Clone)]
@@ -69,20 +74,22 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the thread; `on_thread` runs first on it (hooks off).
+    /// Starts the thread; `on_thread` runs first on it (hooks off). A file that `publish_if` refuses
+    /// stays as it is on the prefix, and the dataset does not enter the index.
     ///
     /// # Errors
     /// If no thread can be started.
     pub fn start(
         job: BackgroundJob,
         on_thread: impl FnOnce() + Send + 'static,
+        publish_if: PublishIf,
     ) -> Result<Background> {
         let wish = Arc::new(Wish::default());
         let seen = wish.clone();
         let work = move || {
             on_thread();
             system::block_signals();
-            flush(&job, &seen)
+            flush(&job, &seen, &publish_if)
         };
         let thread = Builder::new()
             .name("scr-flush".into())
@@ -119,17 +126,18 @@ impl Background {
     }
 }
 
-fn flush(job: &BackgroundJob, wish: &Wish) -> Result<u64> {
+fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64> {
     let stop = &wish.stop;
     wait_for_turn(job, wish);
     let mut first_error = None;
-    let mut copied = 0;
+    let (mut copied, mut refused) = (0, false);
     for file in job.record.files.iter().filter(|file| !file.on_prefix) {
         if stop.load(Ordering::Relaxed) {
             return Ok(copied);
         }
-        match publish(job, file, stop) {
-            Ok(()) => copied += 1,
+        match publish(job, file, stop, publish_if) {
+            Ok(true) => copied += 1,
+            Ok(false) => refused = true,
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
@@ -139,6 +147,7 @@ fn flush(job: &BackgroundJob, wish: &Wish) -> Result<u64> {
             let _ = write_mark(job, FAILED);
             Err(error)
         }
+        None if refused => write_mark(job, FAILED).map(|()| copied),
         None => write_mark(job, DONE).map(|()| copied),
     }
 }
@@ -148,18 +157,26 @@ fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
     let Some(before) = job.rank.checked_sub(job.width) else { return };
     let folder = marks_folder(&job.prefix, job.record.dataset_id);
     let marks = [DONE, FAILED].map(|stem| folder.join(mark_name(stem, before)));
+    let mut pause = Duration::from_millis(20);
     while !marks.iter().any(|mark| mark.exists()) {
         if wish.stop.load(Ordering::Relaxed) || wish.hurry.load(Ordering::Relaxed) {
             return;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(TURN_PAUSE_MAX);
     }
 }
 
-fn publish(job: &BackgroundJob, file: &FileMeta, stop: &AtomicBool) -> Result<()> {
+/// Whether the prefix has the file now.
+fn publish(
+    job: &BackgroundJob,
+    file: &FileMeta,
+    stop: &AtomicBool,
+    publish_if: &PublishIf,
+) -> Result<bool> {
     let target = join_relative(&job.prefix, &file.name)?;
     if is_published(&target, file) {
-        return Ok(());
+        return Ok(true);
     }
     let mut go_on = |_| match stop.load(Ordering::Relaxed) {
         true => Err(Error::Other("stopped".into())),
@@ -167,7 +184,20 @@ fn publish(job: &BackgroundJob, file: &FileMeta, stop: &AtomicBool) -> Result<()
     };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
-    publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how).map(drop)
+    let epoch = job.record.epoch;
+    let _note = Note::leave(&job.prefix, &target, epoch);
+    stage(&source, &target, epoch, Some(file), how)?;
+    let mut dir = None;
+    let mut rename = || {
+        dir = Some(publish_staged(&target, epoch)?);
+        Ok(())
+    };
+    let wanted = publish_if(&file.name, &mut rename)?;
+    match dir {
+        Some(dir) => sync_dir(&dir)?,
+        None => remove_staged(&target, epoch)?,
+    }
+    Ok(wanted)
 }
 
 fn marks_folder(prefix: &Path, id: u64) -> PathBuf {

@@ -53,20 +53,9 @@ impl Drop for Note {
 /// # Errors
 /// If a file operation fails; the target is untouched then.
 pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
-    publish_as(prefix, source, target, random_u64(), None, CopyOptions::default())
-}
-
-/// The same under a given epoch; with `expected` (of the seal) the content is checked on the way.
-pub(super) fn publish_as(
-    prefix: &Path,
-    source: &Path,
-    target: &Path,
-    epoch: u64,
-    expected: Option<&FileMeta>,
-    how: CopyOptions<'_>,
-) -> Result<FileMeta> {
+    let epoch = random_u64();
     let _note = Note::leave(prefix, target, epoch);
-    let meta = stage(source, target, epoch, expected, how)?;
+    let meta = stage(source, target, epoch, None, CopyOptions::default())?;
     crate::system::test_pause("file.staged");
     sync_dir(&publish_staged(target, epoch)?)?;
     Ok(meta)

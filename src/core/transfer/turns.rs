@@ -59,7 +59,7 @@ fn turn_of(me: usize, loads: &[Load], width: usize) -> Turn {
     let own: Vec<usize> = on(loads[me].leader).collect();
     let place = own.iter().position(|rank| *rank == me);
     Turn {
-        node_before: before(node.filter(|_| place.is_some()), nodes_abreast).map(|at| nodes[at]),
+        node_before: before(node, nodes_abreast).map(|at| nodes[at]),
         rank_before: before(place, abreast).map(|at| own[at]),
         share: 1.0 / (abreast * nodes_abreast.min(nodes.len())) as f64,
     }

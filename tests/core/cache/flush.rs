@@ -8,7 +8,7 @@ use scr_core::cache;
 use scr_core::error::Error;
 use scr_core::records::{DatasetKey, DatasetRecord, Record, Summary};
 use scr_core::transfer::{
-    self, Background, BackgroundJob, JournalReport, Options, list_prefix, newest_on_prefix,
+    self, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix, newest_on_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -183,6 +183,38 @@ fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
     }
 }
 
+/// Begins to flush this rank's files of dataset 1, if they are `wanted`.
+fn begin(ctx: &cache::Ctx, wanted: bool) -> Background {
+    let publish_if: PublishIf = Box::new(move |_, publish| {
+        if wanted {
+            publish()?;
+        }
+        Ok(wanted)
+    });
+    Background::start(job(ctx, 1), || {}, publish_if).unwrap()
+}
+
+#[test]
+fn a_file_that_is_newer_on_the_prefix_stays_and_its_old_dataset_does_not_enter_the_index() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aab", &[1], "PARTNER");
+    cluster.launch("aab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let target = ctx.prefix.join(format!("ckpt/10/rank_{}.dat", ctx.world.rank()));
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(&target, "newer").unwrap();
+        ctx.world.barrier().unwrap();
+        begin(ctx, ctx.world.rank() != 0).finish().unwrap();
+        ctx.world.barrier().unwrap();
+        // Rank 1 has no file.
+        assert_eq!(fs::read(&target).unwrap() == b"newer", ctx.world.rank() < 2);
+        assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+    });
+    let names = fs::read_dir(cluster.prefix().join("ckpt/10")).unwrap();
+    let hidden = names.filter(|name| name.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b'.');
+    assert_eq!(hidden.count(), 0, "staged files stay");
+}
+
 #[test]
 fn helper_threads_publish_and_the_last_mark_completes() {
     let cluster = Cluster::new();
@@ -200,7 +232,7 @@ fn helper_threads_publish_and_the_last_mark_completes() {
         } else {
             ctx.world.barrier().unwrap();
         }
-        Background::start(job(ctx, 1), || {}).unwrap().finish().unwrap();
+        begin(ctx, true).finish().unwrap();
         check_files(ctx.prefix, &content(10, ctx.world.rank()));
         ctx.world.barrier().unwrap();
         if ctx.world.rank() == 0 {
@@ -219,7 +251,7 @@ fn a_helper_thread_reports_what_it_could_not_publish() {
     fs::write(cluster.prefix().join("ckpt"), "in the way").unwrap();
     cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        let outcome = Background::start(job(ctx, 1), || {}).unwrap().finish();
+        let outcome = begin(ctx, true).finish();
         assert_eq!(matches!(outcome, Err(Error::Io { .. })), ctx.world.rank() == 0);
         ctx.world.barrier().unwrap();
         assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
@@ -269,7 +301,7 @@ fn threads_of_a_restart_take_turns_until_they_are_waited_for() {
         let published = || ctx.prefix.join("ckpt/10/rank_2.dat").exists();
         // Rank 2 comes after rank 1, which does not begin: nobody is waited for for ever.
         if ctx.world.rank() == 2 {
-            let waiting = Background::start(job(ctx, 1), || ()).unwrap();
+            let waiting = begin(ctx, true);
             std::thread::sleep(Duration::from_millis(100));
             assert!(!waiting.is_finished() && !published());
             waiting.finish().unwrap();

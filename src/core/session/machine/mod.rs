@@ -174,7 +174,10 @@ impl Machine {
             dataset.number = offer.number;
             dataset.restored = true;
             dataset.flushed = offer.flushed || offer.on_prefix;
-            dataset.due = offer.confirmed && rule.is_due(offer.number);
+            // The newest may have files that other nodes need now. One that may not be complete
+            // must not take the names of an older one.
+            let newest = index + 1 == decision.offered.len() && (offer.confirmed || rule.has_id);
+            dataset.due = newest || (offer.confirmed && rule.is_due(offer.number));
             dataset.on_prefix = offer.on_prefix;
             dataset.seals = 1;
             dataset.state = match offer.confirmed {
