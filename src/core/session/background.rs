@@ -105,7 +105,8 @@ impl Session {
         }
         let mut flushes = self.flushes();
         let pending = flushes.iter_mut().filter(|(_, flush)| flush.is_pending());
-        let ended = pending.filter_map(|(id, flush)| (flush.advance() == Advance::Done).then_some(*id));
+        let ended =
+            pending.filter_map(|(id, flush)| (flush.advance() == Advance::Done).then_some(*id));
         ended.collect::<Vec<_>>().into_iter().for_each(|id| self.settle_wanted(id));
     }
 

@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
+//! | `census.rs` | which ranks are ready, and where the missing ones are |
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
@@ -31,6 +32,7 @@ mod answer;
 mod arrival;
 mod background;
 mod books;
+mod census;
 mod changing;
 mod events;
 mod eviction;

@@ -40,7 +40,8 @@ impl Site {
             let seen = index.map_or(&[][..], |index| sharing.groups(index));
             let declared = self.descriptors.groups.of_ranks(&one.group).unwrap_or(&[]);
             let hosts = self.descriptors.groups.hosts();
-            let named = |(one, other): (usize, usize)| format!("{} and {}", hosts[one], hosts[other]);
+            let named =
+                |(one, other): (usize, usize)| format!("{} and {}", hosts[one], hosts[other]);
             let group = &one.group;
             if let Some(nodes) = parted(seen, declared).map(named) {
                 sentences.push(format!(

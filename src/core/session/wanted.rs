@@ -1,5 +1,5 @@
-//! A rank opens a file that lies on another node, in mid-run: it asks for the whole dataset, and the
-//! helper threads of the ranks that hold parts of it write them to the prefix, without MPI.
+//! A rank opens a file that lies on another node, in mid-run: it asks for the whole dataset, and
+//! the helper threads of the ranks that hold parts of it write them to the prefix, without MPI.
 //!
 //! The request is a folder, `<prefix>/.scr/wanted/<id>`. One rank a node looks for it there, every
 //! two seconds, and repeats it in the node's control directory for the others. All of the dataset
@@ -50,8 +50,8 @@ impl Session {
             true => Ok(()), // when it is committed
             false => announce_background(&self.site.prefix, &record).map(drop),
         };
-        let asked = announced
-            .and_then(|()| create_dirs(&self.wanted_folder().join(id.to_string()), 0o777));
+        let asked =
+            announced.and_then(|()| create_dirs(&self.wanted_folder().join(id.to_string()), 0o777));
         if let Err(error) = asked {
             log::warn_once("wanted", format_args!("rank {}: {error}", self.site.rank));
         }
@@ -112,7 +112,10 @@ impl Session {
             return Ok(()); // the next look
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
-            log::warn_once("wanted", format_args!("rank {}: dataset {of}: {error}", self.site.rank));
+            log::warn_once(
+                "wanted",
+                format_args!("rank {}: dataset {of}: {error}", self.site.rank),
+            );
         }
         let job = BackgroundJob {
             record,

@@ -24,22 +24,22 @@ use super::about::About;
 use super::flush::{Announced, announce_flush, keep_window};
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
+use super::ledger::Ledger;
 use super::options::Options;
+use super::sign::Sign;
 use super::stage::{publish_staged, remove_staged, stage, staged_path};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, Durable, join_relative, remove_file_if_there, sync_dir};
+use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
 use crate::log;
 use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update};
 use crate::system;
 
 /// Bytes between two syncs of a file on its way.
 const SYNC_BYTES: u64 = 32 << 20;
-/// Between two writes of the transfer file by a rank.
-const LEDGER_PERIOD: Duration = Duration::from_millis(200);
 /// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
 /// For each node, so that all together look no oftener than 10,000 times a second.
@@ -58,15 +58,6 @@ pub enum Advance {
     Done,
     /// A file could not be written; why.
     Failed(String),
-}
-
-/// What a node's leader has seen on the prefix: an empty file in the control directory.
-#[derive(Debug, Clone, Copy)]
-enum Sign {
-    /// The nodes before are done.
-    Turn,
-    /// Rank 0 has committed.
-    Commit,
 }
 
 /// Names a flush that is under way.
@@ -327,7 +318,7 @@ impl Job {
     /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
     /// the others its sign. `false` if it was stopped.
     fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> bool) -> bool {
-        let path = self.sign(sign);
+        let path = sign.path(&self.control, self.record.dataset_id);
         if self.leads.is_none() {
             return self.wait(LOOK, || path.exists());
         }
@@ -341,21 +332,12 @@ impl Job {
         self.wait(self.look, come) && self.wait(self.look, given)
     }
 
-    fn sign(&self, sign: Sign) -> PathBuf {
-        let kind = match sign {
-            Sign::Turn => "turn",
-            Sign::Commit => "commit",
-        };
-        self.control.join(format!("flush.{}.{kind}", self.record.dataset_id))
-    }
-
     /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
     fn clear_signs(&self) -> Result<()> {
         if self.leads.is_none() {
             return Ok(());
         }
-        let signs = [Sign::Turn, Sign::Commit];
-        signs.iter().try_for_each(|sign| remove_file_if_there(&self.sign(*sign)))
+        Sign::clear(&self.control, self.record.dataset_id)
     }
 
     fn is_over(&self) -> bool {
@@ -382,7 +364,7 @@ impl Job {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut throttle = Throttle::new(rate, self.options.percent);
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let mut ledger = Ledger { job: self, changed: Vec::new(), last: begun };
+        let mut ledger = Ledger::new(&self.transfer_file);
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
@@ -508,34 +490,4 @@ impl Job {
 /// One that is not there has its final name already.
 fn is_staged(transfer: &Option<Transfer>) -> bool {
     transfer.as_ref().is_none_or(Transfer::is_complete)
-}
-
-/// Keeps WRITTEN of this rank's files, without a write of the transfer file for every small one.
-struct Ledger<'a> {
-    job: &'a Job,
-    changed: Vec<(String, u64)>,
-    last: Instant,
-}
-
-impl Ledger<'_> {
-    fn set(&mut self, source: &str, written: u64) -> Result<()> {
-        self.changed.push((source.to_owned(), written));
-        if self.last.elapsed() < LEDGER_PERIOD { Ok(()) } else { self.write() }
-    }
-
-    fn write(&mut self) -> Result<()> {
-        self.last = Instant::now();
-        let changed = std::mem::take(&mut self.changed);
-        if changed.is_empty() {
-            return Ok(());
-        }
-        update(&self.job.transfer_file, |all: &mut TransferFile| {
-            for (source, written) in changed {
-                if let Some(entry) = all.files.get_mut(&source) {
-                    entry.written = Some(written);
-                }
-            }
-            Ok(())
-        })
-    }
 }

@@ -1,5 +1,5 @@
-//! One rank's own files of a dataset, flushed by a thread without communication: files that ranks of
-//! other nodes wait for in mid-run.
+//! One rank's own files of a dataset, flushed by a thread without communication: files that ranks
+//! of other nodes wait for in mid-run.
 //!
 //! Each file is published by itself. When all are, the rank's mark tells so:
 //! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever
@@ -12,9 +12,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::about::About;
+use super::async_flush::PublishIf;
 use super::index::{announce, record_flushed};
 use super::journal::own_folder;
-use super::async_flush::PublishIf;
 use super::single::Note;
 use super::stage::{publish_staged, remove_staged, stage};
 use crate::cache::disk::names_in;
@@ -74,8 +74,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the thread; `on_thread` runs first on it (hooks off). A file that `publish_if` refuses
-    /// stays as it is on the prefix, and the dataset does not enter the index.
+    /// Starts the thread; `on_thread` runs first on it (hooks off). A file that `publish_if`
+    /// refuses stays as it is on the prefix, and the dataset does not enter the index.
     ///
     /// # Errors
     /// If no thread can be started.

@@ -7,6 +7,7 @@
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
 //! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
+//! | `ledger.rs`, `sign.rs` | how far it is; what a node's leader has seen on the prefix |
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
 //! | `afterwards.rs` | the same by a process on each node, once the program has gone |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
@@ -26,9 +27,11 @@ mod fetch;
 mod flush;
 mod index;
 mod journal;
+mod ledger;
 mod options;
 mod other_size;
 mod repair;
+mod sign;
 mod single;
 mod stage;
 mod throttle;

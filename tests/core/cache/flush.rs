@@ -8,7 +8,8 @@ use scr_core::cache;
 use scr_core::error::Error;
 use scr_core::records::{DatasetKey, DatasetRecord, Record, Summary};
 use scr_core::transfer::{
-    self, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix, newest_on_prefix,
+    self, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
+    newest_on_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -211,7 +212,8 @@ fn a_file_that_is_newer_on_the_prefix_stays_and_its_old_dataset_does_not_enter_t
         assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
     });
     let names = fs::read_dir(cluster.prefix().join("ckpt/10")).unwrap();
-    let hidden = names.filter(|name| name.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b'.');
+    let hidden =
+        names.filter(|name| name.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b'.');
     assert_eq!(hidden.count(), 0, "staged files stay");
 }
 
