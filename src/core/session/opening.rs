@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
+use crate::transfer::Awaited;
 
 /// What an open for writing found.
 pub(super) struct Found {
@@ -337,7 +338,9 @@ impl Session {
         if !crate::transfer::is_published(&path, &remote.meta) {
             self.ask_for(key);
         }
-        if crate::transfer::wait_for_file(&path, &remote.meta, super::REMOTE_DEADLINE) {
+        let (id, epoch) = self.state().books.get(key).map_or((0, 0), |book| (book.id, book.epoch));
+        let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
+        if awaited.wait(&remote.meta, super::REMOTE_DEADLINE) {
             if let Some(layer) = self.state().view.layer_mut(key) {
                 layer.elsewhere.remove(name);
                 layer.on_prefix.insert(name.to_string());
@@ -347,7 +350,8 @@ impl Session {
         log::warn_once(
             "remote",
             format_args!(
-                "rank {}: {name} lies on the node of rank {} and has not reached {} within {} s",
+                "rank {}: {name} lies on the node of rank {} and has not reached {}: nothing \
+                 has come for {} s",
                 self.site.rank,
                 remote.owner,
                 self.site.prefix.display(),

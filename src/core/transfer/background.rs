@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use super::about::About;
 use super::async_flush::PublishIf;
 use super::index::{announce, record_flushed};
-use super::journal::own_folder;
+use super::journal::{Journal, Mark, own_folder};
 use super::single::Note;
-use super::stage::{publish_staged, remove_staged, stage};
+use super::stage::{publish_staged, remove_staged, stage, staged_path};
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
@@ -32,6 +32,9 @@ const FAILED: &str = "failed";
 
 /// Between two looks at whether it is a rank's turn, at most: all that wait look at the prefix.
 const TURN_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether a file is there, at most.
+const LOOK_MAX: Duration = Duration::from_millis(250);
 
 /// What a [`Background`] flushes.
 #[derive(Debug, Clone)]
@@ -284,18 +287,49 @@ pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     })
 }
 
-/// Waits until `path` is the published copy of `meta`, at most `deadline`. Local.
-#[must_use]
-pub fn wait_for_file(path: &Path, meta: &FileMeta, deadline: Duration) -> bool {
-    const PAUSE: Duration = Duration::from_millis(20);
-    let start = Instant::now();
-    loop {
-        if is_published(path, meta) {
-            return true;
+/// A file that is waited for, of a dataset that some flush without communication brings.
+pub struct Awaited<'a> {
+    target: &'a Path,
+    epoch: u64,
+    journal: Journal,
+    /// Size of the staged file at the last look.
+    staged_bytes: u64,
+}
+
+impl<'a> Awaited<'a> {
+    /// The file `target` of dataset `id`, sealed with `epoch`.
+    #[must_use]
+    pub fn new(prefix: &Path, target: &'a Path, id: u64, epoch: u64) -> Self {
+        Awaited { target, epoch, journal: Journal::new(prefix, id), staged_bytes: 0 }
+    }
+
+    /// Waits until the published copy of `meta` is there; gives up when nothing has come on for
+    /// `patience`. A flush that is under way comes on, however long it takes. Local.
+    #[must_use]
+    pub fn wait(&mut self, meta: &FileMeta, patience: Duration) -> bool {
+        let mut since = Instant::now();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            if is_published(self.target, meta) {
+                return true;
+            }
+            if since.elapsed() >= patience {
+                if !self.comes_on() {
+                    return false;
+                }
+                since = Instant::now();
+            }
+            std::thread::sleep(pause);
+            // All ranks may wait for one file.
+            pause = (pause * 2).min(LOOK_MAX);
         }
-        if start.elapsed() >= deadline {
-            return false;
-        }
-        std::thread::sleep(PAUSE);
+    }
+
+    fn comes_on(&mut self) -> bool {
+        let staged = staged_path(self.target, self.epoch).map(|(staged, _)| staged);
+        let bytes = staged.ok().and_then(|path| Some(path.metadata().ok()?.len())).unwrap_or(0);
+        let grows = bytes > std::mem::replace(&mut self.staged_bytes, bytes);
+        let well = || self.journal.marks(Mark::Failed).is_ok_and(|failed| failed.is_empty());
+        grows || (self.journal.has_plan() && well())
     }
 }

@@ -42,8 +42,8 @@ mod window;
 pub use afterwards::{Completed, Staged, ask_to_stop, complete, stage_node};
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
-    Background, BackgroundJob, announce_background, background_ids, complete_background,
-    is_published, wait_for_file,
+    Awaited, Background, BackgroundJob, announce_background, background_ids, complete_background,
+    is_published,
 };
 pub use fetch::{Fetched, fetch};
 pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};

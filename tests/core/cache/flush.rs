@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use scr_core::cache;
 use scr_core::error::Error;
-use scr_core::records::{DatasetKey, DatasetRecord, Record, Summary};
+use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, Record, Summary};
 use scr_core::transfer::{
-    self, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
+    self, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
     newest_on_prefix,
 };
 
@@ -227,10 +227,12 @@ fn helper_threads_publish_and_the_last_mark_completes() {
             // Another rank's file appears while this one waits.
             let entry = report.offered[0].catalog.entries.iter().find(|e| e.rank == 2).unwrap();
             let target = ctx.prefix.join(&entry.meta.name);
-            assert!(!transfer::wait_for_file(&target, &entry.meta, Duration::ZERO));
+            let wait =
+                |patience| Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, patience);
+            assert!(!wait(Duration::ZERO));
             assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
             ctx.world.barrier().unwrap();
-            assert!(transfer::wait_for_file(&target, &entry.meta, Duration::from_secs(60)));
+            assert!(wait(Duration::from_secs(60)));
         } else {
             ctx.world.barrier().unwrap();
         }
@@ -257,6 +259,26 @@ fn a_helper_thread_reports_what_it_could_not_publish() {
         assert_eq!(matches!(outcome, Err(Error::Io { .. })), ctx.world.rank() == 0);
         ctx.world.barrier().unwrap();
         assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+    });
+}
+
+#[test]
+fn a_file_is_waited_for_while_its_flush_comes_on() {
+    let prefix = tempfile::tempdir().unwrap();
+    let prefix = prefix.path();
+    let (target, meta) = (prefix.join("file"), FileMeta { size: 3, ..FileMeta::default() });
+    let wait = || Awaited::new(prefix, &target, 1, 7).wait(&meta, Duration::from_millis(1));
+    assert!(!wait(), "nothing comes");
+    // A flush by threads is under way, and ends.
+    let journal = prefix.join(".scr/journal/1");
+    fs::create_dir_all(&journal).unwrap();
+    fs::write(journal.join("plan.scr"), "").unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(wait);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!waiting.is_finished(), "the flush has a plan, and no rank has failed");
+        fs::write(journal.join("failed.0.scr"), "").unwrap();
+        drop(waiting.join());
     });
 }
 
