@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::params::keys;
 use crate::records::DatasetKey;
-use crate::transfer::{flush_sync, publish_other_size, purge_prefix};
+use crate::transfer::{flush_sync, kept_by_newer, publish_other_size, purge_prefix};
 
 /// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Collective.
 ///
@@ -103,7 +103,12 @@ impl Session {
             return Ok(());
         }
         for offered in self.worth_flushing(links, report, known)? {
-            match flush_sync(&links.ctx(&self.site), offered, &|_| false) {
+            let ctx = links.ctx(&self.site);
+            let Some(one) = report.offered.iter().find(|one| one.id == offered) else { continue };
+            let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
+                continue;
+            };
+            match flush_sync(&ctx, offered, &|name| kept.contains(name)) {
                 Ok(_) => {
                     known.flushed.push(offered);
                     self.tell_written(report, offered);

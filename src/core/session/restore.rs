@@ -28,6 +28,14 @@ pub(super) struct Index {
     pub listed: Vec<Listed>,
 }
 
+impl Index {
+    /// Id and key of all that is on the prefix, whole, newest first.
+    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
+        let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
+        whole.map(|one| (one.id, &one.key))
+    }
+}
+
 /// A dataset in the index.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {

@@ -16,6 +16,7 @@
 //! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
+//! | `newer.rs` | what a flush of an older dataset must leave as it is |
 //! | `window.rs` | datasets leave the prefix |
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
@@ -28,6 +29,7 @@ mod flush;
 mod index;
 mod journal;
 mod ledger;
+mod newer;
 mod options;
 mod other_size;
 mod repair;
@@ -50,6 +52,7 @@ pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_jour
 pub use index::{
     OnPrefix, list_prefix, newest_on_prefix, note_attempt, note_success, record_places,
 };
+pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};

@@ -8,11 +8,12 @@
 //! shared.<index>/<datasets>
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::flush::flush_sync;
-use super::index::list_prefix;
+use super::index::{OnPrefix, list_prefix};
+use super::newer::kept_by_newer;
 use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
@@ -145,21 +146,20 @@ impl Run<'_> {
                 self.ranks
             )));
         }
-        let listed = list_prefix(self.ctx.prefix)?;
-        let there: BTreeSet<u64> =
-            listed.iter().filter(|one| one.restorable).map(|one| one.id).collect();
+        let mut listed = list_prefix(self.ctx.prefix)?;
+        listed.retain(|one| one.restorable);
         let nodes = self.place_ranks()?;
         let outcome = ThreadWorld::new(self.ranks).run(|comm| {
             block_signals();
             (self.enter)();
-            self.rank(&*comm, &nodes[comm.rank()], &there)
+            self.rank(&*comm, &nodes[comm.rank()], &listed)
         });
         let none = || Error::Other("the cache of another run could not be rebuilt".to_string());
         // The real ranks can still talk to one another, whatever happened to these.
         let first = outcome.results.into_iter().flatten().next().ok_or_else(none)?;
         let found = first.map_err(|error| Error::Other(error.to_string()))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        let listed = listed.iter().filter(|one| one.restorable).map(|one| (one.id, &one.key));
+        let listed = listed.iter().map(|one| (one.id, &one.key));
         for (id, key) in listed.chain(found.published.iter().map(|(id, key)| (*id, key))) {
             let slot = newest.entry(&key.series).or_default();
             *slot = id.max(*slot);
@@ -195,8 +195,8 @@ impl Run<'_> {
         Ok(placed)
     }
 
-    /// One rank of that run. Collective over its ranks.
-    fn rank(&self, world: &dyn Comm, folder: &Path, there: &BTreeSet<u64>) -> Result<Found> {
+    /// One rank of that run; `there` can be restored from the prefix. Collective over its ranks.
+    fn rank(&self, world: &dyn Comm, folder: &Path, there: &[OnPrefix]) -> Result<Found> {
         let host = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let all = world.all_gather(host.as_bytes())?;
         let first = all.iter().position(|other| other == host.as_bytes()).unwrap_or(0);
@@ -222,8 +222,11 @@ impl Run<'_> {
         };
         let report = cache::rebuild(&ctx, self.identity)?;
         let mut found = Found { published: Vec::new(), withheld: report.withheld };
-        for one in report.offered.iter().filter(|one| !there.contains(&one.id)) {
-            flush_sync(&ctx, one.id, &|_| false)?;
+        let is_there = |id: u64| there.iter().any(|one| one.id == id);
+        for one in report.offered.iter().filter(|one| !is_there(one.id)) {
+            let there = there.iter().map(|one| (one.id, &one.key));
+            let Some(kept) = kept_by_newer(&ctx, one.id, &one.key, there)? else { continue };
+            flush_sync(&ctx, one.id, &|name| kept.contains(name))?;
             found.published.push((one.id, one.key.clone()));
         }
         Ok(found)

@@ -1,9 +1,12 @@
 //! Restarts with another number of ranks: what the cache holds is on the prefix before it goes.
 
-use scr_core::cache::{self, Takeover};
-use scr_core::transfer::publish_other_size;
+use std::fs;
 
-use super::cluster::{Cluster, check_files, offered_ids};
+use scr_core::cache::{self, Takeover};
+use scr_core::records::DatasetKey;
+use scr_core::transfer::{Check, flush_sync, list_prefix, publish_other_size, verify_on_prefix};
+
+use super::cluster::{Cluster, check_files, key, offered_ids, seal_files};
 use super::job::Dataset;
 
 fn identity(ranks: usize) -> String {
@@ -77,4 +80,44 @@ fn what_cannot_be_had_by_this_launch_stays() {
         cache::rebuild(ctx, &identity(3)).unwrap()
     });
     assert_eq!(offered_ids(outcome.results[0].as_ref().unwrap()), [1, 2]);
+}
+
+#[test]
+fn an_older_generation_is_not_published_over_the_newest() {
+    let cluster = Cluster::new();
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, &identity(2)).unwrap();
+        for id in [8, 9] {
+            let key = DatasetKey { series: "state".into(), id: String::new(), generation: id };
+            seal_files(ctx, &key, id, &[("state.cpt", &format!("content of {id}"))]);
+            flush_sync(ctx, id, &|_| false).unwrap();
+        }
+    });
+    assert_eq!(restart(&cluster, "aab"), (vec![], vec![], true));
+    let state = fs::read_to_string(cluster.prefix().join("state.cpt")).unwrap();
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    let told: Vec<_> = listed.iter().map(|one| (one.id, one.restorable, one.current)).collect();
+    assert_eq!((&*state, &*told), ("content of 9", &[(9, true, true), (8, false, false)][..]));
+}
+
+#[test]
+fn an_older_dataset_leaves_the_pointer_file_to_the_newer_one() {
+    let cluster = Cluster::new();
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, &identity(2)).unwrap();
+        for id in [19, 20] {
+            let (data, text) = (format!("ckpt/{id}"), id.to_string());
+            seal_files(ctx, &key(id), id, &[(&data, &text), ("latest", &text)]);
+        }
+        flush_sync(ctx, 20, &|_| false).unwrap();
+    });
+    assert_eq!(restart(&cluster, "aab"), (vec![19], vec![], true));
+    let content = |name: &str| fs::read_to_string(cluster.prefix().join(name)).unwrap();
+    assert_eq!([content("latest"), content("ckpt/19"), content("ckpt/20")], ["20", "19", "20"]);
+    cluster.launch("aab").run(|ctx| {
+        for id in [19, 20] {
+            let found = verify_on_prefix(ctx, id, Check::Contents).unwrap();
+            assert_eq!((found.fault, found.gone), (None, false), "{id}");
+        }
+    });
 }
