@@ -4,7 +4,7 @@
 //! other loss; the other way round it would leave data that nothing names.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Ctx;
 use super::agree::agree;
@@ -16,17 +16,21 @@ use crate::records::{DatasetKey, DatasetRecord};
 /// Removes dataset `id` from the cache. Collective over the ranks that share a store, which is the
 /// node as a rule: others need not be waited for.
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
-    discard(ctx, &|record| record.dataset_id == id)
+    discard(ctx, &|record| record.dataset_id == id, &|_| false)
 }
 
 /// The same for a dataset that was never sealed.
 pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
-    discard(ctx, &|record| record.key == *key)
+    discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
-/// Removes everything that the chosen records of this node's ranks name, then the records.
-/// Collective like [`evict`].
-pub(crate) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Result<()> {
+/// Removes everything that the chosen records of this node's ranks name, but for directories that
+/// are `spared`, then the records. Collective like [`evict`].
+pub(crate) fn discard(
+    ctx: &Ctx,
+    chosen: &dyn Fn(&DatasetRecord) -> bool,
+    spared: &dyn Fn(&Path) -> bool,
+) -> Result<()> {
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
     ctx.in_storage_groups(|group| {
@@ -39,7 +43,8 @@ pub(crate) fn discard(ctx: &Ctx, chosen: &dyn Fn(&DatasetRecord) -> bool) -> Res
         for bytes in group.comm.all_gather(&names.encode())? {
             all.extend(KvTree::decode(&bytes)?.keys().map(PathBuf::from));
         }
-        if group.leads() { all.iter().try_for_each(|dir| remove_tree(dir)) } else { Ok(()) }
+        let mut doomed = all.iter().filter(|dir| group.leads() && !spared(dir));
+        doomed.try_for_each(|dir| remove_tree(dir))
     })?;
     let gone: Vec<_> = mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
     agree(ctx.node, ctx.filemap.remove_held(&gone))

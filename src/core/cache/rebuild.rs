@@ -138,14 +138,16 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let placement = Placement::gather(ctx)?;
     let claims = gather_claims(ctx)?;
     report.highest_id = claims.iter().map(|claim| claim.id).max().unwrap_or(0);
-    for decision in decide(&claims, ctx.world.size()) {
-        let group = claims.iter().filter(|claim| belongs(claim, &decision)).collect::<Vec<_>>();
+    let decisions = in_order(decide(&claims, ctx.world.size()));
+    for decision in &decisions {
+        let group = claims.iter().filter(|claim| belongs(claim, decision)).collect::<Vec<_>>();
         let outcome = match &decision.verdict {
-            Verdict::Restore => restore(ctx, &decision, &group, &placement)?,
+            Verdict::Restore => restore(ctx, decision, &group, &placement)?,
             Verdict::Withhold(reason) => Err(reason.clone()),
             Verdict::Delete(reason) => {
-                let chosen = |record: &DatasetRecord| matches_record(record, &decision);
-                agree(ctx.world, discard(ctx, &chosen))?;
+                let chosen = |record: &DatasetRecord| matches_record(record, decision);
+                let spared = |dir: &Path| belongs_to_winner(dir, decision.id, &decisions);
+                agree(ctx.world, discard(ctx, &chosen, &spared))?;
                 Err(reason.clone())
             }
         };
@@ -159,6 +161,7 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
             }),
         }
     }
+    report.withheld.sort_by_key(|one| one.id);
     if any(ctx.world, !damaged.is_empty())? {
         report.damaged = gather_names(ctx, &damaged)?;
     } else {
@@ -186,6 +189,23 @@ impl Placement {
         }
         Ok(placement)
     }
+}
+
+/// What goes goes first: it may lie on a node under the name of what comes there, if two seals have
+/// the same id.
+fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
+    let (mut first, rest): (Vec<_>, Vec<_>) =
+        decisions.into_iter().partition(|one| matches!(one.verdict, Verdict::Delete(_)));
+    first.extend(rest);
+    first
+}
+
+/// Whether the directory is that of the seal of dataset `id` that is to be restored: in a store
+/// that several nodes reach, there is one directory for all seals of an id.
+fn belongs_to_winner(dir: &Path, id: u64, decisions: &[Decision]) -> bool {
+    let wins = |one: &&Decision| one.id == id && id != 0 && one.verdict == Verdict::Restore;
+    let Some(winner) = decisions.iter().find(wins) else { return false };
+    matches!(Catalog::read(dir), Ok(Some(found)) if found.epoch == winner.epoch)
 }
 
 fn belongs(claim: &Claim, decision: &Decision) -> bool {
@@ -240,7 +260,10 @@ fn restore(
     let start = Instant::now();
     let encoding = encoding::choose(claims);
     let case = Case { chosen, claims, encoding, placement };
-    let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key));
+    // An open directory of that key may be of another seal where nobody answers for this one.
+    let is_here =
+        |store: usize| claims.iter().any(|one| ctx.sharing.ranks(store).contains(&one.holder));
+    let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key, &is_here));
     let outcome = renamed.and_then(|()| {
         agree(ctx.world, encoding::adopt(ctx, chosen, encoding))?;
         let rounds = plan(claims, encoding, &placement.nodes);

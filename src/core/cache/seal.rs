@@ -18,7 +18,7 @@ use super::decide::ranks_text;
 use super::disk::{describe, make_own_dir};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
-use super::{Catalog, Ctx};
+use super::{Catalog, Ctx, Store};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
@@ -293,16 +293,22 @@ fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
 /// On all ranks if a directory of any node could not be renamed; the next start would still count
 /// the dataset.
 pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
-    let renamed = rename_sealed(ctx, prepared.id, &prepared.key);
+    let renamed = rename_sealed(ctx, prepared.id, &prepared.key, &|_| true);
     test_pause("seal.committed");
     let done = renamed.and_then(|()| if confirmed { confirm(ctx, prepared.id) } else { Ok(()) });
     agree(ctx.world, done)
 }
 
-/// Gives the dataset's directories on this node their final names. One rank acts for all that
-/// share a store.
-pub(super) fn rename_sealed(ctx: &Ctx, id: u64, key: &DatasetKey) -> Result<()> {
-    for store in ctx.led_stores() {
+/// Gives the dataset's directories on this node their final names, in the stores, by index, in
+/// which it `is_here`. One rank acts for all that share a store.
+pub(super) fn rename_sealed(
+    ctx: &Ctx,
+    id: u64,
+    key: &DatasetKey,
+    is_here: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let index = |store: &&Store| ctx.layout.store_index(&store.name);
+    for store in ctx.led_stores().into_iter().filter(|store| is_here(index(store))) {
         let open = ctx.layout.open_dir(&store.name, key);
         let sealed = ctx.layout.dataset_dir(&store.name, id);
         if open.exists() && !sealed.exists() {

@@ -245,7 +245,7 @@ impl From<'_> {
     fn discard(&self) -> Result<()> {
         let (id, key) = (self.summary.dataset.id, self.key());
         let chosen = |record: &DatasetRecord| record.dataset_id == id || record.key == *key;
-        agree(self.ctx.world, discard(self.ctx, &chosen))
+        agree(self.ctx.world, discard(self.ctx, &chosen, &|_| false))
     }
 
     /// The copies become a dataset. Collective.

@@ -5,7 +5,8 @@ use std::fs;
 use scr_core::cache::{self, Takeover};
 
 use super::cluster::{
-    Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, run_and_seal, write_files,
+    Cluster, IDENTITY, check_files, checkpoint, content, key, offered_ids, prepare, run_and_seal,
+    write_files,
 };
 
 const ALL: [&str; 4] = ["SINGLE", "PARTNER", "XOR", "RS2"];
@@ -381,4 +382,55 @@ fn a_node_with_an_old_cache_changes_nothing() {
     let report = cluster.restart("aabbcc");
     assert_eq!(report.offered.last().unwrap().id, 3, "{report:?}");
     assert!(!offered_ids(&report).contains(&1));
+}
+
+#[test]
+fn what_a_node_brings_back_under_the_same_id_does_not_take_the_good_one_along() {
+    let cluster = Cluster::new();
+    let launch = |hosts: &str, epoch: u64, confirmed: bool| {
+        cluster.launch(hosts).run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            write_files(ctx, 10);
+            let prepared = prepare(ctx, 10, 1, epoch, "SINGLE").unwrap();
+            cache::commit(ctx, &prepared, confirmed).unwrap();
+        });
+    };
+    // Its epoch is the larger one, so that it comes later in any order by epoch.
+    launch("abcc", 0xee, false);
+    cluster.lose("a");
+    cluster.lose("b");
+    cluster.unplug("c");
+    launch("abdd", 0xe1, true);
+    cluster.plug_in("c");
+    // Rank 3 runs where ranks 2 and 3 of the old seal were.
+    let report = cluster.restart("abdc");
+    assert_eq!((offered_ids(&report), report.offered[0].epoch), (vec![1], 0xe1), "{report:?}");
+    let report = cluster.restart("abdc");
+    assert_eq!(offered_ids(&report), [1], "{report:?}");
+}
+
+#[test]
+fn an_open_directory_of_another_seal_keeps_its_name() {
+    let cluster = Cluster::new();
+    cluster.launch("abcc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        write_files(ctx, 10);
+        // A kill comes before the rename.
+        prepare(ctx, 10, 2, 0xe2, "SINGLE").unwrap();
+    });
+    cluster.lose("a");
+    cluster.lose("b");
+    cluster.unplug("c");
+    cluster.launch("abdd").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        write_files(ctx, 10);
+        let prepared = prepare(ctx, 10, 1, 0xe1, "SINGLE").unwrap();
+        cache::commit(ctx, &prepared, true).unwrap();
+    });
+    cluster.plug_in("c");
+    let report = cluster.restart("abdc");
+    assert_eq!((offered_ids(&report), report.withheld[0].id), (vec![1], 2), "{report:?}");
+    let files = content(10, 2);
+    check_files(&cluster.layout("c").open_dir("ram", &key(10)), &files);
+    assert!(files.keys().all(|name| !cluster.layout("c").dataset_dir("ram", 1).join(name).exists()));
 }
