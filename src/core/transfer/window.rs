@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::background::is_published;
 use super::index::{folder, index_path};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
-use crate::records::{Dataset, IndexEntry, PrefixIndex, Record, Summary, update};
+use crate::records::{Dataset, FileMeta, IndexEntry, PrefixIndex, Record, Summary, update};
 
 /// Keeps the newest `keep` checkpoints of the series of `newest`, which was just written; output is
 /// never deleted. Returns the ids of those that went. Local: rank 0 does it.
@@ -29,7 +30,8 @@ pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Vec<u64
         full && entry.id != newest.id && Some(entry.id) != current
     });
     let doomed: Vec<u64> = outside.map(|entry| entry.id).collect();
-    delete(prefix, &doomed)?;
+    // The program may have written a file anew, without us: then it is none of an old dataset.
+    delete(prefix, &doomed, &is_published)?;
     Ok(doomed)
 }
 
@@ -41,7 +43,7 @@ pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Vec<u64
 pub fn purge_prefix(prefix: &Path) -> Result<usize> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let ids: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
-    delete(prefix, &ids)?;
+    delete(prefix, &ids, &|_, _| true)?;
     Ok(ids.len())
 }
 
@@ -62,28 +64,46 @@ pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Vec<u64>> {
     Ok(newer)
 }
 
-/// The index first, so that it never promises what is half deleted; the summaries last.
-fn delete(prefix: &Path, ids: &[u64]) -> Result<()> {
+/// The files for which `is_its` says so, unless a dataset that stays has them. The index first, so
+/// that it never promises what is half deleted; the summaries last.
+fn delete(prefix: &Path, ids: &[u64], is_its: &dyn Fn(&Path, &FileMeta) -> bool) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
-    let index = update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let staying = index.newest_first().filter(|entry| !ids.contains(&entry.id));
+    let mut kept = BTreeSet::new();
+    for entry in staying {
+        // Without it nobody knows which files are needed: none may go.
+        let files = files_of(prefix, entry.id)?.ok_or_else(|| {
+            let dir = folder(prefix, entry.id).display().to_string();
+            Error::Other(format!("the summary in {dir} is missing: nothing older is deleted"))
+        })?;
+        kept.extend(files.into_iter().map(|file| file.name));
+    }
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
         ids.iter().for_each(|id| index.remove(*id));
-        Ok(index.clone())
+        Ok(())
     })?;
-    let names = |id: u64| {
-        let summary = Summary::read_from(&folder(prefix, id)).ok().flatten().unwrap_or_default();
-        summary.files.into_values().flatten().map(|file| file.name).collect::<BTreeSet<String>>()
-    };
-    let kept: BTreeSet<String> = index.newest_first().flat_map(|entry| names(entry.id)).collect();
     for id in ids {
-        for name in names(*id).difference(&kept) {
-            remove_file_if_there(&join_relative(prefix, name)?)?;
-            remove_empty_parents(prefix, name);
+        // What a summary that cannot be read names stays.
+        let files = files_of(prefix, *id).ok().flatten().unwrap_or_default();
+        for file in files.iter().filter(|file| !kept.contains(&file.name)) {
+            let path = join_relative(prefix, &file.name)?;
+            if is_its(&path, file) {
+                remove_file_if_there(&path)?;
+            }
+            remove_empty_parents(prefix, &file.name);
         }
         remove_tree(&folder(prefix, *id))?;
     }
     Ok(())
+}
+
+/// Files of dataset `id` by its summary; `None` without one.
+fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
+    let summary = Summary::read_from(&folder(prefix, id))?;
+    Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
 }
 
 fn remove_empty_parents(prefix: &Path, name: &str) {
@@ -100,7 +120,8 @@ fn remove_empty_parents(prefix: &Path, name: &str) {
 mod tests {
     use super::*;
     use crate::cache::CatalogEntry;
-    use crate::records::{DatasetKey, FileMeta};
+    use crate::cache::disk::describe;
+    use crate::records::DatasetKey;
     use crate::transfer::index::record_flushed;
     use std::fs;
 
@@ -119,7 +140,7 @@ mod tests {
         fs::create_dir_all(prefix.join(&own).parent().unwrap()).unwrap();
         let entries = [own, "latest".to_owned()].map(|name| {
             fs::write(prefix.join(&name), "x").unwrap();
-            let meta = FileMeta { name, size: 1, ..FileMeta::default() };
+            let meta = describe(&prefix.join(&name), &name).unwrap();
             CatalogEntry { rank: 0, meta }
         });
         record_flushed(prefix, &dataset, 1, &entries).unwrap();
@@ -154,6 +175,41 @@ mod tests {
         let newest = flushed(prefix, 3, false);
         assert_eq!(trim(prefix, &newest, 2).unwrap(), []);
         assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+    }
+
+    #[test]
+    fn a_file_that_was_written_anew_outside_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        flushed(prefix, 1, false);
+        flushed(prefix, 2, false);
+        fs::write(prefix.join("ckpt/1/data"), "of the program itself").unwrap();
+        let newest = flushed(prefix, 3, false);
+        assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+        assert!(prefix.join("ckpt/1/data").exists() && !prefix.join("ckpt/2").exists());
+    }
+
+    #[test]
+    fn nothing_goes_while_it_is_unknown_what_must_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        flushed(prefix, 1, false);
+        flushed(prefix, 2, false);
+        let newest = flushed(prefix, 3, false);
+        for what in ["damaged", "missing"] {
+            let summary = folder(prefix, 2).join("summary.scr");
+            match what {
+                "damaged" => fs::write(&summary, [0xff; 40]).unwrap(),
+                _ => fs::remove_file(&summary).unwrap(),
+            }
+            assert!(trim(prefix, &newest, 2).is_err(), "{what}");
+            let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+            assert_eq!(index.newest_first().count(), 3, "{what}");
+            assert!(prefix.join("ckpt/1/data").exists(), "{what}");
+        }
+        // It can be told to go itself.
+        assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+        assert!(!prefix.join("ckpt/1").exists() && prefix.join("ckpt/2/data").exists());
     }
 
     #[test]
