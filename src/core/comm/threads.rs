@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 
 use super::Comm;
 use crate::error::{Error, Result};
@@ -66,8 +67,17 @@ impl ThreadWorld {
         self
     }
 
-    /// Runs `body` on every rank.
+    /// Runs `body` on every rank. A rank for which no thread can be made has died at once, and so
+    /// have those after it.
     pub fn run<T, F>(self, body: F) -> Outcome<T>
+    where
+        T: Send,
+        F: Fn(Box<dyn Comm>) -> T + Sync,
+    {
+        self.run_on(|_| Builder::new(), body)
+    }
+
+    fn run_on<T, F>(self, thread: impl Fn(usize) -> Builder, body: F) -> Outcome<T>
     where
         T: Send,
         F: Fn(Box<dyn Comm>) -> T + Sync,
@@ -76,20 +86,24 @@ impl ThreadWorld {
         let world = Arc::new(World::new(self.kill_at));
         let first_panic: Mutex<Option<Box<dyn Any + Send>>> = Mutex::new(None);
         let results = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..ranks)
-                .map(|rank| {
-                    let (world, body, first_panic) = (&world, &body, &first_panic);
-                    scope.spawn(move || {
-                        let comm = ThreadComm::of_world(world.clone(), rank);
-                        let result = catch_unwind(AssertUnwindSafe(|| body(Box::new(comm))));
-                        // Before the others hear of the death: their panics follow from this one.
-                        let result = keep_first_panic(result, first_panic);
-                        world.die(rank);
-                        result
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|t| t.join().ok().flatten()).collect()
+            let (world, body, first_panic) = (&world, &body, &first_panic);
+            let start = |rank: usize| {
+                let run = move || {
+                    let comm = ThreadComm::of_world(world.clone(), rank);
+                    let result = catch_unwind(AssertUnwindSafe(|| body(Box::new(comm))));
+                    // Before the others hear of the death: their panics follow from this one.
+                    let result = keep_first_panic(result, first_panic);
+                    world.die(rank);
+                    result
+                };
+                thread(rank).spawn_scoped(scope, run).ok()
+            };
+            let threads: Vec<_> = (0..ranks).map_while(start).collect();
+            (threads.len()..ranks).for_each(|rank| world.die(rank));
+            let mut results: Vec<Option<T>> =
+                threads.into_iter().map(|t| t.join().ok().flatten()).collect();
+            results.resize_with(ranks, || None);
+            results
         });
         if let Some(payload) = lock(&first_panic).take() {
             resume_unwind(payload);
@@ -400,5 +414,23 @@ impl Comm for ThreadComm {
         let members = colors.iter().map(|c| self.members[c.2]).collect();
         let world = self.world.clone();
         Ok(Some(Box::new(ThreadComm { world, context, members, rank })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_ranks_that_have_no_thread() {
+        // No system has so much memory for a stack.
+        let thread = |rank| match rank {
+            0 | 1 => Builder::new(),
+            _ => Builder::new().stack_size(1 << 60),
+        };
+        let outcome = ThreadWorld::new(4).run_on(thread, |comm| comm.barrier());
+        let failed = |result: &Option<Result<()>>| matches!(result, Some(Err(Error::Comm(_))));
+        assert!(outcome.results[..2].iter().all(failed), "{:?}", outcome.results);
+        assert!(outcome.results[2..].iter().all(Option::is_none));
     }
 }
