@@ -57,8 +57,8 @@ pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;
 pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
 pub use sharing::Sharing;
-pub(crate) use store::ranks_in_records;
 pub use store::{FilemapFile, stores_in_records};
+pub(crate) use store::{has_damaged_records, ranks_in_records};
 pub(crate) use sweep::is_dataset_name;
 
 /// What the operations on the cache need to know of this rank; it lives as long as the launch.

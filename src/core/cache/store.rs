@@ -174,12 +174,21 @@ pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// All records in a control directory; what cannot be read has none.
-fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+/// The filemaps in a control directory.
+fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
     let mut names = names_in(control_dir).unwrap_or_default();
     names.retain(|name| is_filemap_name(name) && name != MASTER_FILEMAP);
-    let paths = names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>();
-    paths.into_iter().filter_map(|path| read_records(&path).ok()).flatten()
+    names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>().into_iter()
+}
+
+/// All records in a control directory; what cannot be read has none.
+fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+    filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
+}
+
+/// Whether a control directory has records that cannot be read.
+pub(crate) fn has_damaged_records(control_dir: &Path) -> bool {
+    filemaps(control_dir).any(|path| read_records(&path).is_err())
 }
 
 /// World ranks whose files the records in a control directory describe.

@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::flush::flush_sync;
@@ -17,8 +18,8 @@ use super::newer::kept_by_newer;
 use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
-    self, Ctx, FilemapFile, Layout, Protect, Sharing, Store, Withheld, drop_other_size,
-    is_filemap_name, ranks_in_records,
+    self, Ctx, FilemapFile, Layout, Protect, Sharing, Store, Takeover, Withheld, drop_other_size,
+    has_damaged_records, is_filemap_name, ranks_in_records,
 };
 use crate::comm::Comm;
 use crate::comm::threads::ThreadWorld;
@@ -56,12 +57,16 @@ pub fn publish_other_size(
     identity: &str,
     enter: &(dyn Fn() + Sync),
 ) -> Result<Option<OtherSize>> {
+    let folder = ctx.prefix.join(".scr").join("takeover");
+    if ctx.world.rank() == 0 {
+        // Of one that a kill has ended; if it cannot be cleared, the next copy says why.
+        let _ = remove_tree(&folder);
+    }
     let own = cache::other_size(ctx, identity);
     let answers = ctx.world.all_gather(own.as_deref().unwrap_or_default().as_bytes())?;
     let Some(there) = answers.iter().find(|answer| !answer.is_empty()) else { return Ok(None) };
     let there = String::from_utf8_lossy(there).into_owned();
     let ranks = cache::size_in(&there).unwrap_or(0);
-    let folder = ctx.prefix.join(".scr").join("takeover");
     let cleared = if ctx.world.rank() == 0 { remove_tree(&folder) } else { Ok(()) };
     agree(ctx.world, cleared)?;
     let mine = own.as_deref() == Some(&*there);
@@ -136,6 +141,8 @@ struct Run<'a> {
 struct Found {
     published: Vec<(u64, DatasetKey)>,
     withheld: Vec<Withheld>,
+    /// Some records could not be read.
+    damaged: bool,
 }
 
 impl Run<'_> {
@@ -148,16 +155,14 @@ impl Run<'_> {
         }
         let mut listed = list_prefix(self.ctx.prefix)?;
         listed.retain(|one| one.restorable);
-        let nodes = self.place_ranks()?;
-        let outcome = ThreadWorld::new(self.ranks).run(|comm| {
+        let nodes = self.nodes()?;
+        let unreadable = nodes.iter().any(|node| has_damaged_records(&node.join("control")));
+        let places = self.place_ranks(&nodes);
+        let found = self.play(&|comm| {
             block_signals();
             (self.enter)();
-            self.rank(&*comm, &nodes[comm.rank()], &listed)
-        });
-        let none = || Error::Other("the cache of another run could not be rebuilt".to_string());
-        // The real ranks can still talk to one another, whatever happened to these.
-        let first = outcome.results.into_iter().flatten().next().ok_or_else(none)?;
-        let found = first.map_err(|error| Error::Other(error.to_string()))?;
+            self.rank(&*comm, &places[comm.rank()], &listed)
+        })?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         let listed = listed.iter().map(|one| (one.id, &one.key));
         for (id, key) in listed.chain(found.published.iter().map(|(id, key)| (*id, key))) {
@@ -165,7 +170,10 @@ impl Run<'_> {
             *slot = id.max(*slot);
         }
         let older = |one: &Withheld| newest.get(&*one.key.series).is_some_and(|id| *id > one.id);
-        let dropped = found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
+        // What nobody can read may be worth more than all that is told of.
+        let readable = !unreadable && !found.damaged;
+        let dropped =
+            readable && found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
         let told = found.withheld.into_iter().filter(|one| one.id > 0);
         Ok(OtherSize {
             ranks: self.ranks,
@@ -175,14 +183,32 @@ impl Run<'_> {
         })
     }
 
+    /// Runs `body` on the ranks of that run. The real ranks can still talk to one another, whatever
+    /// happens to these.
+    fn play(&self, body: &(dyn Fn(Box<dyn Comm>) -> Result<Found> + Sync)) -> Result<Found> {
+        let failed = || Error::Other("the cache of another run could not be rebuilt".to_string());
+        let played = catch_unwind(AssertUnwindSafe(|| ThreadWorld::new(self.ranks).run(body)));
+        let mut first = None;
+        for result in played.map_err(|_| failed())?.results {
+            // One that has not run was waited for in vain by the others: theirs says less.
+            let found = result.ok_or_else(failed)?.map_err(|e| Error::Other(e.to_string()))?;
+            first.get_or_insert(found);
+        }
+        first.ok_or_else(failed)
+    }
+
+    /// The folders of the nodes.
+    fn nodes(&self) -> Result<Vec<PathBuf>> {
+        let names = names_in(self.folder)?;
+        let nodes = names.iter().filter(|name| name.starts_with("node."));
+        Ok(nodes.map(|name| self.folder.join(name)).collect())
+    }
+
     /// For each rank of that run the folder of a node that has its records; one for all that have
     /// none.
-    fn place_ranks(&self) -> Result<Vec<PathBuf>> {
-        let mut nodes = Vec::new();
-        for name in names_in(self.folder)?.iter().filter(|name| name.starts_with("node.")) {
-            let node = self.folder.join(name);
-            nodes.push((ranks_in_records(&node.join("control")), 0, node));
-        }
+    fn place_ranks(&self, nodes: &[PathBuf]) -> Vec<PathBuf> {
+        let having = |node: &PathBuf| (ranks_in_records(&node.join("control")), 0, node.clone());
+        let mut nodes: Vec<_> = nodes.iter().map(having).collect();
         let mut placed = vec![self.folder.join("none"); self.ranks];
         for (rank, place) in placed.iter_mut().enumerate() {
             let having = nodes.iter_mut().filter(|(ranks, _, _)| ranks.contains(&rank));
@@ -192,7 +218,7 @@ impl Run<'_> {
                 place.clone_from(node);
             }
         }
-        Ok(placed)
+        placed
     }
 
     /// One rank of that run; `there` can be restored from the prefix. Collective over its ranks.
@@ -221,7 +247,12 @@ impl Run<'_> {
             transfer: self.ctx.transfer,
         };
         let report = cache::rebuild(&ctx, self.identity)?;
-        let mut found = Found { published: Vec::new(), withheld: report.withheld };
+        if let Takeover::Foreign { hosts } = &report.takeover {
+            let hosts = hosts.join(", ");
+            return Err(Error::Other(format!("what {hosts} has of it is of several runs")));
+        }
+        let damaged = !report.damaged.is_empty();
+        let mut found = Found { published: Vec::new(), withheld: report.withheld, damaged };
         let is_there = |id: u64| there.iter().any(|one| one.id == id);
         for one in report.offered.iter().filter(|one| !is_there(one.id)) {
             let there = there.iter().map(|one| (one.id, &one.key));

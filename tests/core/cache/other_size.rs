@@ -3,6 +3,8 @@
 use std::fs;
 
 use scr_core::cache::{self, Takeover};
+use scr_core::error::Error;
+use scr_core::kvtree::KvTree;
 use scr_core::records::DatasetKey;
 use scr_core::transfer::{Check, flush_sync, list_prefix, publish_other_size, verify_on_prefix};
 
@@ -120,4 +122,72 @@ fn an_older_dataset_leaves_the_pointer_file_to_the_newer_one() {
             assert_eq!((found.fault, found.gone), (None, false), "{id}");
         }
     });
+}
+
+#[test]
+fn a_cache_that_cannot_be_read_stays() {
+    // On one node, and on all of them.
+    for damaged in ["a", "ab"] {
+        let cluster = Cluster::new();
+        run(&cluster, "ab", &[dataset(1, ("PARTNER", 1), "ram", 2)]);
+        for host in damaged.chars() {
+            let control = cluster.layout(&host.to_string()).control_dir;
+            fs::write(control.join("filemap_0.scrinfo"), [0xff; 40]).unwrap();
+        }
+        let outcome = cluster.launch("aab").run(|ctx| {
+            publish_other_size(ctx, &identity(3), &|| ()).unwrap().unwrap()
+        });
+        let found = outcome.results[0].as_ref().unwrap();
+        assert!(!found.dropped, "{found:?}");
+        assert_eq!((cluster.datasets("a"), cluster.datasets("b")), {
+            let both = vec!["scr.dataset.1".to_owned()];
+            (both.clone(), both)
+        });
+    }
+}
+
+#[test]
+fn a_cache_of_several_runs_is_not_dropped() {
+    let cluster = Cluster::with_more_stores();
+    run(&cluster, "ab", &[dataset(1, ("PARTNER", 1), "ram", 2)]);
+    // The shared store tells of one run, the node of another.
+    let (control, shared) = (cluster.layout("a").control_dir, &cluster.layout("a").stores[2]);
+    let text = fs::read(control.join("launch.scr")).unwrap();
+    fs::write(shared.cache_dir.join("launch.scr"), text).unwrap();
+    for host in ["a", "b"] {
+        let mut tree = KvTree::new();
+        tree.set_value("VERSION", 1);
+        tree.set_value("IDENTITY", "another");
+        tree.write_file(cluster.layout(host).control_dir.join("launch.scr")).unwrap();
+    }
+    cluster.launch("aab").run(|ctx| {
+        let found = publish_other_size(ctx, &identity(3), &|| ());
+        let text = found.unwrap_err().to_string();
+        assert!(text.contains("several runs"), "{text}");
+    });
+    assert!(cluster.datasets("a").contains(&"scr.dataset.1".to_owned()));
+}
+
+#[test]
+fn what_a_killed_takeover_has_copied_goes_at_the_next_start() {
+    let cluster = Cluster::new();
+    let copy = cluster.prefix().join(".scr/takeover/node.0");
+    fs::create_dir_all(&copy).unwrap();
+    cluster.launch("ab").run(|ctx| {
+        assert_eq!(publish_other_size(ctx, &identity(2), &|| ()).unwrap(), None);
+        ctx.world.barrier().unwrap();
+        assert!(!copy.exists());
+    });
+}
+
+#[test]
+fn a_rank_that_is_played_and_panics_is_an_error_of_all() {
+    let cluster = Cluster::new();
+    run(&cluster, "ab", &[dataset(1, ("PARTNER", 1), "ram", 2)]);
+    let outcome = cluster.launch("aab").run(|ctx| {
+        let found = publish_other_size(ctx, &identity(3), &|| panic!("a defect"));
+        matches!(found, Err(Error::Other(_)))
+    });
+    assert_eq!(outcome.results, [Some(true); 3]);
+    assert_eq!(cluster.datasets("a").len(), 1);
 }
