@@ -34,11 +34,10 @@ pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     let local_ranks: Vec<usize> = gathered.iter().map(|bytes| rank_of(bytes)).collect();
     let merged = if ctx.is_node_leader() { merge(ctx) } else { Ok(Merged::default()) };
     let merged = agree(ctx.node, merged)?;
-    let mut own = Vec::new();
-    for (_, bytes) in ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))? {
-        own.extend(decode_records(&KvTree::decode(&bytes)?)?);
-    }
-    agree(ctx.node, ctx.filemap.replace_all(own))?;
+    let shares = ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))?;
+    let own = shares.iter().map(|(_, bytes)| decode_records(&KvTree::decode(bytes)?));
+    let own = own.collect::<Result<Vec<_>>>().map(|all| all.into_iter().flatten().collect());
+    agree(ctx.node, own.and_then(|own| ctx.filemap.replace_all(own)))?;
     let cleaned = if ctx.is_node_leader() { clean_up(ctx) } else { Ok(()) };
     agree(ctx.node, cleaned)?;
     Ok(merged.damaged)

@@ -289,29 +289,32 @@ pub(super) fn bring_records(ctx: &Ctx) -> Result<()> {
     if !ctx.sharing.any {
         return Ok(());
     }
-    let groups = ctx.storage_groups();
-    let me = ctx.world.rank();
-    for group in groups.iter().skip(1) {
-        let mut found = encode_records(&[]);
-        if group.leads() {
-            found = encode_records(&records_in(ctx, group.stores[0])?);
-        }
-        let mut bytes = found.encode();
+    let mut outcome = Ok(());
+    for group in ctx.storage_groups().iter().skip(1) {
+        let found = if group.leads() { records_in(ctx, group.stores[0]) } else { Ok(Vec::new()) };
+        let mut bytes = encode_records(found.as_deref().unwrap_or_default()).encode();
+        // The others wait for it, whatever could be read.
         group.comm.broadcast(&mut bytes, 0)?;
-        let here: BTreeSet<usize> = ctx.sharing.ranks(group.stores[0]).iter().copied().collect();
-        let mut taken = Ok(());
-        for (owner, record) in decode_records(&KvTree::decode(&bytes)?)? {
-            let mine = owner == me || (group.leads() && !here.contains(&owner));
-            let same = |held: &Held| {
-                held.0 == owner && held.1.key == record.key && held.1.epoch == record.epoch
-            };
-            if mine && !ctx.filemap.held().iter().any(same) {
-                taken = taken.and(ctx.filemap.put_held(owner, record));
-            }
-        }
-        agree(group.comm, taken)?;
+        outcome = outcome.and(found.and_then(|_| take_records(ctx, group, &bytes)));
     }
+    agree(ctx.world, outcome)?;
     hand_over(ctx)
+}
+
+/// Keeps what this rank answers for of the records in a shared store. Local.
+fn take_records(ctx: &Ctx, group: &StorageGroup, bytes: &[u8]) -> Result<()> {
+    let me = ctx.world.rank();
+    let here: BTreeSet<usize> = ctx.sharing.ranks(group.stores[0]).iter().copied().collect();
+    for (owner, record) in decode_records(&KvTree::decode(bytes)?)? {
+        let mine = owner == me || (group.leads() && !here.contains(&owner));
+        let same = |held: &Held| {
+            held.0 == owner && held.1.key == record.key && held.1.epoch == record.epoch
+        };
+        if mine && !ctx.filemap.held().iter().any(same) {
+            ctx.filemap.put_held(owner, record)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a shared store's complete datasets say of themselves.
@@ -332,16 +335,17 @@ fn hand_over(ctx: &Ctx) -> Result<()> {
     };
     let leaving: Vec<&Held> = held.iter().filter(reaches).collect();
     let message = |entry: &&Held| (entry.0, encode_records(std::slice::from_ref(*entry)).encode());
-    let mut kept = Ok(());
-    for (_, bytes) in ctx.world.sparse_exchange(leaving.iter().map(message).collect())? {
-        for (owner, record) in decode_records(&KvTree::decode(&bytes)?)? {
+    let arrived = ctx.world.sparse_exchange(leaving.iter().map(message).collect())?;
+    let keep = |bytes: &[u8]| {
+        for (owner, record) in decode_records(&KvTree::decode(bytes)?)? {
             let known = ctx.filemap.get(&record.key);
             if owner == me && known.is_none() {
-                kept = kept.and(ctx.filemap.put_held(me, record));
+                ctx.filemap.put_held(me, record)?;
             }
         }
-    }
-    agree(ctx.world, kept)?;
+        Ok(())
+    };
+    agree(ctx.world, arrived.iter().try_for_each(|(_, bytes)| keep(bytes)))?;
     let gone: Vec<_> = leaving.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
     agree(ctx.world, ctx.filemap.remove_held(&gone))
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use scr_core::cache::{self, Layout, Takeover};
+use scr_core::cache::{self, Ctx, Layout, Takeover};
+use scr_core::comm::Comm;
+use scr_core::error::{Error, Result};
 
 use super::cluster::{Cluster, IDENTITY, offered_ids};
 use super::job::{Dataset, restart, run};
@@ -84,4 +86,71 @@ fn the_stores_of_an_earlier_configuration_are_found_by_the_records() {
     assert_eq!(layout.dataset_dir("/ssd", 1), std::path::Path::new("/ssd/me/scr.7/scr.dataset.1"));
     // A store that this node does not have any more is stood in for by the first.
     assert_eq!((layout.stand_in("/gone"), layout.stand_in("/ssd")), ("/ram", "/ssd"));
+}
+
+/// The ranks of a node; `before` comes before they gather anything.
+struct Gathering<'a> {
+    node: &'a dyn Comm,
+    before: &'a (dyn Fn() + Sync),
+}
+
+impl Comm for Gathering<'_> {
+    fn rank(&self) -> usize {
+        self.node.rank()
+    }
+    fn size(&self) -> usize {
+        self.node.size()
+    }
+    fn barrier(&self) -> Result<()> {
+        self.node.barrier()
+    }
+    fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
+        self.node.broadcast(bytes, root)
+    }
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        (self.before)();
+        self.node.all_gather(bytes)
+    }
+    fn all_max(&self, words: &mut [i64]) -> Result<()> {
+        self.node.all_max(words)
+    }
+    fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
+        self.node.exchange(out, to, into, from)
+    }
+    fn send(&self, bytes: &[u8], to: usize) -> Result<()> {
+        self.node.send(bytes, to)
+    }
+    fn receive(&self, from: usize) -> Result<Vec<u8>> {
+        self.node.receive(from)
+    }
+    fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>> {
+        self.node.sparse_exchange(out)
+    }
+    fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
+        self.node.split(color, key)
+    }
+}
+
+#[test]
+fn a_shared_store_that_its_leader_cannot_list_is_an_error_of_all() {
+    let cluster = Cluster::with_more_stores();
+    run(&cluster, "aabb", &[dataset(1, ("SINGLE", 0), "bb", 4)]);
+    let shared = &cluster.layout("a").stores[2].cache_dir;
+    // The records are gathered after the store's tag was looked at, and before it is listed.
+    let spoil = || {
+        let _ = fs::rename(shared, shared.with_extension("away"));
+        let _ = fs::write(shared, "no directory any more");
+    };
+    let outcome = cluster.launch("aabb").run(|ctx| {
+        let before = || if ctx.world.rank() == 0 { spoil() };
+        let node = Gathering { node: ctx.node, before: &before };
+        let found = cache::rebuild(&Ctx { node: &node, ..*ctx }, IDENTITY);
+        // Communication is as it was: all have left in the same place.
+        let error = found.unwrap_err();
+        assert!(!matches!(error, Error::Comm(_)), "{error}");
+        ctx.world.barrier().unwrap();
+        error.to_string()
+    });
+    let texts: Vec<String> = outcome.results.into_iter().flatten().collect();
+    assert!(texts.len() == 4 && texts.iter().all(|text| text.contains("list")), "{texts:?}");
 }
