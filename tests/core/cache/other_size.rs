@@ -134,9 +134,9 @@ fn a_cache_that_cannot_be_read_stays() {
             let control = cluster.layout(&host.to_string()).control_dir;
             fs::write(control.join("filemap_0.scrinfo"), [0xff; 40]).unwrap();
         }
-        let outcome = cluster.launch("aab").run(|ctx| {
-            publish_other_size(ctx, &identity(3), &|| ()).unwrap().unwrap()
-        });
+        let outcome = cluster
+            .launch("aab")
+            .run(|ctx| publish_other_size(ctx, &identity(3), &|| ()).unwrap().unwrap());
         let found = outcome.results[0].as_ref().unwrap();
         assert!(!found.dropped, "{found:?}");
         assert_eq!((cluster.datasets("a"), cluster.datasets("b")), {

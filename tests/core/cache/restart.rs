@@ -432,5 +432,7 @@ fn an_open_directory_of_another_seal_keeps_its_name() {
     assert_eq!((offered_ids(&report), report.withheld[0].id), (vec![1], 2), "{report:?}");
     let files = content(10, 2);
     check_files(&cluster.layout("c").open_dir("ram", &key(10)), &files);
-    assert!(files.keys().all(|name| !cluster.layout("c").dataset_dir("ram", 1).join(name).exists()));
+    assert!(
+        files.keys().all(|name| !cluster.layout("c").dataset_dir("ram", 1).join(name).exists())
+    );
 }

@@ -142,7 +142,11 @@ fn a_shared_store_that_its_leader_cannot_list_is_an_error_of_all() {
         let _ = fs::write(shared, "no directory any more");
     };
     let outcome = cluster.launch("aabb").run(|ctx| {
-        let before = || if ctx.world.rank() == 0 { spoil() };
+        let before = || {
+            if ctx.world.rank() == 0 {
+                spoil()
+            }
+        };
         let node = Gathering { node: ctx.node, before: &before };
         let found = cache::rebuild(&Ctx { node: &node, ..*ctx }, IDENTITY);
         // Communication is as it was: all have left in the same place.
