@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::flush::{decided, finish_journal, give_up, is_gone};
-use super::journal::{Journal, Mark, publish_part};
+use super::flush::{decided, finish_journal, give_up};
+use super::journal::{Journal, Mark, Published, publish_part};
 use super::options::Options;
 use super::stage::{stage, staged_path};
 use super::throttle::Throttle;
@@ -258,14 +258,19 @@ pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<
             continue;
         };
         let of_seal = parts.iter().filter(|part| part.epoch == about.dataset.epoch);
-        match of_seal.clone().try_for_each(|part| publish_part(prefix, part)) {
-            Err(error) if is_gone(&error) => give_up(prefix, &journal, id)?,
-            published => {
-                published?;
-                let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
-                finish_journal(prefix, &journal, &about, entries, options.prefix_size)?;
-                completed.done.push(about.dataset.name);
-            }
+        let mut published = Published::default();
+        for part in of_seal.clone() {
+            published = published.and(publish_part(prefix, part)?);
+        }
+        if published.there == 0 && published.gone.is_some() {
+            give_up(prefix, &journal, id)?;
+            continue;
+        }
+        let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
+        let keep = published.gone.is_none().then_some(options.prefix_size);
+        finish_journal(prefix, &journal, &about, entries, keep)?;
+        if keep.is_some() {
+            completed.done.push(about.dataset.name);
         }
     }
     let path = control_dir.join(TransferFile::NAME);

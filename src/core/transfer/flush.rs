@@ -1,12 +1,11 @@
 //! A whole dataset to the prefix, all ranks together; and what an interrupted one left.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 
 use super::about::About;
 use super::index::{announce, mark_failed, record_flushed};
-use super::journal::{Journal, publish_part, unstage_part};
+use super::journal::{Journal, Published, publish_part, unstage_part};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
@@ -60,7 +59,8 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     };
     let replaced = agree(ctx.world, committed)?;
     test_pause("flush.publish");
-    agree(ctx.world, publish_part(ctx.prefix, &own_part(ctx, &record)))?;
+    let published = publish_part(ctx.prefix, &own_part(ctx, &record));
+    agree(ctx.world, published.and_then(|all| all.gone.map_or(Ok(()), Err)))?;
     let entries = &catalog.entries;
     let recorded = match is_root {
         true => record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
@@ -185,8 +185,8 @@ pub struct JournalReport {
     pub completed: Vec<u64>,
     /// Datasets whose staged files were removed.
     pub rolled_back: Vec<u64>,
-    /// Datasets that cannot be completed, since a file was removed by somebody else meanwhile; the
-    /// index says that they failed.
+    /// Datasets that cannot be completed, since files were removed by somebody else meanwhile; the
+    /// index says that they failed. The others have their names.
     pub gone: Vec<u64>,
     /// Datasets whose flush in the background was under way: begin it again
     /// ([`super::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
@@ -217,21 +217,19 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
             report.unfinished.push(id);
             continue;
         }
-        let done = carry_out(ctx, &journal, commit.as_ref());
-        let gone = any(ctx.world, matches!(&done, Err(error) if is_gone(error)))?;
-        let done = if gone { Ok(Vec::new()) } else { agree(ctx.world, done) };
-        let entries = done?;
+        let (entries, published) = agree(ctx.world, carry_out(ctx, &journal, commit.as_ref()))?;
+        let partly = any(ctx.world, published.gone.is_some())?;
+        let gone = partly && !any(ctx.world, published.there > 0)?;
+        let keep = (!partly).then_some(ctx.transfer.prefix_size);
         let finished = match (&commit, is_root) {
             (Some(_), true) if gone => give_up(ctx.prefix, &journal, id),
-            (Some(about), true) => {
-                finish_journal(ctx.prefix, &journal, about, entries, ctx.transfer.prefix_size)
-            }
+            (Some(about), true) => finish_journal(ctx.prefix, &journal, about, entries, keep),
             (None, true) => journal.remove(),
             _ => Ok(()),
         };
         agree(ctx.world, finished)?;
         match commit {
-            Some(_) if gone => report.gone.push(id),
+            Some(_) if partly => report.gone.push(id),
             Some(_) => report.completed.push(id),
             None => report.rolled_back.push(id),
         }
@@ -271,9 +269,13 @@ pub(super) fn decided(prefix: &Path, journal: &Journal) -> Result<Option<About>>
 
 /// Publishes or removes the staged files of this rank's share of the parts. A damaged part was
 /// never complete; without commit nothing was staged under it.
-fn carry_out(ctx: &Ctx, journal: &Journal, commit: Option<&About>) -> Result<Vec<CatalogEntry>> {
+fn carry_out(
+    ctx: &Ctx,
+    journal: &Journal,
+    commit: Option<&About>,
+) -> Result<(Vec<CatalogEntry>, Published)> {
     let same_seal = |part: &Catalog| commit.is_some_and(|c| c.dataset.epoch == part.epoch);
-    let mut entries = Vec::new();
+    let (mut entries, mut published) = (Vec::new(), Published::default());
     for (index, name) in journal.parts()?.iter().enumerate() {
         let part = match journal.read_part(name) {
             Ok(part) => part,
@@ -282,7 +284,7 @@ fn carry_out(ctx: &Ctx, journal: &Journal, commit: Option<&About>) -> Result<Vec
         };
         if index % ctx.world.size() == ctx.world.rank() {
             match same_seal(&part) {
-                true => publish_part(ctx.prefix, &part)?,
+                true => published = published.and(publish_part(ctx.prefix, &part)?),
                 false => unstage_part(ctx.prefix, &part)?,
             }
         }
@@ -290,33 +292,41 @@ fn carry_out(ctx: &Ctx, journal: &Journal, commit: Option<&About>) -> Result<Vec
             entries.extend(part.entries);
         }
     }
-    Ok(entries)
+    Ok((entries, published))
 }
 
-/// A file is neither staged nor published: somebody has removed it meanwhile.
-pub(super) fn is_gone(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
-}
-
+/// No file of the dataset is there any more.
 pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     mark_failed(prefix, id)?;
+    // What was staged under another seal, too.
+    for name in journal.parts()? {
+        if let Ok(part) = journal.read_part(&name) {
+            unstage_part(prefix, &part)?;
+        }
+    }
     journal.remove()
 }
 
-/// All files have their names: summary, index, window; the journal goes.
+/// All files have their names: summary, index, window; the journal goes. Without `keep` some are
+/// gone: the index says that the dataset failed, and no older one has to go for it.
 pub(super) fn finish_journal(
     prefix: &Path,
     journal: &Journal,
     about: &About,
     mut entries: Vec<CatalogEntry>,
-    keep: u64,
+    keep: Option<u64>,
 ) -> Result<()> {
     // No parts: a kill came while the journal of a finished flush was being removed.
     if !entries.is_empty() {
         entries.sort_by_key(|entry| entry.rank);
         record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     }
-    journal.remove()?;
-    keep_window(prefix, &about.dataset, keep);
-    Ok(())
+    match keep {
+        None => mark_failed(prefix, about.dataset.id).and_then(|()| journal.remove()),
+        Some(keep) => {
+            journal.remove()?;
+            keep_window(prefix, &about.dataset, keep);
+            Ok(())
+        }
+    }
 }

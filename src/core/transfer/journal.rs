@@ -12,6 +12,7 @@
 //! again and again, so an interrupted recovery is repeated by the next one.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::about::About;
@@ -195,14 +196,44 @@ impl Journal {
     }
 }
 
-/// Gives all staged files of `part` their final names, durably.
-pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<()> {
+/// How far the files of a dataset have come to their names.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    /// Files that have them.
+    pub there: usize,
+    /// Why one has not: it is neither staged nor published, since somebody has removed it.
+    pub gone: Option<Error>,
+}
+
+impl Published {
+    /// Both together.
+    pub fn and(self, other: Published) -> Published {
+        Published { there: self.there + other.there, gone: self.gone.or(other.gone) }
+    }
+}
+
+/// Gives all staged files of `part` their final names, durably. One that is gone, as the program
+/// may have wanted, keeps no other from its name.
+pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
     let mut dirs = BTreeSet::new();
+    let mut published = Published::default();
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
         let target = join_relative(prefix, &entry.meta.name)?;
-        dirs.insert(publish_staged(&target, part.epoch)?);
+        match publish_staged(&target, part.epoch) {
+            Ok(dir) => {
+                published.there += 1;
+                dirs.insert(dir);
+            }
+            Err(error) if is_gone(&error) => drop(published.gone.get_or_insert(error)),
+            Err(error) => return Err(error),
+        }
     }
-    dirs.iter().try_for_each(|dir| sync_dir(dir))
+    dirs.iter().try_for_each(|dir| sync_dir(dir))?;
+    Ok(published)
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
 /// Removes all staged files of `part`.

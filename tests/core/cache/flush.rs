@@ -144,32 +144,57 @@ fn a_missing_summary_is_a_fault() {
     assert!(!list_prefix(&cluster.prefix()).unwrap()[0].restorable);
 }
 
-#[test]
-fn a_commit_whose_files_were_removed_is_given_up() {
-    let cluster = Cluster::new();
-    run_and_seal(&cluster, "ab", &[1], "PARTNER");
-    // Killed when everything is staged and committed but not renamed.
+/// A flush of dataset 1 that was killed when everything was staged and committed, but not renamed.
+/// Gives what is staged.
+fn killed_before_the_renames(cluster: &Cluster, hosts: &str) -> Vec<PathBuf> {
+    run_and_seal(cluster, hosts, &[1], "PARTNER");
     let staged = |cluster: &Cluster| {
         let ckpt = cluster.prefix().join("ckpt");
-        ckpt.exists() && files_below(&ckpt).iter().any(|p| p.to_string_lossy().contains(".scr-"))
+        let mut files = if ckpt.exists() { files_below(&ckpt) } else { Vec::new() };
+        files.retain(|path| path.to_string_lossy().contains(".scr-"));
+        files
     };
     let committed = |cluster: &Cluster| cluster.prefix().join(".scr/journal/1/commit.scr").exists();
     let found = (0..200).any(|call| {
         let _ = fs::remove_dir_all(cluster.prefix());
         fs::create_dir(cluster.prefix()).unwrap();
-        cluster.launch("ab").kill(0, call).run(|ctx| {
+        cluster.launch(hosts).kill(0, call).run(|ctx| {
             let _ = cache::rebuild(ctx, IDENTITY)
                 .and_then(|_| transfer::flush_sync(ctx, 1, &|_| false));
         });
-        committed(&cluster) && staged(&cluster)
+        committed(cluster) && !staged(cluster).is_empty()
     });
     assert!(found);
+    staged(cluster)
+}
+
+#[test]
+fn a_commit_whose_files_were_removed_is_given_up() {
+    let cluster = Cluster::new();
+    killed_before_the_renames(&cluster, "ab");
     fs::remove_dir_all(cluster.prefix().join("ckpt")).unwrap();
     let outcome = cluster.launch("ab").run(|ctx| transfer::recover_journal(ctx).unwrap());
     let expected = JournalReport { gone: vec![1], ..JournalReport::default() };
     assert_eq!(outcome.results, [Some(expected.clone()), Some(expected)]);
     let outcome = cluster.launch("ab").run(|ctx| transfer::recover_journal(ctx).unwrap());
     assert_eq!(outcome.results[0], Some(JournalReport::default()));
+}
+
+#[test]
+fn a_commit_of_which_a_file_was_removed_has_failed_and_leaves_nothing_staged() {
+    let cluster = Cluster::new();
+    let staged = killed_before_the_renames(&cluster, "abc");
+    assert_eq!(staged.len(), 3);
+    let first = staged.iter().find(|path| path.to_string_lossy().contains("rank_0.dat")).unwrap();
+    fs::remove_file(first).unwrap();
+    let outcome = cluster.launch("abc").run(|ctx| transfer::recover_journal(ctx).unwrap());
+    let expected = JournalReport { gone: vec![1], ..JournalReport::default() };
+    assert_eq!(outcome.results[1], Some(expected));
+    let listed = &list_prefix(&cluster.prefix()).unwrap()[0];
+    assert!(!listed.restorable && listed.holds_names, "{listed:?}");
+    check_files(&cluster.prefix(), &content(10, 2));
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 2);
+    assert!(!cluster.prefix().join(".scr/journal/1").exists());
 }
 
 /// The job of each rank's helper thread.
