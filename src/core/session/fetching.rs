@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// One line, by one rank, for those who want to know.
-    fn mention(&self, text: impl Display) {
+    pub(super) fn mention(&self, text: impl Display) {
         if self.site.rank == 0 {
             log::message(1, text);
         }

@@ -55,6 +55,7 @@ impl Session {
         for series in (0..self.series.series().len()).filter(|_| looks) {
             self.hide_damaged(links, index, report, &mut hidden, (series, newest))?;
         }
+        self.prefer_staying(links, index, report, &mut hidden, newest)?;
         if let Some(newest) = report.offered.iter().rfind(|one| one.fetched) {
             self.note_fetch(note_success, newest.id);
         }

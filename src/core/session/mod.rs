@@ -8,6 +8,7 @@
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
+//! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
@@ -60,6 +61,7 @@ mod shadow;
 mod site;
 mod space;
 mod start;
+mod staying;
 mod stores;
 mod sync;
 mod tally;

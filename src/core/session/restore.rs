@@ -6,6 +6,7 @@ use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use super::namespace::{self as ns, Layer};
 use super::runtime::Session;
 use super::site::Links;
+use super::staying::is_newest;
 use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -108,7 +109,10 @@ impl Session {
         }
         self.require_restart(&links, lost)?;
         self.resume_flushes(&links, report, unfinished, &known.flushed)?;
-        self.flush_newest(&links, report, &known.flushed)
+        if is_newest(report, &known) {
+            self.flush_newest(&links, report, &known.flushed)?;
+        }
+        Ok(())
     }
 
     /// A damaged index would refuse every flush of this run: it is made anew before anybody reads
