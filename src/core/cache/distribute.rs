@@ -5,6 +5,8 @@
 //! cycle of waiting can arise. A copy is complete and recorded at its new place before anything is
 //! removed at the old one (`recover.rs`), so a kill at any moment only leaves one copy too many.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -38,24 +40,32 @@ pub(super) struct Transfer {
 /// Who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes apart.
 /// A copy is the better the more redundancy files of `encoding` are with it, then if it is there.
 pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec<Transfer>> {
+    let mut of_owner: Vec<Vec<&Claim>> = vec![Vec::new(); nodes.len()];
+    for claim in claims.iter().filter(|claim| claim.intact && claim.owner < nodes.len()) {
+        of_owner[claim.owner].push(claim);
+    }
     let mut rounds: Vec<Vec<Transfer>> = Vec::new();
-    for to in 0..nodes.len() {
-        let sources = claims.iter().filter(|claim| claim.owner == to && claim.intact);
+    // The rounds in which a rank has something to do.
+    let mut busy: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); nodes.len()];
+    for (to, sources) in of_owner.iter().enumerate() {
         let value = |claim: &&&Claim| {
             let protected = claim.under(encoding).is_some_and(|encoding| encoding.protected);
-            (protected, nodes[claim.holder] == nodes[to], std::cmp::Reverse(claim.holder))
+            (protected, nodes[claim.holder] == nodes[to], Reverse(claim.holder))
         };
-        let Some(from) = sources.max_by_key(value).map(|claim| claim.holder) else { continue };
+        let Some(from) = sources.iter().max_by_key(value).map(|claim| claim.holder) else {
+            continue;
+        };
         if nodes[from] == nodes[to] {
             continue; // There already.
         }
-        let busy = |round: &Vec<Transfer>| {
-            round.iter().any(|t| [t.from, t.to].iter().any(|rank| [from, to].contains(rank)))
-        };
-        match rounds.iter().position(|round| !busy(round)) {
-            Some(free) => rounds[free].push(Transfer { from, to }),
-            None => rounds.push(vec![Transfer { from, to }]),
+        let is_free = |round: &usize| !busy[from].contains(round) && !busy[to].contains(round);
+        let round = (0..rounds.len()).find(is_free).unwrap_or(rounds.len());
+        if round == rounds.len() {
+            rounds.push(Vec::new());
         }
+        rounds[round].push(Transfer { from, to });
+        busy[from].insert(round);
+        busy[to].insert(round);
     }
     rounds
 }
@@ -205,6 +215,18 @@ mod tests {
         let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &[0, 0, 2, 2]);
         let (first, second) = (Transfer { from: 2, to: 0 }, Transfer { from: 0, to: 2 });
         assert_eq!(rounds, [vec![first], vec![second]]);
+    }
+
+    #[test]
+    fn the_plan_of_a_large_world_is_made_in_no_time() {
+        // All ranks have moved to the next node; each claim is looked at once.
+        const RANKS: usize = 1 << 16;
+        let nodes: Vec<usize> = (0..RANKS).map(|rank| rank / 64 * 64).collect();
+        let claims: Vec<Claim> =
+            (0..RANKS).map(|owner| claim(owner, (owner + 64) % RANKS, true)).collect();
+        let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &nodes);
+        assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), RANKS);
+        assert!(rounds.len() <= 3, "{}", rounds.len());
     }
 
     #[test]

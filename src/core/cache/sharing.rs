@@ -73,10 +73,10 @@ impl Sharing {
         seen.set_value("LEADER", leader);
         for (index, dir) in dirs.iter().enumerate().filter(|_| leads) {
             let slot = seen.child_mut("STORE").child_mut(index);
-            for name in names_in(dir).unwrap_or_default() {
-                if let Some(other) = name.strip_prefix(&start) {
-                    slot.child_mut(other);
-                }
+            let names = names_in(dir).unwrap_or_default();
+            let others = names.iter().filter_map(|name| name.strip_prefix(&start)?.parse().ok());
+            for other in edges(leader, others.collect()) {
+                slot.child_mut(other);
             }
         }
         let all = world.all_gather(&seen.encode())?;
@@ -162,20 +162,41 @@ fn remove_probes(dir: &Path, start: &str, leader: usize) {
     }
 }
 
+/// Of the leaders that one of them `sees`, those whom the world needs to hear of: the least; all if
+/// that is itself. So every two that one of them has seen are joined, and the answers of a store
+/// that all nodes reach are no more than two for each node.
+fn edges(leader: usize, sees: BTreeSet<usize>) -> BTreeSet<usize> {
+    match sees.first() {
+        Some(least) if *least < leader => BTreeSet::from([*least]),
+        _ => sees,
+    }
+}
+
 /// For each rank the least leader of the nodes that share store `index` with it. `all` is what each
 /// rank has seen, `nodes` its node's leader.
 fn components(index: usize, all: &[KvTree], nodes: &[usize]) -> Vec<usize> {
-    let mut group: Vec<usize> = nodes.to_vec();
+    let mut parents: Vec<usize> = nodes.to_vec();
     for (rank, tree) in all.iter().enumerate() {
         let others = tree.child("STORE").child(&index.to_string()).keys();
         // One that sees the other suffices: a directory's listing may be a little old.
         for other in others.filter_map(|other| other.parse::<usize>().ok()) {
-            let Some(to) = group.get(other).copied() else { continue };
-            let (least, most) = (group[rank].min(to), group[rank].max(to));
-            group.iter_mut().filter(|one| **one == most).for_each(|one| *one = least);
+            if other >= parents.len() {
+                continue;
+            }
+            let (one, two) = (root(&mut parents, rank), root(&mut parents, other));
+            parents[one.max(two)] = one.min(two);
         }
     }
-    group
+    (0..nodes.len()).map(|rank| root(&mut parents, rank)).collect()
+}
+
+/// The least of those that `rank` is joined with.
+fn root(parents: &mut [usize], mut rank: usize) -> usize {
+    while parents[rank] != rank {
+        parents[rank] = parents[parents[rank]];
+        rank = parents[rank];
+    }
+    rank
 }
 
 /// Ranks that act together on directories, and which stores they do it for.
@@ -248,7 +269,9 @@ pub(super) fn keep_records(ctx: &Ctx, own: &DatasetRecord) -> Result<()> {
     for group in ctx.storage_groups().iter().skip(1) {
         let here = group.stores.contains(&index);
         let mine: Vec<Held> = if here { vec![(ctx.world.rank(), own.clone())] } else { vec![] };
-        let all = group.comm.all_gather(&encode_records(&mine).encode())?;
+        // Nobody but the leader needs them.
+        let out = vec![(0, encode_records(&mine).encode())];
+        let all = group.comm.sparse_exchange(out)?;
         if group.leads() && result.is_ok() {
             result = write_records_file(ctx, group.stores[0], id, own.epoch, &all);
         }
@@ -256,9 +279,16 @@ pub(super) fn keep_records(ctx: &Ctx, own: &DatasetRecord) -> Result<()> {
     agree(ctx.world, result)
 }
 
-fn write_records_file(ctx: &Ctx, index: usize, id: u64, epoch: u64, all: &[Vec<u8>]) -> Result<()> {
+/// `all`: by rank of the group its own record.
+fn write_records_file(
+    ctx: &Ctx,
+    index: usize,
+    id: u64,
+    epoch: u64,
+    all: &[(usize, Vec<u8>)],
+) -> Result<()> {
     let mut records = Vec::new();
-    for bytes in all {
+    for (_, bytes) in all {
         records.extend(decode_records(&KvTree::decode(bytes)?)?);
     }
     let Some((_, first)) = records.first() else { return Ok(()) };
@@ -348,4 +378,43 @@ fn hand_over(ctx: &Ctx) -> Result<()> {
     agree(ctx.world, arrived.iter().try_for_each(|(_, bytes)| keep(bytes)))?;
     let gone: Vec<_> = leaving.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
     agree(ctx.world, ctx.filemap.remove_held(&gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks 2n and 2n+1 are on node n; `sees` is what each node's leader sees.
+    fn joined(sees: &[&[usize]]) -> (Vec<usize>, usize) {
+        let nodes: Vec<usize> = (0..2 * sees.len()).map(|rank| rank / 2 * 2).collect();
+        let mut count = 0;
+        let answer = |rank: usize| {
+            let mut tree = KvTree::new();
+            let seen = if rank.is_multiple_of(2) { sees[rank / 2] } else { &[] };
+            for other in edges(rank, seen.iter().copied().collect()) {
+                tree.child_mut("STORE").child_mut(0).child_mut(other);
+                count += 1;
+            }
+            tree
+        };
+        let all: Vec<KvTree> = (0..nodes.len()).map(answer).collect();
+        (components(0, &all, &nodes), count)
+    }
+
+    #[test]
+    fn nodes_that_see_one_another_are_one_group() {
+        assert_eq!(joined(&[&[0], &[2, 4], &[4, 2]]).0, [0, 0, 2, 2, 2, 2]);
+        // One has an old listing; another is seen, and does not see.
+        assert_eq!(joined(&[&[0, 2, 4], &[2], &[]]).0, [0; 6]);
+        assert_eq!(joined(&[&[0], &[2, 4], &[0, 2, 4]]).0, [0; 6]);
+    }
+
+    #[test]
+    fn what_all_nodes_reach_is_told_once_by_each() {
+        let all: Vec<usize> = (0..500).map(|node| 2 * node).collect();
+        let sees: Vec<&[usize]> = vec![&all; 500];
+        let (groups, count) = joined(&sees);
+        assert!(groups.iter().all(|group| *group == 0));
+        assert_eq!(count, 999);
+    }
 }
