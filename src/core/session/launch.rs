@@ -330,6 +330,8 @@ fn read_verdict(shared: &Path) -> Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn launch(base: &Path, rank: usize, size: usize) -> Launch {
