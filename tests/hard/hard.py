@@ -263,6 +263,25 @@ def opened_for_update(mpi, program):
 
 
 @case
+def evicted_while_it_is_open(mpi, program):
+    """A checkpoint that has left the cache while the program kept it open for update is no new one:
+    only read it is gone, changed it is a file on the prefix and nothing else."""
+    with place(mpi, program) as plain:
+        want = plain.run(2, "keeps_open", "write", shim=False)
+        everything = data_files(plain.tree())
+    for what, steps in (("read", {4}), ("write", {2, 4})):
+        with place(mpi, program) as shimmed:
+            got = shimmed.run(2, "keeps_open", what, SCR_FLUSH="0", SCR_CACHE_SIZE="1")
+            assert got.status == 0 and not got.err, f"{got}"
+            assert what == "read" or got.out == want.out, f"{want}\n{got}"
+            names = [f"ckpt/step_{step}/rank_{rank}.dat" for step in steps for rank in (0, 1)]
+            left = data_files(shimmed.tree())
+            assert left == {name: everything[name] for name in names}, f"{left}\n{got}"
+            known = settings.datasets(shimmed)
+            assert known == ["scr.dataset.4"], f"other checkpoints: {known}\n{got}"
+
+
+@case
 def another_program_between_crash_and_restart(mpi, program):
     """The cache stays when something else runs on the node in between."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:

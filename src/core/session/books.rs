@@ -1,8 +1,8 @@
 //! What this rank itself knows about each dataset: its own files, and the descriptors at work on
 //! them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
 use crate::session::machine::DatasetKey;
 
@@ -45,6 +45,8 @@ pub enum Way {
     Lazy {
         /// Size and times of the file when it was opened.
         stamp: Option<Stamp>,
+        /// Another name of the file, since its dataset has left the cache.
+        kept: Option<PathBuf>,
     },
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
@@ -130,6 +132,25 @@ impl Tokens {
     pub fn shadows_of(&self, name: &str) -> Vec<u64> {
         let shadow = |one: &Tracked| one.name == name && matches!(one.way, Way::Shadow { .. });
         self.all().filter(|(_, one)| shadow(one)).map(|(token, _)| token).collect()
+    }
+
+    /// The names of the files of `key` that are open here on sealed copies, or on copies of those.
+    pub fn readers_of(&self, key: &DatasetKey) -> BTreeSet<String> {
+        let reader = |way: &Way| matches!(way, Way::Lazy { .. } | Way::Shadow { .. });
+        let readers = self.by_token.values().filter(|one| one.key == *key && reader(&one.way));
+        readers.map(|one| one.name.clone()).collect()
+    }
+
+    /// The sealed copy of `name` in `key` is found under the name `path` from now on.
+    pub fn keep(&mut self, key: &DatasetKey, name: &str, path: &Path) {
+        let readers = self.by_token.values_mut();
+        for one in readers.filter(|one| one.key == *key && one.name == name) {
+            match &mut one.way {
+                Way::Lazy { kept, .. } => *kept = Some(path.to_path_buf()),
+                Way::Shadow { origin, .. } => *origin = path.to_path_buf(),
+                _ => {}
+            }
+        }
     }
 
     /// Follows a rename of a file that is open.

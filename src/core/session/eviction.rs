@@ -1,7 +1,11 @@
 //! A dataset leaves the cache; its names stay until the program deletes them.
 
+use std::path::Path;
+
+use super::books::Tracked;
 use super::machine::DatasetKey;
-use super::namespace::{self as ns, OnPrefix, Remote};
+use super::namespace::{self as ns, OnPrefix, Place, Remote};
+use super::opening::SHADOWS;
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::cache::{self, Catalog, Ctx};
@@ -9,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
 use crate::log;
 use crate::params::keys;
+use crate::transfer::publish_file;
 
 impl Session {
     /// Removes the dataset of `key` from this node. Collective over the node.
@@ -17,11 +22,11 @@ impl Session {
     /// Communication failed.
     pub(super) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.stop_background(id);
-        self.wake(|one| one.key == *key);
         let ctx = links.ctx(&self.site);
         {
             let mut state = self.state();
             self.leave_ghosts(&mut state, key);
+            self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.books.remove(key);
         }
@@ -58,6 +63,38 @@ impl Session {
                 ));
             }
         }
+    }
+
+    /// Files of the dataset that the program has open for update: what they were tells at the close
+    /// whether it has changed them. A name costs nothing, unlike a copy.
+    fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
+        let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
+        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+        for name in state.tokens.readers_of(key) {
+            state.shadows += 1;
+            let kept = folder.join(format!("kept.{}.{}", self.site.rank, state.shadows));
+            let made = ns::make_parents(&folder, "x")
+                .and_then(|()| ns::remove(&kept))
+                .is_ok_and(|()| std::fs::hard_link(dir.join(&name), &kept).is_ok());
+            if made {
+                state.tokens.keep(key, &name, &kept);
+            }
+        }
+    }
+
+    /// Whether the dataset of a reader has gone, and nothing newer has taken its file's name.
+    pub(super) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
+        let place = || state.view.place(&tracked.name);
+        state.view.layer(&tracked.key).is_none()
+            && matches!(place(), Place::Ghost(_) | Place::Prefix)
+    }
+
+    /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
+    /// dataset, which would be newer than all others.
+    pub(super) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
+        publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?;
+        state.view.revive(name);
+        Ok(())
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or an

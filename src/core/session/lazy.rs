@@ -4,13 +4,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::answer::Answer;
 use super::books::{Stamp, Tracked, Way};
 use super::machine::{self, DatasetKey, Placement};
 use super::namespace::{self as ns, Intent, Place};
-use super::opening::Manner;
+use super::opening::{Manner, SHADOWS};
 use super::runtime::{Session, State};
 use super::space::{descriptor_info, open_alike};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ impl Session {
         from: &DatasetKey,
         origin: &Path,
     ) -> Answer {
-        let way = Way::Lazy { stamp: stamp(origin) };
+        let way = Way::Lazy { stamp: stamp(origin), kept: None };
         let tracked = Tracked { key: from.clone(), name: name.to_string(), way, made: false };
         let token = state.tokens.issue_lazy(tracked);
         Answer::Redirect { path: origin.to_path_buf(), token }
@@ -49,8 +49,18 @@ impl Session {
     /// The first change through `fd` is about to be made: the file is opened as if just now, with
     /// the promise to change it. `None` if `token` is not a reader of a sealed copy.
     pub(super) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
-        let tracked = self.state().tokens.get(token).cloned();
-        let Some(Tracked { way: Way::Lazy { .. }, name, .. }) = tracked else { return Ok(None) };
+        let name = {
+            let mut state = self.state();
+            match state.tokens.get(token).cloned() {
+                Some(tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
+                    if self.is_evicted(&state, &tracked) {
+                        return self.wake_evicted(&mut state, token, fd, tracked).map(Some);
+                    }
+                    tracked.name
+                }
+                _ => return Ok(None),
+            }
+        };
         let gone = || Error::Other(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.match_name(&name).ok_or_else(gone)?;
@@ -73,9 +83,65 @@ impl Session {
         }
     }
 
+    /// The same for a file whose dataset has left the cache: the change goes to the PFS, at once if
+    /// that has the file.
+    fn wake_evicted(
+        &self,
+        state: &mut State,
+        token: u64,
+        fd: i32,
+        tracked: Tracked,
+    ) -> Result<File> {
+        let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {
+            return Err(Error::Other(format!("{} is not open on a sealed copy", tracked.name)));
+        };
+        let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
+        let there = self.site.on_prefix(&name);
+        if stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
+            && let Ok(file) = open_alike(fd, &there)
+        {
+            state.tokens.take(token);
+            self.let_go(state, kept.as_deref());
+            return Ok(file);
+        }
+        let shared = state.tokens.shadow_of(&name).cloned();
+        let copy = shared.map_or_else(|| self.private_copy(state, &key, &here), Ok)?;
+        let file = open_alike(fd, &copy)?;
+        if let Some(one) = state.tokens.get_mut(token) {
+            one.way = Way::Shadow { copy, origin: kept.unwrap_or_default() };
+        }
+        Ok(file)
+    }
+
+    /// Removes the name that an eviction has left, unless another reader needs it.
+    pub(super) fn let_go(&self, state: &State, kept: Option<&Path>) {
+        let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
+        let kept = kept.filter(is_ours);
+        let needs = |way: &Way| match way {
+            Way::Lazy { kept: other, .. } => other.as_deref() == kept,
+            Way::Shadow { origin, .. } => Some(origin.as_path()) == kept,
+            _ => false,
+        };
+        if let Some(kept) = kept.filter(|_| !state.tokens.all().any(|(_, one)| needs(&one.way))) {
+            let _ = ns::remove(kept);
+        }
+    }
+
     /// The last descriptor of a reader was closed. A change behind our back becomes a version of
     /// its own, as it would have been; the sealed one fails its checksum from now on.
-    pub(super) fn closed_lazy(&self, state: &mut State, tracked: &Tracked, before: Stamp) {
+    pub(super) fn closed_lazy(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        (before, kept): (Option<Stamp>, Option<&Path>),
+    ) {
+        if let Some(kept) = kept {
+            if stamp(kept) != before && self.is_evicted(state, tracked) {
+                self.tell_unkept(self.publish_evicted(state, &tracked.name, kept));
+            }
+            return self.let_go(state, Some(kept));
+        }
+        let Some(before) = before else { return };
         let Place::Cached(key, here) = state.view.place(&tracked.name) else { return };
         let Some(file) = self.file_ref(&tracked.name) else { return };
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
@@ -98,11 +164,15 @@ impl Session {
                     let _ = ns::remove(&copy);
                     kept
                 });
-                if let Err(error) = kept {
-                    log::warn_once("lazy", format_args!("rank {}: {error}", self.site.rank));
-                }
+                self.tell_unkept(kept);
             }
             Placement::Pass => {}
+        }
+    }
+
+    fn tell_unkept(&self, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            log::warn_once("lazy", format_args!("rank {}: {error}", self.site.rank));
         }
     }
 }

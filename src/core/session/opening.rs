@@ -15,6 +15,9 @@ use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
 use crate::transfer::Awaited;
 
+/// Folder of private copies in a cache directory.
+pub(super) const SHADOWS: &str = "scr.shadow";
+
 /// What an open for writing found.
 pub(super) struct Found {
     pub place: Place,
@@ -322,7 +325,7 @@ impl Session {
         origin: &Path,
     ) -> Result<PathBuf> {
         let store = self.store_for(state, key);
-        let folder = self.site.layout.cache_dir(&store).join("scr.shadow");
+        let folder = self.site.layout.cache_dir(&store).join(SHADOWS);
         state.shadows += 1;
         let copy = folder.join(format!("{}.{}", self.site.rank, state.shadows));
         let made = ns::make_parents(&folder, "x").and_then(|()| ns::copy_up(origin, &copy));

@@ -231,8 +231,9 @@ impl Session {
             }
             return;
         }
-        if let Way::Lazy { stamp } = tracked.way {
-            stamp.into_iter().for_each(|stamp| self.closed_lazy(&mut state, &tracked, stamp));
+        if let Way::Lazy { stamp, kept } = &tracked.way {
+            let (stamp, kept) = (*stamp, kept.clone());
+            self.closed_lazy(&mut state, &tracked, (stamp, kept.as_deref()));
             return;
         }
         if tracked.way == Way::Temporary {

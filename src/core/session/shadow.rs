@@ -22,7 +22,12 @@ impl Session {
         origin: &Path,
     ) {
         let changed = !same_content(copy, origin);
-        let outcome = self.adopt_copy(state, tracked, copy, changed);
+        let outcome = match self.is_evicted(state, tracked) {
+            true if changed => self.publish_evicted(state, &tracked.name, copy),
+            true => Ok(()),
+            false => self.adopt_copy(state, tracked, copy, changed),
+        };
+        self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
             state.machine.failed(&tracked.key, &text, monotonic_ms());
@@ -103,9 +108,11 @@ impl Session {
 
     /// The files of these private copies have lost their name: no change of them counts any more.
     pub(super) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
-        for tracked in tokens.iter().filter_map(|token| state.tokens.take(*token)) {
-            if let Way::Shadow { copy, .. } = tracked.way {
+        for token in tokens {
+            let way = state.tokens.take(*token).map(|tracked| tracked.way);
+            if let Some(Way::Shadow { copy, origin }) = way {
                 let _ = ns::remove(&copy);
+                self.let_go(state, Some(&origin));
             }
         }
     }

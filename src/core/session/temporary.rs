@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::books::{Tracked, Way};
 use super::machine::{self, DatasetKey, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place};
-use super::opening::{Found, file_ref};
+use super::opening::{Found, SHADOWS, file_ref};
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::log;
@@ -268,7 +268,7 @@ impl Session {
         let (series, number) = last
             .map_or((0, 1), |last| (last.series, state.machine.number_for(&file_ref(name, &last))));
         let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
-        let folder = cache.join("scr.shadow").join(self.site.rank.to_string());
+        let folder = cache.join(SHADOWS).join(self.site.rank.to_string());
         ns::make_parents(&folder, name)?;
         Ok(folder.join(name))
     }
