@@ -19,17 +19,20 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
     let lazy = open_files::lazy_holders();
     let Some(&(_, first)) = lazy.iter().find(|(held, _)| *held == token) else { return true };
     let mut done = true;
-    for (token, fd) in open_files::holders_of_same_file(first) {
+    for (token, _) in open_files::holders_of_same_file(first) {
         if !lazy.iter().any(|(held, _)| *held == token) {
             continue;
         }
-        match (table.evacuate)(token, fd) {
+        // A descriptor of ours: the program may close its own, and use the number for another file.
+        // SAFETY: system calls on numbers only.
+        let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+        let Some(own) = open_files::hold(token, copy) else { continue };
+        match (table.evacuate)(token, own) {
             -1 => done = false,
-            new => {
-                replace(token, new);
-                open_files::woken(token);
-            }
+            new => replace(token, new),
         }
+        // SAFETY: made above; -1 is none.
+        unsafe { libc::close(own) };
     }
     done
 }
@@ -106,9 +109,7 @@ pub(crate) extern "C" fn wake_token(token: u64) {
 
 /// Puts `new` in place of every descriptor of `token`. Guard held.
 pub(crate) fn replace(token: u64, new: c_int) {
-    for fd in open_files::descriptors_of(token) {
-        put_in_place(new, fd);
-    }
+    open_files::replace(token, |fd| put_in_place(new, fd));
     // SAFETY: the engine gave us the descriptor.
     unsafe { libc::close(new) };
 }

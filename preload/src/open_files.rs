@@ -135,13 +135,23 @@ pub(crate) fn may_be_lazy(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|index| index < BITS)
 }
 
-/// The descriptors of `token` have been replaced.
-pub(crate) fn woken(token: u64) {
+/// Replaces the descriptors of `token` by `put`; they are lazy no more. In one piece: a claim goes
+/// before its descriptor, so none of these can be closed and its number be used again meanwhile.
+pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
+        put(*fd);
         claim.lazy = false;
         mark_lazy(*fd, false);
     }
+}
+
+/// A copy of a descriptor of `token`, made by `copy`, which no other thread can close. `None`: the
+/// token has none.
+pub(crate) fn hold(token: u64, copy: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
+    let table = TABLE.lock();
+    let fd = table.descriptors.iter().find(|(_, claim)| claim.token == token).map(|(&fd, _)| fd);
+    fd.map(copy)
 }
 
 /// A descriptor of each token that is lazy still.
@@ -181,23 +191,30 @@ pub(crate) fn detach(fd: c_int) -> Option<Released> {
     TABLE.lock().detach(fd)
 }
 
-/// Gives up the claims of all descriptors from `first` to `last`, both included.
-pub(crate) fn detach_range(first: c_int, last: c_int) -> Vec<Released> {
-    if first > last {
+/// Closes all descriptors from `first` to `last`, both included, by `call`, and gives up their
+/// claims if that says so; in one piece, see [`replace`].
+pub(crate) fn close_range(first: c_int, last: c_int, call: impl FnOnce() -> bool) -> Vec<Released> {
+    let mut table = TABLE.lock();
+    if !call() || first > last {
         return Vec::new();
     }
-    let mut table = TABLE.lock();
     let held: Vec<c_int> = table.descriptors.range(first..=last).map(|(&fd, _)| fd).collect();
     held.into_iter().filter_map(|fd| table.detach(fd)).collect()
 }
 
-/// `to` is a copy of `from`: it gets the same claim, or none. Returns what `to` held before.
-pub(crate) fn copy(from: c_int, to: c_int) -> Option<Released> {
+/// Copies `from` by `call`; the copy gets the same claim, or none. In one piece: where `from` is
+/// replaced meanwhile, the copy is, too. Returns what its number held before.
+pub(crate) fn copy<E>(
+    from: c_int,
+    call: impl FnOnce() -> Result<c_int, E>,
+) -> Result<(c_int, Option<Released>), E> {
     let mut table = TABLE.lock();
-    match table.descriptors.get(&from).copied() {
+    let to = call()?;
+    let before = match table.descriptors.get(&from).copied() {
         Some(claim) => table.attach(to, claim),
         None => table.detach(to),
-    }
+    };
+    Ok((to, before))
 }
 
 /// The claim of `fd`.
@@ -230,12 +247,6 @@ pub(crate) fn detach_all() -> Vec<u64> {
     table.holders.clear();
     MAPPINGS.store(0, Ordering::Release);
     tokens
-}
-
-/// All descriptors that hold `token`.
-pub(crate) fn descriptors_of(token: u64) -> Vec<c_int> {
-    let table = TABLE.lock();
-    table.descriptors.iter().filter(|(_, held)| held.token == token).map(|(&fd, _)| fd).collect()
 }
 
 /// Each token that stands for the same file as `fd`, with one of its descriptors.
@@ -342,18 +353,23 @@ mod tests {
         Claim { token, writable: true, lazy: false }
     }
 
+    fn copied(from: c_int, to: c_int) -> Option<Released> {
+        copy(from, || Ok::<_, ()>(to)).unwrap().1
+    }
+
     // Descriptor numbers and tokens differ from test to test: the table is one per process.
     #[test]
     fn the_last_of_several_copies_releases() {
         assert!(!may_hold(1001));
         assert_eq!(attach(1001, writer(11)), None);
-        assert_eq!(copy(1001, 1002), None);
+        assert_eq!(copied(1001, 1002), None);
         assert!(may_hold(1001) && may_hold(1002));
         assert_eq!(writers_of(11), 2);
-        assert_eq!(descriptors_of(11), [1001, 1002]);
+        assert_eq!(hold(11, |fd| fd), Some(1001));
         assert_eq!(detach(1001), Some(Released { claim: writer(11), last: false }));
         assert_eq!(detach(1001), None);
-        assert_eq!(detach_range(1000, 1003), [Released { claim: writer(11), last: true }]);
+        assert_eq!(close_range(1000, 1003, || false), []);
+        assert_eq!(close_range(1000, 1003, || true), [Released { claim: writer(11), last: true }]);
         assert!(!may_hold(1002));
     }
 
@@ -363,7 +379,7 @@ mod tests {
         let before = attach(1101, writer(22));
         assert_eq!(before, Some(Released { claim: writer(21), last: true }));
         // dup2 of an untracked descriptor over a tracked one.
-        assert_eq!(copy(1199, 1101), Some(Released { claim: writer(22), last: true }));
+        assert_eq!(copied(1199, 1101), Some(Released { claim: writer(22), last: true }));
     }
 
     #[test]
@@ -378,14 +394,42 @@ mod tests {
     #[test]
     fn a_copy_of_a_lazy_descriptor_is_lazy_until_the_token_is_woken() {
         attach(1401, Claim { lazy: true, ..writer(51) });
-        copy(1401, 1402);
+        copied(1401, 1402);
         assert!(is_lazy(1401) && is_lazy(1402) && !is_lazy(1403) && !is_lazy(-1));
         assert!(lazy_holders().contains(&(51, 1401)));
-        woken(51);
+        replace(51, |_| ());
         assert!(!is_lazy(1401) && !is_lazy(1402));
         attach(1401, Claim { lazy: true, ..writer(52) });
-        detach_range(1401, 1402);
+        close_range(1401, 1402, || true);
         assert!(!is_lazy(1401));
+    }
+
+    /// Goal: nothing comes between a system call and its entry in the table. Method: while each
+    /// call is made, another thread replaces the token's descriptors; it comes to its end first, if
+    /// it is not made to wait.
+    #[test]
+    fn a_copy_and_a_replacement_do_not_cross() {
+        attach(1501, Claim { lazy: true, ..writer(61) });
+        let replaced = Mutex::new(Vec::new());
+        let done = AtomicUsize::new(0);
+        let other = || {
+            replace(61, |fd| replaced.lock().push(fd));
+            done.store(1, Ordering::Release);
+        };
+        std::thread::scope(|scope| {
+            let call = || {
+                scope.spawn(other);
+                while done.load(Ordering::Acquire) == 0 && !TABLE.is_locked() {
+                    std::thread::yield_now();
+                }
+                Ok::<_, ()>(1502)
+            };
+            copy(1501, call).unwrap();
+        });
+        assert_eq!(*replaced.lock(), [1501, 1502]);
+        assert!(!is_lazy(1501) && !is_lazy(1502));
+        close_range(1501, 1502, || true);
+        assert_eq!(hold(61, |fd| fd), None);
     }
 
     #[test]

@@ -78,12 +78,14 @@ unsafe fn close_range(real: CloseRange, first: c_uint, last: c_uint, flags: c_in
         Some(active) if !only_marks => handle(-1, active, || {
             let low = c_int::try_from(first).unwrap_or(c_int::MAX);
             let high = c_int::try_from(last).unwrap_or(c_int::MAX);
-            // SAFETY: the program's own call; nothing is given up before it has succeeded.
-            let result = unsafe { real(first, last, flags) };
-            let outcome = Outcome::of(result);
-            if result == 0 {
-                report(&active.table, open_files::detach_range(low, high));
-            }
+            let mut outcome = Outcome::Pass;
+            let gone = open_files::close_range(low, high, || {
+                // SAFETY: the program's own call; nothing is given up before it has succeeded.
+                let result = unsafe { real(first, last, flags) };
+                outcome = Outcome::of(result);
+                result == 0
+            });
+            report(&active.table, gone);
             outcome
         }),
         _ => None,
@@ -93,19 +95,24 @@ unsafe fn close_range(real: CloseRange, first: c_uint, last: c_uint, flags: c_in
 }
 
 unsafe fn closefrom(real: CloseFrom, low: c_int) {
+    let done = engine::active().and_then(|active| {
+        handle((), active, || {
+            let gone = open_files::close_range(low.max(0), c_int::MAX, || {
+                // SAFETY: the program's own call.
+                unsafe { real(low) };
+                true
+            });
+            report(&active.table, gone);
+            Outcome::Done(())
+        })
+    });
     // SAFETY: the program's own call.
-    unsafe { real(low) };
-    if let Some(active) = engine::active() {
-        let _: Option<()> = handle((), active, || {
-            report(&active.table, open_files::detach_range(low.max(0), c_int::MAX));
-            Outcome::Pass
-        });
-    }
+    done.unwrap_or_else(|| unsafe { real(low) });
 }
 
 unsafe fn dup(real: Dup, fd: c_int) -> c_int {
     // SAFETY: the program's own call.
-    copied(fd, unsafe { real(fd) })
+    copied(fd, || unsafe { real(fd) })
 }
 
 unsafe fn dup2(real: Dup2, from: c_int, to: c_int) -> c_int {
@@ -120,30 +127,34 @@ unsafe fn dup3(real: Dup3, from: c_int, to: c_int, flags: c_int) -> c_int {
 
 unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the argument is passed on in the width of a register, as it came.
-    let result = unsafe { real(fd, command, argument) };
-    if command == libc::F_DUPFD || command == libc::F_DUPFD_CLOEXEC {
-        return copied(fd, result);
+    let call = || unsafe { real(fd, command, argument) };
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, call),
+        _ => call(),
     }
-    result
 }
 
-/// `to` is a new descriptor, a copy of `from`.
-fn copied(from: c_int, to: c_int) -> c_int {
-    if to < 0 || !open_files::may_hold(from) {
-        return fresh(to);
+/// A new descriptor, made by `call`, is a copy of `from`.
+fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
+    if !open_files::may_hold(from) {
+        return fresh(call());
     }
-    let refused = engine::active().and_then(|active| {
+    let done = engine::active().and_then(|active| {
         handle(-1, active, || {
-            report(&active.table, open_files::copy(from, to));
+            let (to, before) = match open_files::copy(from, || checked(call())) {
+                Ok(made) => made,
+                Err(code) => return Outcome::Fail(code),
+            };
+            report(&active.table, before);
             if wake_beyond(&active.table, to) {
-                return Outcome::Pass;
+                return Outcome::Done(to);
             }
             // SAFETY: closes what the program has not been told of.
             take_back(&active.table, to, || unsafe { libc::close(to) });
             Outcome::Fail(libc::ENOSPC)
         })
     });
-    refused.unwrap_or(to)
+    done.unwrap_or_else(call)
 }
 
 /// `to` is replaced by a copy of `from`; whatever `to` was is closed by the call.
@@ -157,13 +168,19 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
             if !open_files::may_be_lazy(to) && !wake_descriptor(&active.table, from) {
                 return Outcome::Fail(libc::ENOSPC);
             }
-            let result = call();
-            let outcome = Outcome::of(result);
-            if result >= 0 {
-                report(&active.table, open_files::copy(from, to));
+            match open_files::copy(from, || checked(call())) {
+                Ok((to, before)) => {
+                    report(&active.table, before);
+                    Outcome::Done(to)
+                }
+                Err(code) => Outcome::Fail(code),
             }
-            outcome
         })
     });
     done.unwrap_or_else(call)
+}
+
+/// What a real call returned; must follow it at once.
+fn checked(result: c_int) -> Result<c_int, c_int> {
+    if result < 0 { Err(guard::errno()) } else { Ok(result) }
 }
