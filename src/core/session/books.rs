@@ -70,6 +70,14 @@ pub struct Tracked {
     pub made: bool,
 }
 
+impl Tracked {
+    /// The file has lost its name. What it is called instead is no name below the prefix, and the
+    /// same for all that are open on it.
+    pub fn is_orphan(&self) -> bool {
+        self.name.starts_with('/')
+    }
+}
+
 /// All descriptors at work, by token.
 #[derive(Debug, Default)]
 pub struct Tokens {
@@ -98,11 +106,16 @@ impl Tokens {
         self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
     }
 
-    /// `token` stands for what `own` stood for.
-    pub fn replace(&mut self, token: u64, own: u64) {
+    /// `token` stands for what `own` stood for. False if it stands for nothing any more: nobody
+    /// would ever take it back.
+    pub fn replace(&mut self, token: u64, own: u64) -> bool {
+        if !self.by_token.contains_key(&token) {
+            return false;
+        }
         if let Some(tracked) = self.by_token.remove(&own) {
             self.by_token.insert(token, tracked);
         }
+        true
     }
 
     /// What `token` stands for.
@@ -182,8 +195,17 @@ impl Tokens {
     /// The file is no longer called `name`, nor anything else: its descriptors do not count for
     /// the next file of that name. Private copies are another matter.
     pub fn orphan(&mut self, name: &str) {
+        self.orphan_readers(name);
         let is_copy = |one: &Tracked| matches!(one.way, Way::Shadow { .. });
         self.by_token.retain(|_, one| one.name != name || is_copy(one));
+    }
+
+    /// The same for those that have only read so far: what they write is theirs alone.
+    pub fn orphan_readers(&mut self, name: &str) {
+        self.next += 1;
+        let none = format!("/{}/{name}", self.next);
+        let reader = |one: &&mut Tracked| matches!(one.way, Way::Lazy { .. }) && one.name == name;
+        self.by_token.values_mut().filter(reader).for_each(|one| one.name.clone_from(&none));
     }
 
     /// Descriptors that are open on `name`.
@@ -194,5 +216,37 @@ impl Tokens {
     /// All that are open.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Tracked)> {
         self.by_token.iter().map(|(token, one)| (*token, one))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader() -> Tracked {
+        let way = Way::Lazy { stamp: None, kept: None };
+        Tracked { key: DatasetKey::new(0, "5", 0), name: "f".into(), way, made: false }
+    }
+
+    #[test]
+    fn what_was_given_up_while_its_copy_was_made_does_not_come_back() {
+        let mut tokens = Tokens::default();
+        let token = tokens.issue_lazy(reader());
+        let own = tokens.issue(Tracked { way: Way::Cached, ..reader() });
+        tokens.take(token);
+        assert!(!tokens.replace(token, own));
+        assert!(tokens.get(token).is_none() && tokens.get(own).is_some());
+    }
+
+    #[test]
+    fn readers_of_a_deleted_file_share_what_has_no_name() {
+        let mut tokens = Tokens::default();
+        let first = [tokens.issue_lazy(reader()), tokens.issue_lazy(reader())];
+        tokens.orphan("f");
+        let second = tokens.issue_lazy(reader());
+        tokens.orphan_readers("f");
+        let [a, b, c] = [first[0], first[1], second].map(|token| tokens.get(token).unwrap());
+        assert!(a.is_orphan() && a.name == b.name && c.is_orphan() && c.name != a.name);
+        assert_eq!(tokens.count("f"), 0);
     }
 }

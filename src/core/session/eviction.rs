@@ -92,7 +92,11 @@ impl Session {
     /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
     /// dataset, which would be newer than all others.
     pub(super) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
-        publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?;
+        let target = self.site.on_prefix(name);
+        if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
+            return Ok(()); // deleted meanwhile
+        }
+        publish_file(&self.site.prefix, copy, &target)?;
         state.view.revive(name);
         Ok(())
     }

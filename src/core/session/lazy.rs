@@ -52,9 +52,13 @@ impl Session {
         let name = {
             let mut state = self.state();
             match state.tokens.get(token).cloned() {
-                Some(tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
-                    if self.is_evicted(&state, &tracked) {
-                        return self.wake_evicted(&mut state, token, fd, tracked).map(Some);
+                Some(mut tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
+                    if state.view.place(&tracked.name) == Place::Deleted {
+                        state.tokens.orphan_readers(&tracked.name);
+                        tracked = state.tokens.get(token).cloned().unwrap_or(tracked);
+                    }
+                    if tracked.is_orphan() || self.is_evicted(&state, &tracked) {
+                        return self.wake_alone(&mut state, token, fd, tracked).map(Some);
                     }
                     tracked.name
                 }
@@ -73,7 +77,10 @@ impl Session {
         };
         match open_alike(fd, &path) {
             Ok(file) => {
-                self.state().tokens.replace(token, own);
+                let replaced = self.state().tokens.replace(token, own);
+                if !replaced {
+                    self.closed(own); // as the reader was, by another thread
+                }
                 Ok(Some(file))
             }
             Err(error) => {
@@ -83,21 +90,17 @@ impl Session {
         }
     }
 
-    /// The same for a file whose dataset has left the cache: the change goes to the PFS, at once if
-    /// that has the file.
-    fn wake_evicted(
-        &self,
-        state: &mut State,
-        token: u64,
-        fd: i32,
-        tracked: Tracked,
-    ) -> Result<File> {
+    /// The same for a file that only its descriptors lead to. If its dataset has left the cache, the
+    /// change goes to the PFS, at once if that has the file; if it was deleted, nowhere.
+    fn wake_alone(&self, state: &mut State, token: u64, fd: i32, tracked: Tracked) -> Result<File> {
+        let orphan = tracked.is_orphan();
         let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {
             return Err(Error::Other(format!("{} is not open on a sealed copy", tracked.name)));
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
         let there = self.site.on_prefix(&name);
-        if stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
+        if !orphan
+            && stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
             && let Ok(file) = open_alike(fd, &there)
         {
             state.tokens.take(token);
@@ -136,7 +139,7 @@ impl Session {
         (before, kept): (Option<Stamp>, Option<&Path>),
     ) {
         if let Some(kept) = kept {
-            if stamp(kept) != before && self.is_evicted(state, tracked) {
+            if !tracked.is_orphan() && stamp(kept) != before && self.is_evicted(state, tracked) {
                 self.tell_unkept(self.publish_evicted(state, &tracked.name, kept));
             }
             return self.let_go(state, Some(kept));

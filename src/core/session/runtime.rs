@@ -211,7 +211,7 @@ impl Session {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
-        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) {
+        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;
         }

@@ -22,8 +22,10 @@ impl Session {
         origin: &Path,
     ) {
         let changed = !same_content(copy, origin);
-        let outcome = match self.is_evicted(state, tracked) {
-            true if changed => self.publish_evicted(state, &tracked.name, copy),
+        let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
+            true if changed && !tracked.is_orphan() => {
+                self.publish_evicted(state, &tracked.name, copy)
+            }
             true => Ok(()),
             false => self.adopt_copy(state, tracked, copy, changed),
         };

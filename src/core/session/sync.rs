@@ -76,6 +76,9 @@ impl Session {
             if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
                 log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
             }
+            state.tokens.orphan_readers(&name);
+            let shadows = state.tokens.shadows_of(&name);
+            self.forget_shadows(&mut state, &shadows);
         }
     }
 
