@@ -90,8 +90,8 @@ impl Session {
         }
     }
 
-    /// The same for a file that only its descriptors lead to. If its dataset has left the cache, the
-    /// change goes to the PFS, at once if that has the file; if it was deleted, nowhere.
+    /// The same for a file that only its descriptors lead to. If its dataset has left the cache,
+    /// the change goes to the PFS, at once if that has the file; if it was deleted, nowhere.
     fn wake_alone(&self, state: &mut State, token: u64, fd: i32, tracked: Tracked) -> Result<File> {
         let orphan = tracked.is_orphan();
         let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {

@@ -1,6 +1,6 @@
 /* A checkpoint is opened for update and only read; newer ones are written, then the handle is used
- * again: argv[1] "read" or "write"; "delete": rank 0 removes the file of rank 1 before. Rank 1 prints
- * what it reads at each stage. */
+ * again: argv[1] "read" or "write"; "delete": rank 0 removes the file of rank 1 before. Rank 1
+ * prints what it reads at each stage. */
 #include <stddef.h>
 
 #include "sim.h"
