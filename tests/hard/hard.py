@@ -257,7 +257,9 @@ def opened_for_update(mpi, program):
         got = shimmed.run(2, "update", SCR_FLUSH="1", SCR_CACHE_SIZE="9")
         assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
         lines = [got.line(word) for word in ("read", "before", "after")]
-        assert lines == ["read sealed", "before sealed", "after copy"], got
+        # UCX, below MPICH, hides mappings from us: the copy is made at the open there.
+        hidden = lines == ["read copy", "before copy", "after copy"] and mpi == "mpich"
+        assert lines == ["read sealed", "before sealed", "after copy"] or hidden, got
         before, after = data_files(plain.tree()), data_files(shimmed.tree())
         assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
 

@@ -6,6 +6,7 @@ use crate::ask::{Outcome, handle};
 use crate::engine;
 use crate::family::interpose;
 use crate::guard;
+use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::open_files;
@@ -60,6 +61,7 @@ pub(super) fn close_tracked(
     }
     let active = engine::active()?;
     handle(-1, active, || {
+        hidden::claim_before_close(&active.table, fd);
         let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
         let result = call();
         if let Err(code) = result

@@ -10,6 +10,7 @@ use libc::{off_t, size_t};
 use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
+use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
 use crate::open_files::{self, Claim};
@@ -44,6 +45,9 @@ unsafe fn mmap(
     fd: c_int,
     offset: off_t,
 ) -> isize {
+    if length == 0 {
+        hidden::reached();
+    }
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
     if shared && !may_change(fd) {
         return FAILED;

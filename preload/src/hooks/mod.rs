@@ -9,6 +9,7 @@ mod data;
 mod directory;
 mod extended;
 mod formatted;
+mod hidden;
 mod intent;
 mod links;
 mod mapping;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{event, sync_kind};
 use crate::guard::{self, MpiDepth};
+use crate::hooks::hidden;
 use crate::real::Symbol;
 use crate::{engine, message, paths};
 
@@ -162,6 +163,7 @@ fn synchronise(comm: usize, kind: c_int) {
     if !guard::inside() {
         let saved = guard::errno();
         guard::enter_thread();
+        hidden::sweep(&active.table);
         (active.table.sync)(comm, kind);
         // Dropping the depth restores both marks.
         guard::set_errno(saved);
@@ -206,6 +208,7 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
         let started = std::panic::catch_unwind(|| {
             if let Some(version) = library_version() {
                 engine::start(&version, granted_level());
+                hidden::are_seen();
             }
         });
         if started.is_err() {
@@ -217,6 +220,9 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
 }
 
 fn finalise(call: impl FnOnce() -> c_int) -> c_int {
+    if let Some(active) = engine::active() {
+        let _: Option<()> = guard::work(|| hidden::sweep(&active.table));
+    }
     note(event::FINALIZE_BEGIN, None);
     let result = {
         let _depth = MpiDepth::enter();

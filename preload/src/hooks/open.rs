@@ -7,7 +7,8 @@ use libc::{AT_FDCWD, mode_t};
 use crate::abi::TOKEN_LAZY;
 use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
 use crate::family::interpose;
-use crate::lazy::wake_beyond;
+use crate::hooks::hidden;
+use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::open_files::{self, Claim, Released};
 use crate::{engine, guard};
 
@@ -109,7 +110,7 @@ unsafe fn open_any(
             });
             match opened {
                 None => Outcome::Pass,
-                Some(Ok(fd)) if wake_beyond(engine, fd) => Outcome::Done(fd),
+                Some(Ok(fd)) if may_stay(engine, fd) => Outcome::Done(fd),
                 Some(Ok(fd)) => {
                     take_back(engine, fd, || libc::close(fd));
                     Outcome::Fail(libc::ENOSPC)
@@ -161,6 +162,13 @@ pub(super) fn open_below<T>(
     // its directory has another name then, and the engine knows it.
     let (true, Err(libc::ENOENT)) = first else { return Some(first.1) };
     open_as_told(&mut question, flags, mode, &call).map(|(_, result)| result)
+}
+
+/// A reader of a sealed copy stays one only if its first change cannot pass unseen; else it gets a
+/// private copy now. False: that could not be made. Guard held.
+fn may_stay(table: &crate::abi::Engine, fd: c_int) -> bool {
+    let unseen = || open_files::is_lazy(fd) && !hidden::are_seen();
+    wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
 
 /// Asks once and opens; the first part says whether the engine named another path.

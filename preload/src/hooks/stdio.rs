@@ -8,6 +8,7 @@ use libc::{AT_FDCWD, FILE};
 use crate::ask::{Outcome, below_prefix, handle};
 use crate::family::interpose;
 use crate::hooks::close::loses_data;
+use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::{fresh, open_below, report, take_back};
 use crate::lazy::wake_descriptor;
@@ -197,6 +198,7 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
                 None
             } else {
                 handle(libc::EOF, active, || {
+                    hidden::claim_before_close(&active.table, fd);
                     let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
                     // SAFETY: as above. A write that failed earlier shows in the error mark only.
                     let (marked, result) = unsafe { (libc::ferror(stream), real(stream)) };

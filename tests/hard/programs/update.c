@@ -1,5 +1,6 @@
 /* Checkpoints that are complete are opened for update: only read, changed through a hook, changed
- * by a bare system call. Prints where the open file lies at each stage. */
+ * by a bare system call, through memory. Prints where the open file lies at each stage. */
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "sim.h"
@@ -52,6 +53,13 @@ int main(int argc, char **argv) {
   fd = update(&sim, 3);
   if (syscall(SYS_pwrite64, fd, "y", 1L, 100L) != 1) sim_fail("cannot write", "3");
   close(fd);
+  settle();
+  fd = update(&sim, 1);
+  char *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) sim_fail("cannot map", "1");
+  close(fd);
+  map[200] ^= 1;
+  if (munmap(map, 4096) != 0) sim_fail("cannot unmap", "1");
   settle();
   sim_finish(&sim, MPI_COMM_WORLD);
   MPI_Finalize();
