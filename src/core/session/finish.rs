@@ -169,8 +169,8 @@ impl Session {
         }
         let (begin, marks) =
             (Instant::now(), || std::fs::read_dir(&dir).map_or(0, Iterator::count));
-        // Every rank lists the marks of all.
-        let pause = Duration::from_millis(2 + self.site.size as u64 / 128);
+        // Every rank lists the marks of all. A short pause lets all leave at the same moment.
+        let pause = Duration::from_micros(200 + self.site.size as u64 * 8);
         while begin.elapsed() < EXIT_WAIT && marks() < self.site.size {
             std::thread::sleep(pause);
         }
