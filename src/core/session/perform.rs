@@ -313,11 +313,7 @@ impl Session {
         }
         self.log_flush(key, id, &outcome);
         match (&outcome, self.site.rank) {
-            (Err(error), 0) => log::warn(format_args!(
-                "{} could not be written to {}: {error}",
-                self.title(key),
-                self.site.prefix.display()
-            )),
+            (Err(error), 0) => self.tell_unflushed(key, error),
             (Ok(report), 0) => log::message(
                 1,
                 format_args!(
@@ -332,6 +328,19 @@ impl Session {
             _ => {}
         }
         Ok(agreed)
+    }
+
+    /// One message for the first of them, since the reason is likely to be the same.
+    fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
+        let (title, prefix) = (self.title(key), self.site.prefix.display());
+        log::warn_once(
+            "unflushed",
+            format_args!(
+                "{title} could not be written to {prefix}: {error}. What cannot be written stays \
+                 in the cache, where the next run finds it"
+            ),
+        );
+        log::message(1, format_args!("{title}: {error}"));
     }
 
     fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
