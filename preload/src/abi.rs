@@ -14,7 +14,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -166,8 +166,9 @@ pub struct Engine {
     pub file_open: extern "C" fn(comm: usize, path: *const c_char),
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict),
-    /// The real open for a token returned: `fd`, or -1 with `errno`.
-    pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int),
+    /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store has no room
+    /// for the file; it is to be evacuated before its first write.
+    pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
     /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed.
     pub closed: extern "C" fn(token: u64),
     /// A write, truncate, fsync or close on the token's file failed.
@@ -176,6 +177,10 @@ pub struct Engine {
     /// [`TOKEN_LAZY`], and its file is about to change. Returns a new descriptor on the same
     /// content, with the access mode and at the offset of `fd`; -1 if impossible.
     pub evacuate: extern "C" fn(token: u64, fd: c_int) -> c_int,
+    /// Bytes `offset .. offset + bytes` of the token's file will be written in a way that cannot be
+    /// made again elsewhere (through memory, by libc's own threads). Nonzero: there is no room; the
+    /// file is to be evacuated first.
+    pub reserve: extern "C" fn(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int,
     /// stat, lstat, access, readlink, statfs, realpath: where is `path`?
     pub lookup: extern "C" fn(path: *const c_char, follow: c_int, verdict: *mut Verdict),
     /// chmod, chown, utime, truncate by path: like `lookup`, but the file will change.

@@ -263,22 +263,26 @@ static DESTRUCTOR: extern "C" fn() = {
 /// closed as far as the engine is concerned.
 extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
     let Some(engine) = active() else { return };
-    let _: Option<()> = guard::work(|| {
-        for (fd, stream) in open_files::streams() {
-            let stream = stream as *mut libc::FILE;
-            // A stream that another thread is using is not waited for.
-            // SAFETY: an open stream: closing it would have removed it from the table.
-            unsafe {
-                if ftrylockfile(stream) == 0 {
-                    let lost = libc::fflush(stream) != 0 || libc::ferror(stream) != 0;
-                    funlockfile(stream);
-                    let claim = open_files::claim(fd).filter(|claim| claim.writable && lost);
-                    if let Some(claim) = claim {
-                        (engine.table.failed)(claim.token, libc::EIO);
-                    }
+    let failed = |fd: c_int| {
+        let claim = open_files::claim(fd).filter(|claim| claim.writable);
+        claim.map_or((), |claim| (engine.table.failed)(claim.token, libc::EIO))
+    };
+    // The flush itself is the program's: outside of our work, so that a full store is met as ever.
+    for (fd, stream) in guard::work(open_files::streams).unwrap_or_default() {
+        let stream = stream as *mut libc::FILE;
+        // A stream that another thread is using is not waited for.
+        // SAFETY: an open stream: closing it would have removed it from the table.
+        unsafe {
+            if ftrylockfile(stream) == 0 {
+                let lost = libc::fflush(stream) != 0 || libc::ferror(stream) != 0;
+                funlockfile(stream);
+                if lost {
+                    let _: Option<()> = guard::work(|| failed(fd));
                 }
             }
         }
+    }
+    let _: Option<()> = guard::work(|| {
         for token in open_files::detach_all() {
             (engine.table.closed)(token);
         }

@@ -39,6 +39,10 @@ mod open_files;
 mod paths;
 #[cfg_attr(test, allow(dead_code))]
 mod real;
+#[cfg_attr(test, allow(dead_code))]
+mod refuge;
+#[cfg_attr(test, allow(dead_code))]
+mod stream_writes;
 
 /// Settles what a launcher has to do before its main. Nothing else depends on this having run.
 #[cfg(not(test))]

@@ -34,6 +34,7 @@ static TABLE: Engine = Engine {
     closed,
     failed,
     evacuate,
+    reserve,
     lookup,
     change,
     unlink,
@@ -222,8 +223,8 @@ extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut V
     }
 }
 
-extern "C" fn opened(token: u64, fd: c_int, errno: c_int) {
-    with_session((), |session| session.opened(token, fd, errno));
+extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
+    with_session(0, |session| c_int::from(!session.opened(token, fd, errno)))
 }
 
 extern "C" fn closed(token: u64) {
@@ -236,6 +237,10 @@ extern "C" fn failed(token: u64, errno: c_int) {
 
 extern "C" fn evacuate(token: u64, fd: c_int) -> c_int {
     with_session(-1, |session| session.evacuate(token, fd))
+}
+
+extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {
+    with_session(0, |session| c_int::from(!session.reserve(token, fd, offset, bytes)))
 }
 
 extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {

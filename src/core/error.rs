@@ -66,6 +66,17 @@ impl Error {
         Error::Io { action, path: path.as_ref().to_path_buf(), source }
     }
 
+    /// Whether a file system, or its user's share of it, is full.
+    #[must_use]
+    pub fn is_no_room(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Error::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            Error::NoSpace { .. } => true,
+            _ => false,
+        }
+    }
+
     /// A damaged file.
     pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }

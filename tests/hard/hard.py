@@ -16,6 +16,7 @@ import traceback
 
 import bad_input
 import patterns
+import room
 import settings
 import support
 from support import data_files, finish, place
@@ -454,7 +455,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, patterns, settings)
+            others = (bad_input, patterns, room, settings)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -30,7 +30,7 @@ fn a_file_is_closed_when_its_last_holder_is_gone() {
     let mut command = place.preloaded(program("descriptors"));
     succeeded(&command.env("FAKE_EVACUATE", &refuge).output().unwrap());
     let (nospace, closed) = (format!("failed {}", 28), "closed 0");
-    let want: [(&str, &[&str]); 27] = [
+    let want: [(&str, &[&str]); 33] = [
         ("", &[]),
         ("dup", &[]),
         ("last", &[closed]),
@@ -55,8 +55,14 @@ fn a_file_is_closed_when_its_last_holder_is_gone() {
         ("parent", &[closed]),
         ("full", &["evacuate 0", closed]),
         ("full without refuge", &["evacuate 0", &nospace, closed]),
-        ("full stream", &[&nospace, closed]),
+        ("full stream", &["evacuate 0", closed]),
+        ("full stream, closed at once", &["evacuate 0", closed]),
+        ("full wide stream", &["evacuate 0", closed]),
+        ("full stream without refuge", &["evacuate 0", &nospace, &nospace, closed]),
         ("the program's own mistake", &[closed]),
+        ("no room at the open", &["evacuate 0", closed]),
+        ("no room for a mapping", &["evacuate 0", closed]),
+        ("no room for libc's threads", &["evacuate 0", closed]),
         ("", &[]),
     ];
     let story = story(&place);

@@ -1,19 +1,17 @@
 //! Calls that move data, hooked for their failures, and for the first change of a sealed copy.
 //!
-//! Success costs one load and two comparisons. A store that is full is no reason to fail: the
-//! engine moves the file to the PFS, its new descriptor replaces the old one wherever that is open,
-//! and the call is made again. Any other failure makes the dataset invalid.
+//! Success costs one load and three comparisons. When the store is full, the file moves
+//! (`refuge.rs`) and the call is made again, or goes on where it was cut short. Any other failure
+//! makes the dataset invalid.
 
 use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
-use crate::abi::Engine;
-use crate::ask::{Outcome, handle};
 use crate::family::interpose;
+use crate::guard;
 use crate::hooks::intent::may_change;
-use crate::lazy::replace;
-use crate::{engine, guard, open_files};
+use crate::refuge::{left_undone, try_again};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
@@ -23,8 +21,6 @@ type Pwritev2 = unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t, c
 type Sendfile = unsafe extern "C-unwind" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type CopyRange =
     unsafe extern "C-unwind" fn(c_int, *mut i64, c_int, *mut i64, size_t, u32) -> ssize_t;
-type AioError = unsafe extern "C-unwind" fn(*const c_void) -> c_int;
-type AioReturn = unsafe extern "C-unwind" fn(*mut c_void) -> ssize_t;
 type Sync = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type Ftruncate = unsafe extern "C-unwind" fn(c_int, off_t) -> c_int;
 type Fallocate = unsafe extern "C-unwind" fn(c_int, c_int, off_t, off_t) -> c_int;
@@ -53,8 +49,6 @@ interpose! {
     cancellable [splice](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
     ) -> ssize_t = CopyRange => splice;
-    plain [aio_error, aio_error64](block: *const c_void) -> c_int = AioError => aio_error;
-    plain [aio_return, aio_return64](block: *mut c_void) -> ssize_t = AioReturn => aio_return;
     cancellable [fsync](fd: c_int) -> c_int = Sync => fsync;
     cancellable [fdatasync](fd: c_int) -> c_int = Sync => fdatasync;
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int = Ftruncate => ftruncate;
@@ -62,62 +56,6 @@ interpose! {
         -> c_int = Fallocate => fallocate;
     cancellable [posix_fallocate, posix_fallocate64](fd: c_int, offset: off_t, bytes: off_t)
         -> c_int = PosixFallocate => posix_fallocate;
-}
-
-/// Errors that say nothing about the file: the program's mistakes, or "try again".
-fn harmless(code: c_int) -> bool {
-    matches!(
-        code,
-        libc::EINTR
-            | libc::EAGAIN
-            | libc::EBADF
-            | libc::EFAULT
-            | libc::EINVAL
-            | libc::ESPIPE
-            | libc::EXDEV
-            | libc::ENOSYS
-            | libc::EOPNOTSUPP
-    )
-}
-
-/// A call on `fd` failed with the errno `code`. True if the file has moved and the call is worth
-/// another try.
-#[cold]
-fn try_again(fd: c_int, code: c_int) -> bool {
-    if harmless(code) || !open_files::may_hold(fd) {
-        return false;
-    }
-    let Some(active) = engine::active() else { return false };
-    let moved = handle(0, active, || {
-        let Some(claim) = open_files::claim(fd) else { return Outcome::Pass };
-        if matches!(code, libc::ENOSPC | libc::EDQUOT) {
-            let holders = open_files::holders_of_same_file(fd);
-            // What is written through a mapping of the old file would be lost.
-            let mapped = |(token, _): &(u64, c_int)| open_files::is_mapped(*token);
-            let new = match holders.iter().any(mapped) {
-                true => -1,
-                false => (active.table.evacuate)(claim.token, fd),
-            };
-            if new >= 0 {
-                replace(claim.token, new);
-                move_others(&active.table, claim.token, &holders);
-                return Outcome::Done(1);
-            }
-        }
-        (active.table.failed)(claim.token, code);
-        Outcome::Pass
-    });
-    moved == Some(1)
-}
-
-/// The file was opened more than once: the other descriptors follow it.
-fn move_others(table: &Engine, moved: u64, holders: &[(u64, c_int)]) {
-    for &(token, fd) in holders.iter().filter(|(token, _)| *token != moved) {
-        match (table.evacuate)(token, fd) {
-            -1 => (table.failed)(token, libc::ENOSPC),
-            new => replace(token, new),
-        }
-    }
 }
 
 /// Makes a call that changes the file, returns -1 on failure and sets errno.
@@ -130,21 +68,31 @@ macro_rules! checked {
     }};
 }
 
-/// The same without a change.
+/// The same without a change, or with one after the first.
 macro_rules! retried {
     ($fd:expr, $call:expr) => {{
         // SAFETY: the program's own call, made again when its file has moved.
         let result = unsafe { $call };
         if result == -1 && try_again($fd, guard::errno()) {
             // SAFETY: as above.
-            return unsafe { $call };
+            unsafe { $call }
+        } else {
+            result
         }
-        result
     }};
 }
 
 unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
-    checked!(fd, real(fd, data, bytes))
+    let mut done = checked!(fd, real(fd, data, bytes));
+    let mut rest = left_undone(fd, bytes, done);
+    while rest > 0 {
+        // SAFETY: the part of the program's data that is not written yet.
+        match retried!(fd, real(fd, data.byte_offset(done), rest)) {
+            more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
+            _ => break,
+        }
+    }
+    done
 }
 
 unsafe fn pwrite(
@@ -154,11 +102,23 @@ unsafe fn pwrite(
     bytes: size_t,
     offset: off_t,
 ) -> ssize_t {
-    checked!(fd, real(fd, data, bytes, offset))
+    let mut done = checked!(fd, real(fd, data, bytes, offset));
+    let mut rest = left_undone(fd, bytes, done);
+    while rest > 0 {
+        // SAFETY: as in `write`.
+        match retried!(fd, real(fd, data.byte_offset(done), rest, offset + done as off_t)) {
+            more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
+            _ => break,
+        }
+    }
+    done
 }
 
 unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    checked!(fd, real(fd, parts, count))
+    let done = checked!(fd, real(fd, parts, count));
+    let more = |rest: &[iovec], _| retried!(fd, real(fd, rest.as_ptr(), few(rest)));
+    // SAFETY: the parts are what the program described.
+    unsafe { go_on(fd, parts, count, done, more) }
 }
 
 unsafe fn pwritev(
@@ -168,7 +128,12 @@ unsafe fn pwritev(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
-    checked!(fd, real(fd, parts, count, offset))
+    let done = checked!(fd, real(fd, parts, count, offset));
+    let more = |rest: &[iovec], done: ssize_t| {
+        retried!(fd, real(fd, rest.as_ptr(), few(rest), offset + done as off_t))
+    };
+    // SAFETY: as in `writev`.
+    unsafe { go_on(fd, parts, count, done, more) }
 }
 
 unsafe fn pwritev2(
@@ -179,7 +144,52 @@ unsafe fn pwritev2(
     offset: off_t,
     flags: c_int,
 ) -> ssize_t {
-    checked!(fd, real(fd, parts, count, offset, flags))
+    let done = checked!(fd, real(fd, parts, count, offset, flags));
+    let more = |rest: &[iovec], done: ssize_t| {
+        // -1 stands for the file's own offset.
+        let at = if offset == -1 { -1 } else { offset + done as off_t };
+        retried!(fd, real(fd, rest.as_ptr(), few(rest), at, flags))
+    };
+    // SAFETY: as in `writev`.
+    unsafe { go_on(fd, parts, count, done, more) }
+}
+
+/// Goes on with a vector that was cut short: `call` gets what is left of it, and how much is done.
+///
+/// # Safety
+/// `parts` are `count` parts, as the program described them in a call that has written `done`.
+unsafe fn go_on(
+    fd: c_int,
+    parts: *const iovec,
+    count: c_int,
+    mut done: ssize_t,
+    call: impl Fn(&[iovec], ssize_t) -> ssize_t,
+) -> ssize_t {
+    if done <= 0 || parts.is_null() {
+        return done;
+    }
+    // SAFETY: the call has succeeded, so the parts are there.
+    let parts = unsafe { std::slice::from_raw_parts(parts, usize::try_from(count).unwrap_or(0)) };
+    let whole = parts.iter().map(|part| part.iov_len).sum();
+    while left_undone(fd, whole, done) > 0 {
+        let mut skip = done.unsigned_abs();
+        let rest = parts.iter().filter_map(|part| {
+            let gone = skip.min(part.iov_len);
+            skip -= gone;
+            let iov_base = part.iov_base.wrapping_byte_add(gone);
+            (gone < part.iov_len).then_some(iovec { iov_base, iov_len: part.iov_len - gone })
+        });
+        match call(&rest.collect::<Vec<_>>(), done) {
+            more @ 1.. => done += more,
+            _ => break,
+        }
+    }
+    done
+}
+
+/// Number of parts; a part of what the program passed as an int.
+fn few(parts: &[iovec]) -> c_int {
+    c_int::try_from(parts.len()).unwrap_or(c_int::MAX)
 }
 
 unsafe fn sendfile(
@@ -214,41 +224,6 @@ unsafe fn splice(
     flags: u32,
 ) -> ssize_t {
     checked!(to, real(from, from_at, to, to_at, bytes, flags))
-}
-
-/// Asynchronous calls are made by libc's own threads, which pass no hook: their results are seen
-/// when the program asks for them. It is too late to write elsewhere.
-unsafe fn aio_error(real: AioError, block: *const c_void) -> c_int {
-    // SAFETY: the program's own call; a control block begins with its descriptor.
-    let (code, fd) = unsafe { (real(block), *block.cast::<c_int>()) };
-    if code > 0 && code != libc::EINPROGRESS && code != libc::ECANCELED {
-        failed_later(fd, code);
-    }
-    code
-}
-
-unsafe fn aio_return(real: AioReturn, block: *mut c_void) -> ssize_t {
-    // SAFETY: the program's own call. The error is to be asked for before the result is taken; the
-    // function is the one above.
-    unsafe {
-        libc::aio_error(block.cast::<libc::aiocb>());
-        real(block)
-    }
-}
-
-#[cold]
-fn failed_later(fd: c_int, code: c_int) {
-    if open_files::may_hold(fd)
-        && !harmless(code)
-        && let Some(active) = engine::active()
-    {
-        let _: Option<c_int> = handle(0, active, || {
-            if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) {
-                (active.table.failed)(claim.token, code);
-            }
-            Outcome::Pass
-        });
-    }
 }
 
 unsafe fn fsync(real: Sync, fd: c_int) -> c_int {

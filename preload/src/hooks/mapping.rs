@@ -14,7 +14,7 @@ use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
 use crate::open_files::{self, Claim};
-use crate::{engine, guard};
+use crate::{engine, guard, refuge};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
@@ -51,6 +51,10 @@ unsafe fn mmap(
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
     if shared && !may_change(fd) {
         return FAILED;
+    }
+    if shared {
+        // A page that finds no room when it is written is a SIGBUS.
+        refuge::ensure(fd, offset, length);
     }
     // SAFETY: the program's own call.
     let start = unsafe { real(address, length, protection, flags, fd, offset) };

@@ -3,6 +3,7 @@
 //! A body asks [`crate::ask`] and ends in the real call. Real calls of the pass-through case are
 //! made outside of [`crate::guard::work`], so that they can be cancelled as without us.
 
+mod asynchronous;
 mod attributes;
 mod close;
 mod data;

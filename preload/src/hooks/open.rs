@@ -10,7 +10,7 @@ use crate::family::interpose;
 use crate::hooks::hidden;
 use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::open_files::{self, Claim, Released};
-use crate::{engine, guard};
+use crate::{engine, guard, refuge};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -199,11 +199,16 @@ fn open_as_told<T>(
             Ok((_, fd)) => {
                 let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
                 let lazy = token & TOKEN_LAZY != 0;
-                let stale = open_files::attach(*fd, Claim { token, writable, lazy });
+                let claim = Claim { token, writable, lazy };
+                let stale = open_files::attach(*fd, claim);
                 report(table, stale);
-                (table.opened)(token, *fd, 0);
+                if (table.opened)(token, *fd, 0) != 0 {
+                    refuge::evacuate(table, claim, *fd);
+                }
             }
-            Err(code) => (table.opened)(token, -1, *code),
+            Err(code) => {
+                (table.opened)(token, -1, *code);
+            }
         }
     }
     Some((redirected, result.map(|(value, _)| value)))

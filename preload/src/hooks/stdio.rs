@@ -1,4 +1,4 @@
-//! Streams: opened, reopened and closed. What stdio writes in between passes no hook.
+//! Streams: opened, reopened and closed. `stream_writes` sees what stdio writes in between.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -12,7 +12,7 @@ use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::{fresh, open_below, report, take_back};
 use crate::lazy::wake_descriptor;
-use crate::{engine, guard, open_files};
+use crate::{engine, guard, open_files, stream_writes};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
@@ -97,6 +97,7 @@ unsafe fn open_stream<T>(
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
                 open_files::attach_stream(fd, stream as usize);
+                stream_writes::watch();
                 if wake_descriptor(engine, fd) {
                     return Outcome::Done(stream);
                 }
@@ -127,6 +128,7 @@ unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
     {
         let _: Option<c_int> = handle(-1, active, || {
             open_files::attach_stream(fd, stream as usize);
+            stream_writes::watch();
             Outcome::Pass
         });
     }
@@ -175,13 +177,13 @@ unsafe fn give_up(stream: *mut FILE) {
     if open_files::may_hold(fd)
         && let Some(active) = engine::active()
     {
+        // SAFETY: as above.
+        let (failed, marked) = unsafe { (stream_writes::flush(stream), libc::ferror(stream)) };
         let _: Option<c_int> = handle(-1, active, || {
-            if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) {
-                // SAFETY: as above.
-                let (flushed, marked) = unsafe { (libc::fflush(stream), libc::ferror(stream)) };
-                if flushed != 0 || marked != 0 {
-                    (active.table.failed)(claim.token, libc::EIO);
-                }
+            if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable)
+                && (failed.is_some() || marked != 0)
+            {
+                (active.table.failed)(claim.token, libc::EIO);
             }
             report(&active.table, open_files::detach(fd));
             Outcome::Pass
@@ -197,12 +199,15 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
             if !open_files::may_hold(fd) {
                 None
             } else {
+                // SAFETY: as above.
+                let unwritten = unsafe { stream_writes::flush(stream) };
                 handle(libc::EOF, active, || {
                     hidden::claim_before_close(&active.table, fd);
                     let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
                     // SAFETY: as above. A write that failed earlier shows in the error mark only.
                     let (marked, result) = unsafe { (libc::ferror(stream), real(stream)) };
-                    let code = guard::errno();
+                    let code = unwritten.unwrap_or_else(guard::errno);
+                    let result = if unwritten.is_some() { libc::EOF } else { result };
                     let token = released.claim.token;
                     if result != 0 && loses_data(code) {
                         (active.table.failed)(token, code);
@@ -222,6 +227,10 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
 
 /// Closes every stream, inside of libc; the descriptors of those that we know are given up after.
 unsafe fn fcloseall(real: Fcloseall) -> c_int {
+    if engine::active().is_some() && !guard::inside() {
+        // SAFETY: flushes all streams, as the program's own call is about to do.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+    }
     let done = engine::active().filter(|_| !guard::inside()).and_then(|active| {
         handle(libc::EOF, active, || {
             let held = open_files::streams();

@@ -57,6 +57,17 @@ pub enum Way {
     },
 }
 
+/// Room in the store for a file that is open, bytes from its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    /// What it is expected to take, and has not been set aside for it.
+    pub expected: u64,
+    /// That is to be set aside as soon as the file is open.
+    pub wanted: bool,
+    /// Set aside up to here.
+    pub reserved: u64,
+}
+
 /// A descriptor that the program has open for writing on a file of ours.
 #[derive(Debug, Clone)]
 pub struct Tracked {
@@ -68,6 +79,16 @@ pub struct Tracked {
     pub way: Way,
     /// This open made the file.
     pub made: bool,
+    /// What the store keeps free for it.
+    pub room: Room,
+}
+
+impl Tracked {
+    /// A descriptor on a file that was there, with no room set aside.
+    pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
+        let (key, name) = (key.clone(), name.to_string());
+        Tracked { key, name, way, made: false, room: Room::default() }
+    }
 }
 
 impl Tracked {
@@ -166,6 +187,18 @@ impl Tokens {
         }
     }
 
+    /// The private copy at `from` lies at `to` now.
+    pub fn move_shadow(&mut self, from: &Path, to: &Path) {
+        for one in self.by_token.values_mut() {
+            if let Way::Shadow { copy, .. } = &mut one.way
+                && copy == from
+            {
+                *copy = to.to_path_buf();
+                one.room = Room::default();
+            }
+        }
+    }
+
     /// Follows a rename of a file that is open.
     pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
@@ -211,6 +244,11 @@ impl Tokens {
     /// Descriptors that are open on `name`.
     pub fn count(&self, name: &str) -> usize {
         self.by_token.values().filter(|one| one.name == name).count()
+    }
+
+    /// Some descriptor that is open on the same file as `other`.
+    pub fn twin(&mut self, other: &Tracked) -> Option<&mut Tracked> {
+        self.by_token.values_mut().find(|one| one.name == other.name && one.way == other.way)
     }
 
     /// All that are open.

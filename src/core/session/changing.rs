@@ -383,7 +383,7 @@ impl Session {
         state.tokens.count(name) == 0
             && from.symlink_metadata().is_ok_and(single_file)
             && has_writers(from).is_ok_and(|found| found == Some(false))
-            && self.has_room(state, new)
+            && self.has_room(state, new).is_some()
     }
 
     /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the

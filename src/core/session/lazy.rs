@@ -27,8 +27,7 @@ impl Session {
         origin: &Path,
     ) -> Answer {
         let way = Way::Lazy { stamp: stamp(origin), kept: None };
-        let tracked = Tracked { key: from.clone(), name: name.to_string(), way, made: false };
-        let token = state.tokens.issue_lazy(tracked);
+        let token = state.tokens.issue_lazy(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 

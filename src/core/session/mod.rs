@@ -56,6 +56,7 @@ mod prepare;
 mod protection;
 mod resources;
 mod restore;
+mod room;
 mod runtime;
 mod shadow;
 mod site;

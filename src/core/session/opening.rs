@@ -1,19 +1,20 @@
 //! open(2) on a path of ours: where the bytes are, or go.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::MutexGuard;
 
 use super::answer::Answer;
-use super::books::{Tracked, Way};
+use super::books::{Room, Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
 use super::runtime::{Session, State};
+use super::shadow;
 use super::tally::Count;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
-use crate::transfer::Awaited;
+use crate::transfer::{Awaited, publish_file};
 
 /// Folder of private copies in a cache directory.
 pub(super) const SHADOWS: &str = "scr.shadow";
@@ -121,7 +122,7 @@ impl Session {
     ) -> Answer {
         let mut state = self.state();
         if state.tokens.shadow_of(name).is_some() {
-            return share_shadow(&mut state, name);
+            return shadow::share(&mut state, name);
         }
         let found = match self.look(&state, name, intent) {
             Ok(found) => found,
@@ -134,7 +135,7 @@ impl Session {
         }
         let wish = machine::Intent { truncates: intent.truncate, creates: !found.exists };
         let file = file_ref(name, matched);
-        let room = !intent.special && self.has_room(&state, &file);
+        let room = self.has_room(&state, &file).filter(|_| !intent.special);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => answer_in_place(&found),
@@ -151,12 +152,12 @@ impl Session {
             Placement::Dataset(mut placed) => {
                 // What another descriptor holds until it goes to the PFS is one file for all.
                 let held = matches!(found.place, Place::Private(_));
-                if (!room || held) && !placed.on_prefix {
+                if (room.is_none() || held) && !placed.on_prefix {
                     state.machine.moved_to_prefix(&placed.key, name);
                     self.tally.one(Count::FellBack);
                     placed.on_prefix = true;
                 }
-                self.put_into(state, name, placed, &found, intent)
+                self.put_into(state, name, placed, &found, intent, room.unwrap_or_default())
             }
         }
     }
@@ -209,14 +210,23 @@ impl Session {
         placed: Placed,
         found: &Found,
         intent: Intent,
+        room: Room,
     ) -> Answer {
-        let way = if placed.on_prefix { Way::OnPrefix } else { Way::Cached };
-        let done = self
-            .record_begin(&mut state, &placed.key, placed.begin, placed.revoke)
-            .and_then(|()| match way {
-                Way::OnPrefix => self.clear_prefix(&state, name, found),
-                _ => self.make_target(&state, name, &placed.key, found, intent),
-            });
+        let mut way = if placed.on_prefix { Way::OnPrefix } else { Way::Cached };
+        let mut done = self.record_begin(&mut state, &placed.key, placed.begin, placed.revoke);
+        if done.is_ok() && way == Way::Cached {
+            done = self.make_target(&state, name, &placed.key, found, intent);
+            if done.as_ref().is_err_and(Error::is_no_room) {
+                let store = self.store_for(&state, &placed.key);
+                self.shortage.met(self.site.layout.cache_dir(&store));
+                state.machine.moved_to_prefix(&placed.key, name);
+                way = Way::OnPrefix;
+                done = self.bring_to_prefix(name, found, intent);
+            }
+        }
+        if done.is_ok() && way == Way::OnPrefix {
+            done = self.clear_prefix(&state, name, found);
+        }
         if let Err(error) = done {
             state.machine.open_failed(&placed.key, name, monotonic_ms());
             drop(state);
@@ -227,7 +237,8 @@ impl Session {
         self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
         state.enter_file(&placed.key, name, on_prefix);
         let made = !found.exists;
-        let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made };
+        let room = if on_prefix { Room::default() } else { room };
+        let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made, room };
         let token = state.tokens.issue(tracked);
         if let Place::Private(here) = &found.place {
             return Answer::Redirect { path: here.clone(), token };
@@ -238,6 +249,16 @@ impl Session {
         match state.view.layer(&placed.key) {
             Some(layer) => Answer::Redirect { path: layer.dir.join(name), token },
             None => Answer::Pass { token },
+        }
+    }
+
+    /// The store has no room for the file's present content: it goes where the file will be.
+    fn bring_to_prefix(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+        match &found.place {
+            Place::Cached(_, here) | Place::Private(here) if !intent.truncate => {
+                publish_file(&self.site.prefix, here, &self.site.on_prefix(name)).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -303,38 +324,6 @@ impl Session {
         }
     }
 
-    /// The sealed copy stays; the program gets its own until it is known whether it changes it.
-    fn copy_up(&self, state: &mut State, name: &str, from: &DatasetKey, origin: PathBuf) -> Answer {
-        let copy = match self.private_copy(state, from, &origin) {
-            Ok(copy) => copy,
-            Err(error) => {
-                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
-                return Answer::Fail(libc::ENOSPC);
-            }
-        };
-        let way = Way::Shadow { copy: copy.clone(), origin };
-        let tracked = Tracked { key: from.clone(), name: name.to_string(), way, made: false };
-        Answer::Redirect { path: copy, token: state.tokens.issue(tracked) }
-    }
-
-    /// A copy of `origin` that only this rank sees.
-    pub(super) fn private_copy(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-        origin: &Path,
-    ) -> Result<PathBuf> {
-        let store = self.store_for(state, key);
-        let folder = self.site.layout.cache_dir(&store).join(SHADOWS);
-        state.shadows += 1;
-        let copy = folder.join(format!("{}.{}", self.site.rank, state.shadows));
-        let made = ns::make_parents(&folder, "x").and_then(|()| ns::copy_up(origin, &copy));
-        if made.is_err() {
-            let _ = ns::remove(&copy);
-        }
-        made.map(|()| copy)
-    }
-
     /// A file of another node: its owner's helper thread writes it to the PFS.
     fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
         let path = self.site.on_prefix(name);
@@ -384,20 +373,6 @@ pub(super) fn file_ref(name: &str, matched: &Match) -> FileRef {
 fn answer_in_place(found: &Found) -> Answer {
     match &found.place {
         Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
-        _ => Answer::PASS,
-    }
-}
-
-fn share_shadow(state: &mut State, name: &str) -> Answer {
-    let twin = state.tokens.all().find_map(|(_, one)| {
-        (one.name == name && matches!(one.way, Way::Shadow { .. })).then(|| one.clone())
-    });
-    match twin {
-        Some(Tracked { way: Way::Shadow { copy, origin }, key, name, made }) => {
-            let way = Way::Shadow { copy: copy.clone(), origin };
-            let token = state.tokens.issue(Tracked { key, name, way, made });
-            Answer::Redirect { path: copy, token }
-        }
         _ => Answer::PASS,
     }
 }

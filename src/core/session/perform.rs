@@ -94,6 +94,7 @@ impl Session {
     }
 
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
+        self.give_back_late(&plan.key);
         let ctx = links.ctx(&self.site);
         let selected = self.descriptor(plan.key.series, plan.number);
         let mut wish = selected.to_tree("", None);

@@ -42,6 +42,8 @@ impl Session {
         self.sweep_wanted();
         if self.site.rank == 0 {
             self.sweep_exits();
+            // What a run that was killed has left there; ours is the lease.
+            let _ = std::fs::remove_dir_all(self.refuge());
             self.begin_log(hosts);
             self.record_nodes(hosts);
         }

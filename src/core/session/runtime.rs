@@ -52,6 +52,8 @@ pub(super) struct State {
     pub templates: Vec<(usize, Template)>,
     /// Number of private copies made.
     pub shadows: u64,
+    /// Files whose reserved rest could not be given back yet.
+    pub late: Vec<(DatasetKey, String)>,
 }
 
 impl State {
@@ -178,11 +180,16 @@ impl Session {
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
-    /// The real open for `token` returned.
-    pub fn opened(&self, token: u64, fd: i32, _errno: i32) {
+    /// The real open for `token` returned. `false`: the store has no room for the file.
+    pub fn opened(&self, token: u64, fd: i32, _errno: i32) -> bool {
         if fd >= 0 {
-            return;
+            return self.set_aside(token, fd);
         }
+        self.not_opened(token);
+        true
+    }
+
+    fn not_opened(&self, token: u64) {
         let mut state = self.state();
         let Some(tracked) = state.tokens.take(token) else { return };
         match &tracked.way {
@@ -224,6 +231,7 @@ impl Session {
     pub fn closed(&self, token: u64) {
         let mut state = self.state();
         let Some(tracked) = state.tokens.take(token) else { return };
+        self.give_back(&mut state, &tracked);
         if let Way::Shadow { copy, origin } = &tracked.way {
             let (copy, origin) = (copy.clone(), origin.clone());
             if state.tokens.shadow_of(&tracked.name).is_none() {

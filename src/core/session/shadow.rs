@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::books::{Tracked, Way};
-use super::machine::{Intent, Placed, Placement};
+use super::answer::Answer;
+use super::books::{Room, Tracked, Way};
+use super::machine::{DatasetKey, Intent, Placed, Placement};
 use super::namespace::{self as ns, Place};
+use super::opening::SHADOWS;
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::log;
@@ -13,6 +15,51 @@ use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
 
 impl Session {
+    /// The sealed copy stays; the program gets its own until it is known whether it changes it.
+    pub(super) fn copy_up(
+        &self,
+        state: &mut State,
+        name: &str,
+        from: &DatasetKey,
+        origin: PathBuf,
+    ) -> Answer {
+        match self.private_copy(state, from, &origin) {
+            Ok(copy) => {
+                let way = Way::Shadow { copy: copy.clone(), origin };
+                let token = state.tokens.issue(Tracked::new(from, name, way));
+                Answer::Redirect { path: copy, token }
+            }
+            Err(error) => {
+                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(libc::ENOSPC)
+            }
+        }
+    }
+
+    /// A copy of `origin` that only this rank sees; on the PFS if the store has no room for it.
+    pub(super) fn private_copy(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        origin: &Path,
+    ) -> Result<PathBuf> {
+        state.shadows += 1;
+        let number = format!("{}.{}", self.site.rank, state.shadows);
+        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+        match copy_into(&folder, &number, origin) {
+            Err(error) if error.is_no_room() => {
+                self.shortage.met(&folder);
+                copy_into(&self.refuge(), &number, origin)
+            }
+            made => made,
+        }
+    }
+
+    /// Where private copies lie that the store has no room for.
+    pub(super) fn refuge(&self) -> PathBuf {
+        self.site.state_dir().join(ns::REFUGE)
+    }
+
     /// The close of the last descriptor on a private copy: unchanged it is thrown away.
     pub(super) fn settle_shadow(
         &self,
@@ -51,7 +98,7 @@ impl Session {
         let size = copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, name, &placed, copy) {
-                Ok(()) => state.machine.write_closed(&placed.key, name, size, now),
+                Ok(_) => state.machine.write_closed(&placed.key, name, size, now),
                 Err(error) => {
                     state.machine.open_failed(&placed.key, name, now);
                     return Err(error);
@@ -63,17 +110,35 @@ impl Session {
         Ok(())
     }
 
-    fn keep_copy(&self, state: &mut State, name: &str, placed: &Placed, copy: &Path) -> Result<()> {
+    /// Returns whether it is on the PFS.
+    fn keep_copy(
+        &self,
+        state: &mut State,
+        name: &str,
+        placed: &Placed,
+        copy: &Path,
+    ) -> Result<bool> {
         self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-        match state.view.layer(&placed.key).filter(|_| !placed.on_prefix) {
-            Some(layer) => {
-                ns::make_parents(&layer.dir, name)?;
-                self.move_file(copy, &layer.dir.join(name), false)?;
+        let mut on_prefix = placed.on_prefix;
+        let layer = state.view.layer(&placed.key).filter(|_| !on_prefix);
+        if let Some(layer) = layer {
+            let kept = ns::make_parents(&layer.dir, name)
+                .and_then(|()| self.move_file(copy, &layer.dir.join(name), false));
+            match kept {
+                Err(error) if error.is_no_room() => {
+                    let store = self.store_for(state, &placed.key);
+                    self.shortage.met(self.site.layout.cache_dir(&store));
+                    on_prefix = true;
+                    state.machine.moved_to_prefix(&placed.key, name);
+                }
+                other => other?,
             }
-            None => drop(publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?),
         }
-        state.enter_file(&placed.key, name, placed.on_prefix);
-        Ok(())
+        if on_prefix {
+            publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?;
+        }
+        state.enter_file(&placed.key, name, on_prefix);
+        Ok(on_prefix)
     }
 
     /// `name` is about to move: its private copy becomes the file, with the descriptors that are
@@ -87,12 +152,15 @@ impl Session {
         let Placement::Dataset(placed) = state.machine.copy_up_closed(&file, true, now) else {
             return false;
         };
-        if let Err(error) = self.keep_copy(state, name, &placed, &copy) {
-            state.machine.open_failed(&placed.key, name, now);
-            log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
-            return false;
-        }
-        if placed.on_prefix {
+        let on_prefix = match self.keep_copy(state, name, &placed, &copy) {
+            Ok(on_prefix) => on_prefix,
+            Err(error) => {
+                state.machine.open_failed(&placed.key, name, now);
+                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                return false;
+            }
+        };
+        if on_prefix {
             let size = copy.metadata().map_or(0, |found| found.len());
             state.machine.write_closed(&placed.key, name, size, now);
             return false;
@@ -142,6 +210,27 @@ impl Session {
             _ => None,
         }
     }
+}
+
+/// Another descriptor on the private copy of `name`.
+pub(super) fn share(state: &mut State, name: &str) -> Answer {
+    let twin = state.tokens.all().find_map(|(_, one)| match &one.way {
+        Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
+        _ => None,
+    });
+    let Some((path, twin)) = twin else { return Answer::PASS };
+    // What is reserved stays with the descriptor that asked for it.
+    let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
+    Answer::Redirect { path, token }
+}
+
+fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
+    let copy = folder.join(name);
+    let made = ns::make_parents(folder, name).and_then(|()| ns::copy_up(origin, &copy));
+    if made.is_err() {
+        let _ = ns::remove(&copy);
+    }
+    made.map(|()| copy)
 }
 
 /// Whether both files hold the same bytes; false if either cannot be read.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::books::Way;
+use super::books::{Room, Way};
 use super::namespace::{self as ns, Place};
-use super::runtime::Session;
+use super::runtime::{Session, State};
 use super::site::Links;
 use super::tally::Count;
 use crate::cache::Catalog;
@@ -98,6 +98,9 @@ impl Session {
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
         let store = self.store_for(&state, &tracked.key);
         self.shortage.met(self.site.layout.cache_dir(&store));
+        if let Way::Shadow { copy, .. } = &tracked.way {
+            return self.evacuate_shadow(&mut state, fd, copy);
+        }
         let source = match (state.view.place(&tracked.name), &tracked.way) {
             (Place::Private(here), Way::Temporary) => Some(here),
             (Place::Cached(_, here), Way::Cached) => Some(here),
@@ -117,11 +120,29 @@ impl Session {
             state.enter_file(&tracked.key, &tracked.name, true);
         }
         if let Some(one) = state.tokens.get_mut(token) {
-            one.way = Way::OnPrefix;
+            (one.way, one.room) = (Way::OnPrefix, Room::default());
         }
         if let Some(source) = source {
             ns::remove(&source)?;
         }
+        Ok(file)
+    }
+
+    /// A private copy goes on as one on the PFS, for all descriptors that share it.
+    fn evacuate_shadow(&self, state: &mut State, fd: i32, copy: &Path) -> Result<File> {
+        let refuge = self.refuge();
+        if copy.starts_with(&refuge) {
+            // Either another descriptor on it was here before, or the PFS is full, too.
+            return open_alike(fd, copy);
+        }
+        let number = copy.file_name().unwrap_or_default();
+        let target = refuge.join(number);
+        ns::make_parents(&refuge, &number.to_string_lossy())?;
+        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+        copy_file(copy, &target, options)?;
+        let file = open_alike(fd, &target)?;
+        state.tokens.move_shadow(copy, &target);
+        ns::remove(copy)?;
         Ok(file)
     }
 }

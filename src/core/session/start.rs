@@ -212,6 +212,7 @@ fn build(
         tokens: Tokens::default(),
         templates,
         shadows: 0,
+        late: Vec::new(),
     };
     Session {
         site,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::path::Path;
 
-use super::machine::{DatasetKey, FileRef, Places};
+use super::machine::{DatasetKey, Places};
 use super::prepare::Preparation;
 use super::runtime::{Session, State};
 use super::site::Site;
@@ -13,7 +13,7 @@ use crate::comm::Comm;
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
 use crate::kvtree::KvTree;
-use crate::system::{room, secure_dir};
+use crate::system::secure_dir;
 
 impl Site {
     /// The descriptor for the dataset with this number in its series.
@@ -118,29 +118,8 @@ impl Session {
         self.descriptor(series, number).base.display().to_string()
     }
 
-    /// Whether the store can take a file that is as large as it was last time.
-    pub(super) fn has_room(&self, state: &State, file: &FileRef) -> bool {
-        if !self.is_routing() {
-            return false;
-        }
-        let number = state.machine.number_for(file);
-        let descriptor = self.descriptor(file.series, number);
-        if descriptor.bypass {
-            return false;
-        }
-        let expected = state.machine.expected_bytes(file.series, &file.masked);
-        let name = descriptor.base.display().to_string();
-        let Some(store) = self.site.layout.store(&name) else { return false };
-        let free = room(&store.cache_dir).unwrap_or(0) / self.sharers(store);
-        let enough = free.min(self.capacity_left(state, store)) > expected;
-        if !enough {
-            self.shortage.met(&store.cache_dir);
-        }
-        enough
-    }
-
     /// What this rank may still put into a store whose capacity the user has given, bytes.
-    fn capacity_left(&self, state: &State, store: &Store) -> u64 {
+    pub(super) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
         let mut described = self.site.descriptors.stores.iter();
         let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
         let Some(capacity) = described.and_then(|one| one.capacity_bytes) else { return u64::MAX };
@@ -150,7 +129,7 @@ impl Session {
     }
 
     /// Ranks that share a store, at least 1.
-    fn sharers(&self, store: &Store) -> u64 {
+    pub(super) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
     }

@@ -36,9 +36,8 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let room =
-            || last.as_ref().is_some_and(|last| self.has_room(&state, &file_ref(name, last)));
-        if !held && ((found.exists && !intent.truncate) || !room()) {
+        let room = last.as_ref().and_then(|last| self.has_room(&state, &file_ref(name, last)));
+        if !held && ((found.exists && !intent.truncate) || room.is_none()) {
             return Answer::PASS;
         }
         match self.private_target(&mut state, name, &found) {
@@ -48,6 +47,7 @@ impl Session {
                     name: name.to_string(),
                     way: Way::Temporary,
                     made: !found.exists,
+                    room: room.unwrap_or_default(),
                 };
                 Answer::Redirect { path, token: state.tokens.issue(tracked) }
             }

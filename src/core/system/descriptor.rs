@@ -80,40 +80,37 @@ fn seek(file: &File, offset: u64, whence: libc::c_int) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Reserves room for `bytes` from the file's start on; its size stays as it is.
+/// fcntl command that picks the signal of a lease; the libc crate lacks it. The value is Linux's.
+const F_SETSIG: libc::c_int = 10;
+
+/// Asks for a lease: `Some(true)` if it is held now, `Some(false)` if others are in its way, `None`
+/// if the kernel does not tell for this file (not ours, network file system).
 ///
-/// # Errors
-/// `StorageFull` if there is no room, `Unsupported` where the file system cannot reserve.
-pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
-    let Ok(length) = libc::off_t::try_from(bytes) else {
-        return Err(io::ErrorKind::StorageFull.into());
-    };
-    if length == 0 {
-        return Ok(());
-    }
-    loop {
-        // SAFETY: fallocate takes no pointer, and the descriptor is open as long as `file` lives.
-        let result = check(unsafe {
-            libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, length)
-        });
-        match result {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// An opener who comes while it is held waits, and the kernel's note about it is sent as SIGURG,
+/// which is ignored by default, since SIGIO would end the process.
+pub(super) fn take_lease(file: &File, kind: libc::c_int) -> Option<bool> {
+    let fd = file.as_raw_fd();
+    // SAFETY: fcntl with F_SETSIG takes an int, and the descriptor is open as long as `file` lives.
+    check(unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) }).ok()?;
+    // SAFETY: fcntl with F_SETLEASE takes an int; the rest as above.
+    match check(unsafe { libc::fcntl(fd, libc::F_SETLEASE, kind) }) {
+        Ok(_) => Some(true),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Some(false),
+        Err(_) => None,
     }
 }
 
-/// fcntl command that picks the signal of a lease; the libc crate lacks it. The value is Linux's.
-const F_SETSIG: libc::c_int = 10;
+/// Gives the lease of [`take_lease`] back.
+pub(super) fn drop_lease(file: &File) {
+    // SAFETY: as in `take_lease`. If it fails, closing the descriptor gives the lease back.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+}
 
 /// Whether any process of the node can still write the file: through a descriptor, a duplicate, a
 /// writable mapping, a child. `None` if the kernel does not tell for this file (not ours, network
 /// file system).
 ///
-/// A read lease is refused while there is a writer; it is asked for and given back at once. An
-/// opener who comes in between waits for that instant, and the kernel's note about it is sent as
-/// SIGURG, which is ignored by default, since SIGIO would end the process.
+/// A read lease is refused while there is a writer; it is asked for and given back at once.
 ///
 /// # Errors
 /// If the file cannot be opened for reading.
@@ -125,21 +122,11 @@ pub fn has_writers(path: &Path) -> io::Result<Option<bool>> {
     if !file.metadata()?.is_file() {
         return Ok(None);
     }
-    let fd = file.as_raw_fd();
-    // SAFETY: fcntl with F_SETSIG takes an int, and the descriptor is open until `file` is dropped.
-    if check(unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) }).is_err() {
-        return Ok(None);
+    let held = take_lease(&file, libc::F_RDLCK);
+    if held == Some(true) {
+        drop_lease(&file);
     }
-    // SAFETY: fcntl with F_SETLEASE takes an int; the descriptor is open until `file` is dropped.
-    match check(unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK) }) {
-        Ok(_) => {
-            // SAFETY: as above. If it fails, closing the descriptor gives the lease back.
-            unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK) };
-            Ok(Some(false))
-        }
-        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(Some(true)),
-        Err(_) => Ok(None),
-    }
+    Ok(held.map(|held| !held))
 }
 
 #[cfg(test)]
@@ -175,13 +162,5 @@ mod tests {
         assert!(data.start > 0 && data.start <= 1 << 20 && data.end >= (1 << 20) + 4);
         assert!(data.end < size);
         assert_eq!(next_data(&file, data.end, size).unwrap(), None);
-    }
-
-    #[test]
-    fn reserving_keeps_the_size() {
-        let file = tempfile::tempfile_in("/dev/shm").unwrap();
-        reserve(&file, 1 << 16).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 0);
-        assert!(reserve(&file, 1 << 60).is_err());
     }
 }

@@ -10,11 +10,12 @@ mod memory;
 mod nibbles;
 mod node;
 mod pause;
+mod reserve;
 mod secure_dir;
 mod space;
 
 pub use access::may_write;
-pub use descriptor::{begin_writeback, has_writers, next_data, reserve, try_lock, unlock};
+pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
@@ -22,6 +23,7 @@ pub use node::{
     unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
+pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use space::{Space, space};
 

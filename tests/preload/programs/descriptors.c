@@ -1,5 +1,7 @@
 /* What holds a token, and when it is given up: the log tells, with our marks in between. */
 #include "check.h"
+#include <aio.h>
+#include <wchar.h>
 
 static int cached(const char *name) { return open(name, O_RDWR | O_CREAT, 0644); }
 
@@ -96,6 +98,16 @@ static void children(void)
     CHECK(close(fd) == 0);
 }
 
+/* Whether a file that is not ours has this content. */
+static int holds(const char *name, const char *want)
+{
+    char found[64] = "";
+    int fd = open(name, O_RDONLY);
+    ssize_t n = read(fd, found, sizeof found - 1);
+    close(fd);
+    return n == (ssize_t)strlen(want) && !strcmp(found, want);
+}
+
 static void failures(void)
 {
     mark("full");
@@ -108,13 +120,54 @@ static void failures(void)
     errno = 0;
     CHECK(write(fd, "12345", 5) == -1 && errno == ENOSPC && close(fd) == 0);
     mark("full stream");
+    setenv("FAKE_EVACUATE", "streamed", 1);
     FILE *s = fopen("c_full", "w");
-    CHECK(s && fputs("x", s) >= 0);
+    CHECK(s && fputs("flushed,", s) >= 0 && fflush(s) == 0 && !ferror(s));
+    CHECK(fputs("closed", s) >= 0 && fclose(s) == 0 && holds("streamed", "flushed,closed"));
+    mark("full stream, closed at once");
+    setenv("FAKE_EVACUATE", "shut", 1);
+    CHECK((s = fopen("c_full", "w")) && fputs("x", s) >= 0 && fclose(s) == 0);
+    CHECK(holds("shut", "x"));
+    mark("full wide stream");
+    setenv("FAKE_EVACUATE", "wide", 1);
+    CHECK((s = fopen("c_full", "w")) && fputws(L"wide", s) >= 0 && fclose(s) == 0);
+    CHECK(holds("wide", "wide"));
+    mark("full stream without refuge");
+    unsetenv("FAKE_EVACUATE");
+    CHECK((s = fopen("c_full", "w")) && fputs("x", s) >= 0);
     errno = 0;
     CHECK(fclose(s) == EOF && errno == ENOSPC);
     mark("the program's own mistake");
     fd = open("c_a", O_RDONLY);
     CHECK(write(fd, "x", 1) == -1 && errno == EBADF && close(fd) == 0);
+}
+
+/* What has no room from the beginning, or is written in ways that no hook sees. */
+static void room(void)
+{
+    mark("no room at the open");
+    setenv("FAKE_NO_ROOM", "open", 1);
+    setenv("FAKE_EVACUATE", "opened", 1);
+    FILE *s = fopen("c_room", "w");
+    CHECK(s && fputs("x", s) >= 0 && fclose(s) == 0 && holds("opened", "x"));
+    mark("no room for a mapping");
+    setenv("FAKE_NO_ROOM", "later", 1);
+    setenv("FAKE_EVACUATE", "mapped", 1);
+    int fd = open("c_room", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, 4) == 0 && write(fd, "1234", 4) == 4);
+    char *p = mmap(0, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(p != MAP_FAILED);
+    memcpy(p, "wxyz", 4);
+    CHECK(munmap(p, 4) == 0 && close(fd) == 0 && holds("mapped", "wxyz"));
+    mark("no room for libc's threads");
+    setenv("FAKE_EVACUATE", "aio", 1);
+    fd = open("c_room", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    struct aiocb block = { .aio_fildes = fd, .aio_buf = "later", .aio_nbytes = 5 };
+    const struct aiocb *list[] = { &block };
+    CHECK(aio_write(&block) == 0 && aio_suspend(list, 1, 0) == 0 && aio_return(&block) == 5);
+    CHECK(close(fd) == 0 && holds("aio", "later"));
+    unsetenv("FAKE_NO_ROOM");
+    unsetenv("FAKE_EVACUATE");
 }
 
 int main(int argc, char **argv)
@@ -126,5 +179,6 @@ int main(int argc, char **argv)
     unseen();
     children();
     failures();
+    room();
     return 0;
 }

@@ -32,10 +32,11 @@ struct engine {
     void (*note)(int, const char *);
     void (*file_open)(size_t, const char *);
     void (*open)(const char *, int, uint32_t, struct verdict *);
-    void (*opened)(uint64_t, int, int);
+    int (*opened)(uint64_t, int, int);
     void (*closed)(uint64_t);
     void (*failed)(uint64_t, int);
     int (*evacuate)(uint64_t, int);
+    int (*reserve)(uint64_t, int, uint64_t, uint64_t);
     void (*lookup)(const char *, int, struct verdict *);
     void (*change)(const char *, struct verdict *);
     void (*unlink)(const char *, struct verdict *);
@@ -113,11 +114,25 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
         copied[0] = 0;
     }
 }
-static void opened(uint64_t token, int fd, int err)
+static int no_room(const char *when)
+{
+    const char *found = getenv("FAKE_NO_ROOM");
+    return found && !strcmp(found, when);
+}
+
+static int opened(uint64_t token, int fd, int err)
 {
     (void)fd;
     (void)token;
     say("opened", 0, err);
+    return no_room("open");
+}
+static int reserve(uint64_t token, int fd, uint64_t offset, uint64_t bytes)
+{
+    (void)fd;
+    (void)token;
+    say("reserve", 0, offset + bytes);
+    return no_room("later");
 }
 static void closed(uint64_t token) { say("closed", 0, host->open_count(token)); }
 static void failed(uint64_t token, int err) { (void)token; say("failed", 0, err); }
@@ -217,8 +232,8 @@ static int list(const char *path, entry_fn entry, void *context)
 }
 
 static const struct engine table = {
-    sizeof table, 4, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
-    evacuate, lookup, change, unlink_, rename_, link_, rmdir_, list,
+    sizeof table, 5, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -12,7 +12,7 @@ mod view;
 
 pub use intent::Intent;
 pub use listing::entries;
-pub use names::{STATE_FOLDER, is_ours, parent, relative, stable_number};
+pub use names::{REFUGE, STATE_FOLDER, is_ours, parent, relative, stable_number};
 pub use target::{
     OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless, on_prefix,
     remove,

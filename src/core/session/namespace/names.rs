@@ -8,6 +8,9 @@ use crate::transfer::is_staged_name;
 /// Our folder in the prefix; the program never sees it.
 pub const STATE_FOLDER: &str = ".scr";
 
+/// Below it: private copies of sealed files that the store has no room for.
+pub const REFUGE: &str = "shadow";
+
 /// `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for names
 /// that are not UTF-8 (records are text; such files stay on the PFS).
 pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {

@@ -1,0 +1,134 @@
+//! What stdio writes: libc's streams write by a function of libc's own that no hook sees, and what
+//! it could not write is lost with the stream's buffer. So a full store has to be seen there.
+//!
+//! All streams on files share two tables of functions in libc (`_IO_file_jumps`, and
+//! `_IO_wfile_jumps` for wide characters). Their entry for write(2) is replaced by ours, which
+//! calls libc's and, only when that met a full store, has the file moved and lets libc's go on.
+//! Streams made with fopencookie(3) instead would not be the program's: no wide characters, no
+//! `fileno`.
+//!
+//! Nothing is assumed: the tables are changed only if their entries for read(2) and write(2) are
+//! the functions that libc exports as `_IO_file_read` and `_IO_file_write`. Otherwise, and where
+//! memory that was made read-only cannot be made writable again, streams stay as they are: what
+//! does not fit is an error for the program, and the checkpoint is invalid. Done at the first
+//! stream that is tracked; a program that has none keeps its libc untouched.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::FILE;
+
+use crate::{guard, refuge};
+
+type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
+
+/// Places of the two entries in the tables, the same in every glibc since 2.1.
+const READ: usize = 14;
+const WRITE: usize = 15;
+
+/// libc's function; 0 until the tables are changed.
+static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    fn fileno_unlocked(stream: *mut FILE) -> c_int;
+    fn ferror_unlocked(stream: *mut FILE) -> c_int;
+    fn clearerr_unlocked(stream: *mut FILE);
+    fn __fwriting(stream: *mut FILE) -> c_int;
+}
+
+/// From now on a full store is met by moving the file, for streams as well. Guard held.
+pub(crate) fn watch() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        let (Some(read), Some(write)) = (address(c"_IO_file_read"), address(c"_IO_file_write"))
+        else {
+            return;
+        };
+        for name in [c"_IO_file_jumps", c"_IO_wfile_jumps"] {
+            let Some(table) = address(name) else { continue };
+            let entry = |at: usize| (table + at * size_of::<usize>()) as *const AtomicUsize;
+            // SAFETY: the tables are arrays of at least 20 words, aligned, alive as long as libc.
+            let (reads, writes) = unsafe { (&*entry(READ), &*entry(WRITE)) };
+            let known = (reads.load(Ordering::Relaxed), writes.load(Ordering::Relaxed));
+            if known == (read, write) {
+                ORIGINAL.store(write, Ordering::Release);
+                set(writes, file_write as *const () as usize);
+            }
+        }
+    });
+}
+
+fn address(name: &CStr) -> Option<usize> {
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize;
+    (found != 0).then_some(found)
+}
+
+/// Stores into memory that may be read-only.
+fn set(word: &AtomicUsize, value: usize) {
+    // SAFETY: sysconf has no preconditions.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let address = std::ptr::from_ref(word) as usize;
+    let Some(writable) = is_writable(address) else { return };
+    let start = (address / page * page) as *mut c_void;
+    let readable = libc::PROT_READ;
+    // SAFETY: the page holds the word and stays readable throughout; it gets its protection back.
+    unsafe {
+        if writable || libc::mprotect(start, page, readable | libc::PROT_WRITE) == 0 {
+            word.store(value, Ordering::Release);
+            if !writable {
+                libc::mprotect(start, page, readable);
+            }
+        }
+    }
+}
+
+/// Whether the memory at `address` can be written, as the kernel says.
+fn is_writable(address: usize) -> Option<bool> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let number = |text: &str| usize::from_str_radix(text, 16).ok();
+    maps.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let inside = (number(start)?..number(end)?).contains(&address);
+        inside.then(|| fields.next().is_some_and(|marks| marks.as_bytes().get(1) == Some(&b'w')))
+    })
+}
+
+/// libc's function, and once more where there is room.
+unsafe extern "C-unwind" fn file_write(
+    stream: *mut FILE,
+    data: *const c_void,
+    bytes: isize,
+) -> isize {
+    // SAFETY: the address was compared with libc's own export before this function was installed.
+    let write = unsafe { std::mem::transmute::<usize, Write>(ORIGINAL.load(Ordering::Acquire)) };
+    // SAFETY: libc holds the stream and calls with its own buffer; the rest of that is written in a
+    // second call just as libc's loop would do it. An error mark that was not there before is ours
+    // to take back.
+    unsafe {
+        let marked = ferror_unlocked(stream);
+        let done = write(stream, data, bytes);
+        let code = guard::errno();
+        if done >= bytes || !refuge::try_again(fileno_unlocked(stream), code) {
+            return done;
+        }
+        if marked == 0 {
+            clearerr_unlocked(stream);
+        }
+        let done = done.max(0);
+        done + write(stream, data.byte_offset(done), bytes - done).max(0)
+    }
+}
+
+/// Writes what the stream holds back, outside of our work, where a full store can be dealt with.
+/// Returns the errno of a failure: closing the stream will not tell of it any more.
+///
+/// # Safety
+/// `stream` is an open stream.
+pub(crate) unsafe fn flush(stream: *mut FILE) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    let failed = unsafe { __fwriting(stream) != 0 && libc::fflush(stream) != 0 };
+    failed.then(guard::errno)
+}

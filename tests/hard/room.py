@@ -1,0 +1,115 @@
+"""Stores that are too small, become too small, or go: the program's result is unharmed, and one
+message says so."""
+
+import os
+import subprocess
+import time
+
+from support import data_files, finish, place
+
+CASES = []
+# For mounts that nobody else sees.
+NAMESPACES = ["--mount"] if os.geteuid() == 0 else ["--mount", "--user", "--map-root-user"]
+PATTERN = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.*"}
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def all_ways(mpi):
+    """What `filling` is told: MPICH's UCX writes jumps to functions of its own over the hooks of
+    mmap, so that a mapping is not seen there."""
+    return ["-mapping"] if mpi == "mpich" else []
+
+
+def run_in_store(here, mib, ranks, name, *arguments, **settings):
+    """Runs with a RAM disk of so many MiB as the store; `STORE` among the arguments is a file in
+    it."""
+    store = here.base / "small"
+    store.mkdir()
+    arguments = [str(store / "eaten") if word == "STORE" else word for word in arguments]
+    mount = f'mount -t tmpfs -o size={mib}m,mode=700 none {store} && exec "$@"'
+    alone = ["unshare", *NAMESPACES, "sh", "-c", mount, "sh"]
+    command = alone + here.command(ranks, name, arguments)
+    settings = {"SCR_FLUSH": "1", "SCR_CACHE_BASE": str(store), **PATTERN, **settings}
+    return finish(here.start(ranks, name, command=command, **settings))
+
+
+def messages(got):
+    return [line for line in got.err.splitlines() if "SCR:" in line]
+
+
+def same_as_plain(mpi, program, mib, ranks, *arguments, **settings):
+    """`filling` gives the same in a small store as without the shim."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(ranks, "filling", *["eaten" if a == "STORE" else a for a in arguments],
+                         shim=False)
+        assert want.status == 0, f"{want}"
+        got = run_in_store(here, mib, ranks, "filling", *arguments, **settings)
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        before, after = data_files(plain.tree()), data_files(here.tree())
+        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        return got
+
+
+@case
+def cache_that_fills_up_in_mid_write(mpi, program):
+    """Every file of the first checkpoint begins in the cache and is larger than it."""
+    got = same_as_plain(mpi, program, 3, 2, 2, 4096, 0, "none", *all_ways(mpi))
+    told = messages(got)
+    assert len(told) == 1 and "no room" in told[0], f"not exactly one message: {got}"
+
+
+@case
+def cache_that_another_program_eats_up(mpi, program):
+    """In the middle of every file, however it is written, the room that is left is taken."""
+    got = same_as_plain(mpi, program, 40, 2, 1, 512, 1, "STORE", *all_ways(mpi))
+    told = messages(got)
+    assert len(told) == 1 and "no room" in told[0], f"not exactly one message: {got}"
+
+
+@case
+def cache_without_room_for_a_copy(mpi, program):
+    """A sealed checkpoint is opened for update, and there is no room for the private copy that it
+    has to have before its first change."""
+    got = same_as_plain(mpi, program, 40, 2, 4, 512, 3, "STORE", "update", SCR_CACHE_SIZE="9")
+    told = messages(got)
+    assert len(told) == 1 and "no room" in told[0], f"not exactly one message: {got}"
+
+
+@case
+def room_that_was_set_aside(mpi, program):
+    """The size of a file is known from the checkpoint before and room is scarce: it is reserved
+    when it is opened, so that a store that is eaten up meanwhile does not matter. What is
+    not used is given back, or the third checkpoint would find no room."""
+    got = same_as_plain(mpi, program, 8, 1, 6, 1024, 2, "STORE", "write", SCR_CACHE_SIZE="1")
+    assert not messages(got), f"not silent: {got}"
+
+
+@case
+def prefix_that_refuses_what_is_written_at_the_end(mpi, program):
+    """From the first sealed checkpoint on nothing can be made in it. The program goes on with its
+    files in the cache; what could not be flushed is told, stays, and the next run finds it."""
+    if os.geteuid() != 0:
+        return  # only root can forbid it to root and to everybody alike
+    pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/state_{rank}.dat", "SCR_FLUSH": "0"}
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(2, "in_place", 80, 5, 0, 20, shim=False)
+        run = here.start(2, "in_place", 80, 5, 0, 20, **pattern)
+        try:
+            while run.poll() is None and not list(here.base.glob("*/*/scr.dataset.*")):
+                time.sleep(0.02)
+            subprocess.run(["chattr", "+i", here.prefix / "ckpt"], check=True)
+            got = finish(run)
+        finally:
+            subprocess.run(["chattr", "-i", here.prefix / "ckpt"], check=True)
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        told = messages(got)
+        assert len(told) == 1, f"not exactly one message: {got}"
+        for words in (str(here.prefix), "could not be written", "stays in the cache"):
+            assert words in told[0], f"{words}: {got}"
+        again = here.run(2, "in_place", 80, 5, 0, 0, **pattern)
+        assert again.line("restart") == "restart 80", f"{got}\n{again}"
+        assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {again}"
