@@ -263,7 +263,7 @@ mod tests {
 
     fn reader() -> Tracked {
         let way = Way::Lazy { stamp: None, kept: None };
-        Tracked { key: DatasetKey::new(0, "5", 0), name: "f".into(), way, made: false }
+        Tracked::new(&DatasetKey::new(0, "5", 0), "f", way)
     }
 
     #[test]
