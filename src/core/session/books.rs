@@ -89,9 +89,7 @@ impl Tracked {
         let (key, name) = (key.clone(), name.to_string());
         Tracked { key, name, way, made: false, room: Room::default() }
     }
-}
 
-impl Tracked {
     /// The file has lost its name. What it is called instead is no name below the prefix, and the
     /// same for all that are open on it.
     pub fn is_orphan(&self) -> bool {
