@@ -15,12 +15,12 @@ use super::about::About;
 use super::async_flush::PublishIf;
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark, own_folder};
-use super::single::Note;
-use super::stage::{publish_staged, remove_staged, stage, staged_path};
+use super::single::publish_as;
+use super::stage::staged_path;
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree, sync_dir};
+use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
@@ -187,20 +187,9 @@ fn publish(
     };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
-    let epoch = job.record.epoch;
-    let _note = Note::leave(&job.prefix, &target, epoch);
-    stage(&source, &target, epoch, Some(file), how)?;
-    let mut dir = None;
-    let mut rename = || {
-        dir = Some(publish_staged(&target, epoch)?);
-        Ok(())
-    };
-    let wanted = publish_if(&file.name, &mut rename)?;
-    match dir {
-        Some(dir) => sync_dir(&dir)?,
-        None => remove_staged(&target, epoch)?,
-    }
-    Ok(wanted)
+    let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
+    publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted)
+        .map(|(_, wanted)| wanted)
 }
 
 fn marks_folder(prefix: &Path, id: u64) -> PathBuf {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::journal::own_folder;
-use super::stage::{is_staged_name, publish_staged, stage, staged_path};
+use super::stage::{is_staged_name, publish_staged, remove_staged, stage, staged_path};
 use crate::cache::disk::names_in;
 use crate::error::Result;
 use crate::files::{CopyOptions, crc32, create_dirs, remove_file_if_there, sync_dir};
@@ -24,7 +24,7 @@ fn notes_folder(prefix: &Path) -> PathBuf {
 }
 
 /// Names a staged file until it is dropped.
-pub(super) struct Note(PathBuf);
+struct Note(PathBuf);
 
 impl Note {
     /// Leaves a note of the staged file of `target`. Without it the file goes to the prefix all the
@@ -53,12 +53,38 @@ impl Drop for Note {
 /// # Errors
 /// If a file operation fails; the target is untouched then.
 pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
+    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
     let epoch = random_u64();
+    publish_as(prefix, source, target, epoch, None, CopyOptions::default(), always)
+        .map(|(meta, _)| meta)
+}
+
+/// The same under a given epoch; with `expected` (of the seal) the content is checked on the way.
+/// `publish_if` renames by calling its argument, if the file is still wanted, and says whether it
+/// was; so does the second part of the answer. Nothing staged is left of one that is not.
+pub(super) fn publish_as(
+    prefix: &Path,
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+    publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
+) -> Result<(FileMeta, bool)> {
     let _note = Note::leave(prefix, target, epoch);
-    let meta = stage(source, target, epoch, None, CopyOptions::default())?;
+    let meta = stage(source, target, epoch, expected, how)?;
     crate::system::test_pause("file.staged");
-    sync_dir(&publish_staged(target, epoch)?)?;
-    Ok(meta)
+    let mut dir = None;
+    let wanted = publish_if(&mut || {
+        dir = Some(publish_staged(target, epoch)?);
+        Ok(())
+    });
+    match dir {
+        // After `publish_if`: its caller may be keeping the program waiting meanwhile.
+        Some(dir) => sync_dir(&dir)?,
+        None => remove_staged(target, epoch)?,
+    }
+    wanted.map(|wanted| (meta, wanted))
 }
 
 /// Removes what an earlier launch has staged by [`publish_file`] and not published. Local: rank 0

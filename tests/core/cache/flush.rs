@@ -307,6 +307,18 @@ fn a_file_is_waited_for_while_its_flush_comes_on() {
     });
 }
 
+#[test]
+fn a_target_that_cannot_be_replaced_leaves_nothing_staged() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "a", &[1], "SINGLE");
+    fs::create_dir_all(cluster.prefix().join("ckpt/10/rank_0.dat")).unwrap();
+    cluster.launch("a").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        assert!(begin(ctx, true).finish().is_err());
+    });
+    assert!(files_below(&cluster.prefix().join("ckpt")).is_empty());
+}
+
 /// Makes dataset `id` a later generation of the one that captured "10".
 fn rename_key(ctx: &cache::Ctx, id: u64, generation: u64) -> DatasetRecord {
     let mut record = ctx.filemap.get_id(id).unwrap();
