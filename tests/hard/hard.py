@@ -19,7 +19,7 @@ import patterns
 import room
 import settings
 import support
-from support import data_files, finish, place
+from support import assert_same_files, data_files, finish, place, same
 
 CASES = []
 
@@ -27,19 +27,6 @@ CASES = []
 def case(function):
     CASES.append(function)
     return function
-
-
-def same(mpi, program, ranks, name, *arguments, files=True, **settings):
-    """Runs with SCR_FLUSH=1 and without the shim: same status, same output, same files."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(ranks, name, *arguments, shim=False)
-        got = shimmed.run(ranks, name, *arguments, **{"SCR_FLUSH": "1", **settings})
-        assert got.status == want.status, f"status {want.status}, under the shim {got}"
-        assert got.out == want.out, f"output {want.out!r}, under the shim {got}"
-        if files:
-            before, after = data_files(plain.tree()), data_files(shimmed.tree())
-            assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
-        return got
 
 
 @case
@@ -59,8 +46,7 @@ def spawn_merge_split(mpi, program):
         assert (want.status in success) == (got.status in success), f"{want}\n{got}"
         if mpi == "openmpi":
             assert got.out == want.out, f"{want}\n{got}"
-            before, after = data_files(plain.tree()), data_files(shimmed.tree())
-            assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+            assert_same_files(plain, shimmed, got)
 
 
 @case
@@ -132,8 +118,7 @@ def exit_without_finalize(mpi, program):
         got = shimmed.run(3, "no_finalize", SCR_FLUSH="1")
         assert got.status in ((0, 9) if mpi == "mpich" else (want.status,)), f"{want}\n{got}"
         assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-        before, after = data_files(plain.tree()), data_files(shimmed.tree())
-        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        assert_same_files(plain, shimmed, got)
 
 
 @case
@@ -269,8 +254,7 @@ def opened_for_update(mpi, program):
         # UCX, below MPICH, hides mappings from us: the copy is made at the open there.
         hidden = lines == ["read copy", "before copy", "after copy"] and mpi == "mpich"
         assert lines == ["read sealed", "before sealed", "after copy"] or hidden, got
-        before, after = data_files(plain.tree()), data_files(shimmed.tree())
-        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        assert_same_files(plain, shimmed, got)
 
 
 @case
@@ -300,8 +284,7 @@ def deleted_by_another_rank_while_it_is_open(mpi, program):
         got = shimmed.run(2, "keeps_open", "delete", SCR_FLUSH="1", SCR_CACHE_SIZE="9")
         assert got.status == 0 and not got.err, f"{got}"
         assert lines(got) == lines(want), f"{want}\n{got}"
-        before, after = data_files(plain.tree()), data_files(shimmed.tree())
-        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        assert_same_files(plain, shimmed, got)
 
 
 def lines(got):

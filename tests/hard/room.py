@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from support import data_files, finish, place
+from support import assert_same, assert_same_files, data_files, finish, place
 
 CASES = []
 # For mounts that nobody else sees.
@@ -48,9 +48,8 @@ def same_as_plain(mpi, program, mib, ranks, *arguments, **settings):
                          shim=False)
         assert want.status == 0, f"{want}"
         got = run_in_store(here, mib, ranks, "filling", *arguments, **settings)
-        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
-        before, after = data_files(plain.tree()), data_files(here.tree())
-        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
         return got
 
 

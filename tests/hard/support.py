@@ -127,3 +127,25 @@ def place(mpi, program):
 def data_files(tree):
     """Without what SCR itself leaves in the prefix."""
     return {path: digest for path, digest in tree.items() if "/.scr/" not in f"/{path}"}
+
+
+def assert_same(want, got):
+    """Both outcomes have the same status and output."""
+    assert (got.status, got.out) == (want.status, want.out), f"{want}\n--- under the shim\n{got}"
+
+
+def assert_same_files(plain, here, got):
+    """Both places have the same files with the same contents; `got` tells what happened."""
+    before, after = data_files(plain.tree()), data_files(here.tree())
+    assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+
+
+def same(mpi, program, ranks, name, *arguments, files=True, **settings):
+    """Runs with SCR_FLUSH=1 and without the shim: same status, same output, same files."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(ranks, name, *arguments, shim=False)
+        got = shimmed.run(ranks, name, *arguments, **{"SCR_FLUSH": "1", **settings})
+        assert_same(want, got)
+        if files:
+            assert_same_files(plain, shimmed, got)
+        return got
