@@ -1,7 +1,10 @@
 """Flushes and fetches, and what nodes do to them."""
 
-from cluster import SCR
-from scene import LENGTH, Scene
+import subprocess
+
+from cluster import ROOT, SCR, SHIM, Cluster
+from samples import environment
+from scene import LENGTH, Prefix, Scene
 from stories import POSIX, story
 
 
@@ -52,6 +55,30 @@ def node_lost_after_a_fetch_that_the_user_does_not_want(mpi):
         scene.ended(run)
         outcome = scene.restart(least=30, most=30)
         assert "SCR: " not in outcome.err, outcome
+
+
+@story
+def files_changed_from_another_node(mpi):
+    """Each rank changes what another has sealed in the cache of its node, in several ways."""
+    source = ROOT / "tests" / "hard" / "programs" / "taken_over.c"
+    with Cluster(2) as cluster, Prefix() as directory:
+        program = directory / "taken_over"
+        subprocess.run([f"mpicc.{mpi}", "-O1", "-o", program, source], check=True)
+        for how in ("update", "append", "stream", "rewrite"):
+            found = []
+            for shim in (False, True):
+                here = directory / f"{how}.{shim}"
+                here.mkdir()
+                env = {"LD_PRELOAD": str(SHIM), "SCR_FLUSH": "1", "SCR_LEARN": "0"}
+                env.update({"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_CACHE_SIZE": "9"})
+                env = environment(mpi, **(env if shim else {}))
+                outcome = cluster.start(mpi, 2, [program, how], here, env).finish()
+                files = {path.name + path.parent.name: path.read_bytes()
+                         for path in here.glob("ckpt/*/*")}
+                found.append((outcome.status, outcome.out, files))
+            plain, shimmed = found
+            assert plain[:2] == shimmed[:2], f"{how}: {plain[:2]} {shimmed[:2]} {outcome}"
+            assert plain[2] == shimmed[2], f"{how}: files differ: {outcome}"
 
 
 @story

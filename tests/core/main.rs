@@ -10,6 +10,7 @@ mod events;
 mod files_copy;
 mod kvtree;
 mod machine;
+mod machine_others;
 mod params;
 mod params_used;
 mod patterns;

@@ -258,6 +258,13 @@ def opened_for_update(mpi, program):
 
 
 @case
+def changed_by_a_rank_that_did_not_write_it(mpi, program):
+    for how in ("update", "append", "stream", "rewrite"):
+        same(mpi, program, 2, "taken_over", how, SCR_CACHE_SIZE="9")
+    same(mpi, program, 2, "taken_over", "append", files=False, SCR_FLUSH="0", SCR_CACHE_SIZE="9")
+
+
+@case
 def evicted_while_it_is_open(mpi, program):
     """A checkpoint that has left the cache while the program kept it open for update is no new one:
     only read it is gone, changed it is a file on the prefix and nothing else."""

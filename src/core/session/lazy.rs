@@ -11,6 +11,7 @@ use super::books::{Stamp, Tracked, Way};
 use super::machine::{self, DatasetKey, Placement};
 use super::namespace::{self as ns, Intent, Place};
 use super::opening::{Manner, SHADOWS};
+use super::others::of_another;
 use super::runtime::{Session, State};
 use super::space::{descriptor_info, open_alike};
 use crate::error::{Error, Result};
@@ -148,6 +149,10 @@ impl Session {
         let Some(file) = self.file_ref(&tracked.name) else { return };
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
             return;
+        }
+        if let Some(of) = of_another(state, &tracked.name) {
+            let kept = self.keep_change_of_another(state, (&file, &of), &here);
+            return self.tell_unkept(kept);
         }
         let wish = machine::Intent { truncates: false, creates: false };
         let now = monotonic_ms();

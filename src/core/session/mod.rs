@@ -50,6 +50,7 @@ mod lease;
 pub mod machine;
 pub mod namespace;
 mod opening;
+mod others;
 mod perform;
 mod places;
 mod prepare;

@@ -7,6 +7,7 @@ use super::answer::Answer;
 use super::books::{Room, Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
+use super::others::of_another;
 use super::runtime::{Session, State};
 use super::shadow;
 use super::tally::Count;
@@ -128,13 +129,11 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        if let (Place::Elsewhere(key, remote), false) = (&found.place, intent.truncate) {
-            let (key, remote) = (key.clone(), remote.clone());
-            drop(state);
-            return self.wait_for_remote(name, &key, &remote);
-        }
         let wish = machine::Intent { truncates: intent.truncate, creates: !found.exists };
         let file = file_ref(name, matched);
+        if let Some(of) = of_another(&state, name) {
+            return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);
+        }
         let room = self.has_room(&state, &file).filter(|_| !intent.special);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
@@ -203,7 +202,7 @@ impl Session {
     }
 
     /// The file goes into the dataset `placed.key`.
-    fn put_into(
+    pub(super) fn put_into(
         &self,
         mut state: MutexGuard<'_, State>,
         name: &str,
@@ -221,11 +220,12 @@ impl Session {
                 self.shortage.met(self.site.layout.cache_dir(&store));
                 state.machine.moved_to_prefix(&placed.key, name);
                 way = Way::OnPrefix;
-                done = self.bring_to_prefix(name, found, intent);
+                done = Ok(());
             }
         }
         if done.is_ok() && way == Way::OnPrefix {
             done = self.clear_prefix(&state, name, found);
+            done = done.and_then(|()| self.bring_to_prefix(name, found, intent));
         }
         if let Err(error) = done {
             state.machine.open_failed(&placed.key, name, monotonic_ms());
@@ -252,11 +252,14 @@ impl Session {
         }
     }
 
-    /// The store has no room for the file's present content: it goes where the file will be.
-    fn bring_to_prefix(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+    /// The file's present content goes where the file will be. What another rank may be changing
+    /// there already is left as it is.
+    pub(super) fn bring_to_prefix(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
         match &found.place {
-            Place::Cached(_, here) | Place::Private(here) if !intent.truncate => {
-                publish_file(&self.site.prefix, here, &self.site.on_prefix(name)).map(drop)
+            Place::Cached(_, here) if !intent.truncate && modified(&target) < modified(here) => {
+                publish_file(&self.site.prefix, here, &target).map(drop)
             }
             _ => Ok(()),
         }
@@ -325,7 +328,7 @@ impl Session {
     }
 
     /// A file of another node: its owner's helper thread writes it to the PFS.
-    fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
+    pub(super) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
         let path = self.site.on_prefix(name);
         if !crate::transfer::is_published(&path, &remote.meta) {
             self.ask_for(key);
@@ -334,7 +337,6 @@ impl Session {
         let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
         if awaited.wait(&remote.meta, super::REMOTE_DEADLINE) {
             if let Some(layer) = self.state().view.layer_mut(key) {
-                layer.elsewhere.remove(name);
                 layer.on_prefix.insert(name.to_string());
             }
             return Answer::PASS;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::machine::{Next, Report, SyncKind, WORDS};
+use super::namespace as ns;
 use super::runtime::Session;
 use super::site::Links;
 use super::tally::Count;
@@ -64,11 +65,22 @@ impl Session {
         }
     }
 
-    /// What a conference has told of other ranks' deletions.
+    /// What a conference has told of other ranks' deletions and changes.
     fn hear(&self) {
         let mut state = self.state();
         let heard = state.machine.take_heard();
         heard.revived.iter().for_each(|name| state.view.revive(name));
+        for (key, name) in &heard.dropped {
+            let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
+            if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
+                log::warn_once("taken", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        for name in &heard.taken {
+            let keys: Vec<_> = state.books.keys().cloned().collect();
+            keys.iter().for_each(|key| state.leave_file(key, name));
+            state.view.moved_to_prefix(name);
+        }
         for name in heard.deleted {
             let Some(file) = self.file_ref(&name) else { continue };
             let place = state.view.place(&name);

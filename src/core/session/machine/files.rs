@@ -345,7 +345,7 @@ impl Machine {
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
 
-    fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
+    pub(super) fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
         let key = self.target(file);
         self.note_rewrite(file, &key);
         self.put(file, key, keep_on_prefix)
@@ -375,7 +375,7 @@ impl Machine {
     }
 
     /// Enters an open of `file` into the dataset `key`.
-    fn put(&mut self, file: &FileRef, key: DatasetKey, keep_on_prefix: bool) -> Placed {
+    pub(super) fn put(&mut self, file: &FileRef, key: DatasetKey, keep_on_prefix: bool) -> Placed {
         let now_ms = self.clock_ms;
         let shared = &self.shared.series[file.series];
         let on_prefix = keep_on_prefix

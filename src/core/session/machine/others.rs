@@ -1,9 +1,13 @@
-//! Deletions across ranks: a rank removes a file that another one wrote, and that one may write it
-//! again. Told at the next conference; what a sync point puts in order keeps its order.
+//! What a rank does with files that another one wrote: it removes them, and that one may write them
+//! again; it changes them. Told at the next conference; what a sync point puts in order keeps its
+//! order.
 
 use super::Machine;
-use super::keys::FileRef;
-use super::report::Report;
+use super::files::Status;
+use super::keys::{DatasetKey, FileRef, Intent, Placement};
+use super::local::{LocalFile, Phase};
+use super::report::{Report, SeriesReport};
+use super::shared::DatasetState;
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,9 +17,43 @@ pub struct Heard {
     pub deleted: Vec<String>,
     /// Files that another rank has written again: there is nothing deleted about them any more.
     pub revived: Vec<String>,
+    /// Files that another rank than their writer changes: the PFS has their newest content.
+    pub taken: Vec<String>,
+    /// Of those, this rank's copies in cache that belong to no dataset any more.
+    pub dropped: Vec<(DatasetKey, String)>,
 }
 
 impl Machine {
+    /// The program changes a file that another rank has written into the cached dataset `of`. Not
+    /// in place, since that one answers for its content: the PFS has it (the caller sees to that),
+    /// and takes the change and all later files of the name. The others hear of it.
+    pub fn take_over(
+        &mut self,
+        file: &FileRef,
+        of: &DatasetKey,
+        intent: Intent,
+        now_ms: u64,
+    ) -> Placement {
+        if self.is_passive() || (intent.rewrites() && self.target(file) != *of) {
+            return self.write_open(file, intent, now_ms);
+        }
+        self.tick(now_ms);
+        self.mark_unsafe(file);
+        let count = self.agreement.count;
+        self.series[file.series].news.taken.push((file.name.clone(), count));
+        Placement::Dataset(self.place(file, true))
+    }
+
+    /// The same for a file that is being written by another rank of this node: both write to it.
+    pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
+        if self.is_passive() || self.status(of) != Status::Open {
+            return self.write_open(file, Intent { truncates: false, creates: false }, now_ms);
+        }
+        self.tick(now_ms);
+        self.mark_unsafe(file);
+        Placement::Dataset(self.put(file, of.clone(), false))
+    }
+
     /// This rank deletes a file that it does not hold: whoever holds it must know.
     pub(super) fn tell_deleted(&mut self, file: &FileRef) {
         let count = self.agreement.count;
@@ -35,7 +73,8 @@ impl Machine {
     /// What the others' reports say of this rank's files, and of those that it deleted.
     pub(super) fn listen(&mut self, reports: &[Report]) -> Heard {
         let mut heard = Heard::default();
-        let others = reports.iter().enumerate().filter(|(rank, _)| *rank != self.config.rank);
+        let own = self.config.rank;
+        let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
         for (index, news) in others.flat_map(|(_, report)| report.series.iter().enumerate()) {
             let local = &mut self.series[index];
             for name in &news.revived {
@@ -57,7 +96,34 @@ impl Machine {
                     self.agreement.changed(2);
                 }
             }
+            self.give_away(index, news, &mut heard);
         }
         heard
+    }
+
+    /// What another rank has taken over. A dataset that is complete keeps its version of the file,
+    /// for a restart from it; one in progress has it from that rank.
+    fn give_away(&mut self, series: usize, news: &SeriesReport, heard: &mut Heard) {
+        for (name, count) in &news.taken {
+            let datasets = &mut self.series[series].datasets;
+            let newer = |file: &LocalFile| {
+                file.open > 0 || file.closed_before.is_some_and(|sync| sync > *count)
+            };
+            if datasets.iter().filter_map(|dataset| dataset.files.get(name)).any(newer) {
+                continue; // written after that, or at the same time
+            }
+            heard.taken.push(name.clone());
+            for dataset in datasets {
+                let Some(file) = dataset.files.get_mut(name) else { continue };
+                let shared = self.shared.find(&dataset.key).map(|shared| shared.state);
+                let sealed = shared.is_some_and(|state| state != DatasetState::Open);
+                if sealed || dataset.phase != Phase::Open {
+                    (file.on_prefix, file.moved) = (true, true);
+                } else {
+                    dataset.files.remove(name);
+                    heard.dropped.push((dataset.key.clone(), name.clone()));
+                }
+            }
+        }
     }
 }

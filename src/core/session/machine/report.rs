@@ -42,6 +42,9 @@ pub struct SeriesReport {
     pub deleted: Vec<(String, u64)>,
     /// Files of this rank that another rank deleted and that were written again.
     pub revived: Vec<String>,
+    /// Files of other ranks whose newest content this rank writes on the PFS, and the sync points
+    /// passed when it began to.
+    pub taken: Vec<(String, u64)>,
 }
 
 /// What a rank says of a dataset that is not confirmed.

@@ -75,10 +75,12 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
         put(out, *name);
         put_flags(out, &[*bare]);
     }
-    put(out, series.deleted.len() as u64);
-    for (name, count) in &series.deleted {
-        put_text(out, name);
-        put(out, *count);
+    for names in [&series.deleted, &series.taken] {
+        put(out, names.len() as u64);
+        for (name, count) in names {
+            put_text(out, name);
+            put(out, *count);
+        }
     }
     put(out, series.revived.len() as u64);
     series.revived.iter().for_each(|name| put_text(out, name));
@@ -154,6 +156,10 @@ impl Input<'_> {
         Some(list)
     }
 
+    fn name_and_count(&mut self) -> Option<(String, u64)> {
+        Some((self.text()?, self.word()?))
+    }
+
     fn series(&mut self) -> Option<SeriesReport> {
         let flags = self.flags()?;
         Some(SeriesReport {
@@ -164,7 +170,8 @@ impl Input<'_> {
             unsafe_names: self.list(Input::word)?,
             written: self.list(Input::word)?,
             read: self.list(|input| Some((input.word()?, input.flags()? & 1 != 0)))?,
-            deleted: self.list(|input| Some((input.text()?, input.word()?)))?,
+            deleted: self.list(Input::name_and_count)?,
+            taken: self.list(Input::name_and_count)?,
             revived: self.list(Input::text)?,
         })
     }
@@ -237,6 +244,7 @@ mod tests {
                 written: vec![3],
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
+                taken: vec![("a/d".into(), 8)],
                 read: vec![(4, true), (5, false)],
             }],
             datasets: vec![DatasetReport {

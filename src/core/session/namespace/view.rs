@@ -43,7 +43,7 @@ pub struct Layer {
     pub dir: PathBuf,
     /// It failed verification, or is newer than what the user chose: nothing of it is shown.
     pub hidden: bool,
-    /// Files of other nodes.
+    /// Files of other nodes; also those of them that are known to be on the PFS by now.
     pub elsewhere: BTreeMap<String, Remote>,
     /// Names whose current content is on the PFS although an older layer may have them.
     pub on_prefix: BTreeSet<String>,
@@ -167,6 +167,23 @@ impl View {
             return Place::Deleted;
         }
         self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
+    }
+
+    /// The cached dataset that has the newest content of `name`, if it has it in cache. One that a
+    /// flush has brought to the PFS for this rank counts.
+    pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
+        let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
+        let newest = layers.find(|layer| layer.on_prefix.contains(name) || layer.has(name))?;
+        let cached = !newest.on_prefix.contains(name) || newest.elsewhere.contains_key(name);
+        cached.then_some(&newest.key)
+    }
+
+    /// The PFS has the newest content of `name`.
+    pub fn moved_to_prefix(&mut self, name: &str) {
+        for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
+            layer.elsewhere.remove(name);
+            layer.on_prefix.insert(name.to_string());
+        }
     }
 
     /// All files below the directory `dir` that are not just on the PFS: cached ones, those of

@@ -1,0 +1,91 @@
+//! The program changes a file that another rank has written (DESIGN section 5: own files and those
+//! of ranks on the node at once, those of other nodes through the PFS).
+
+use std::path::Path;
+use std::sync::MutexGuard;
+
+use super::answer::Answer;
+use super::books::Room;
+use super::machine::{DatasetKey, FileRef, Intent as Wish, Placement};
+use super::namespace::{self as ns, Intent, Place};
+use super::opening::{Found, Manner};
+use super::runtime::{Session, State};
+use crate::error::Result;
+use crate::system::{has_writers, monotonic_ms};
+use crate::transfer::publish_file;
+
+/// The cached dataset that has the newest content of `name`, if another rank has written it.
+pub(super) fn of_another(state: &State, name: &str) -> Option<DatasetKey> {
+    let key = state.view.cached_in(name)?;
+    let own = state.books.get(key).is_some_and(|book| book.files.contains_key(name));
+    (!own && !state.view.is_absent(name)).then(|| key.clone())
+}
+
+impl Session {
+    /// Opens `file`, which another rank has written into the cached dataset `of`.
+    pub(super) fn open_of_another<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        (file, of): (&FileRef, &DatasetKey),
+        mut found: Found,
+        (intent, wish): (Intent, Wish),
+        manner: Manner,
+    ) -> Answer {
+        let name = file.name.as_str();
+        let mut origin = self.site.on_prefix(name);
+        if let Place::Elsewhere(key, remote) = &found.place
+            && !intent.truncate
+        {
+            let (key, remote) = (key.clone(), remote.clone());
+            drop(state);
+            let answer = self.wait_for_remote(name, &key, &remote);
+            if answer != Answer::PASS {
+                return answer;
+            }
+            state = self.state();
+            found = Found { place: Place::Prefix, on_prefix: ns::on_prefix(&origin), exists: true };
+        }
+        if let Place::Cached(_, here) = &found.place {
+            origin = here.clone();
+        }
+        let cached = matches!(found.place, Place::Cached(..));
+        let written = cached && has_writers(&origin).is_ok_and(|found| found == Some(true));
+        if manner == Manner::Lazy && !intent.truncate && !written {
+            return self.open_lazily(&mut state, name, of, &origin);
+        }
+        let placement = match written {
+            true => state.machine.join(file, of, monotonic_ms()),
+            false => state.machine.take_over(file, of, wish, monotonic_ms()),
+        };
+        if let Placement::Dataset(placed) = placement {
+            return self.put_into(state, name, placed, &found, intent, Room::default());
+        }
+        match self.bring_to_prefix(name, &found, intent) {
+            Ok(()) => Answer::PASS,
+            Err(error) => {
+                self.tell_unpublished(name, &origin, &error);
+                Answer::Fail(libc::EIO)
+            }
+        }
+    }
+
+    /// The file at `here`, which another rank has written into the cached dataset `of`, was changed
+    /// by this one behind our back.
+    pub(super) fn keep_change_of_another(
+        &self,
+        state: &mut State,
+        (file, of): (&FileRef, &DatasetKey),
+        here: &Path,
+    ) -> Result<()> {
+        let (name, now) = (file.name.as_str(), monotonic_ms());
+        let wish = Wish { truncates: false, creates: false };
+        let placement = state.machine.take_over(file, of, wish, now);
+        let meta = publish_file(&self.site.prefix, here, &self.site.on_prefix(name))?;
+        if let Placement::Dataset(placed) = placement {
+            self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+            state.enter_file(&placed.key, name, true);
+            state.machine.write_closed(&placed.key, name, meta.size, now);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! The state machine, driven by hand: a rank changes a file that another one has written.
+
+use scr_core::session::machine::{
+    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
+    Placement, SeriesConfig, Step, SyncKind,
+};
+
+const UPDATE: Intent = Intent { truncates: false, creates: false };
+
+fn file(id: &str, rank: usize) -> FileRef {
+    let masked = format!("ckpt/{{id}}/{rank}");
+    FileRef { series: 0, id: Some(id.into()), name: masked.replace("{id}", id), masked }
+}
+
+fn key(id: &str) -> DatasetKey {
+    DatasetKey::new(0, id, 0)
+}
+
+/// Two ranks that have written checkpoints of these ids; all but the last are confirmed.
+fn ranks(ids: &[&str]) -> Vec<Machine> {
+    let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
+    let config = |rank| MachineConfig::new(rank, vec![0, 1], vec![series.clone()]);
+    let mut ranks: Vec<_> = (0..2).map(|rank| Machine::new(config(rank), &[], 0)).collect();
+    let mut now = 0;
+    for id in ids {
+        for (rank, machine) in ranks.iter_mut().enumerate() {
+            machine.write_open(&file(id, rank), Intent::REWRITE, now);
+            machine.write_closed(&key(id), &file(id, rank).name, 100, now);
+        }
+        for _ in 0..4 {
+            now += 200;
+            sync(&mut ranks, now);
+        }
+    }
+    ranks.iter_mut().for_each(|one| drop(one.take_heard()));
+    ranks
+}
+
+/// A collective of the program; every step is a success.
+fn sync(ranks: &mut [Machine], now: u64) {
+    let words: Vec<_> =
+        ranks.iter_mut().filter_map(|one| one.sync_point(SyncKind::Constructor, now)).collect();
+    let mut most = words[0];
+    for own in &words {
+        most = std::array::from_fn(|at| most[at].max(own[at]));
+    }
+    if ranks.iter_mut().map(|one| one.agreed(most)).any(|next| next != Next::Confer) {
+        return;
+    }
+    let reports: Vec<_> = ranks.iter_mut().map(|one| one.report(7, now)).collect();
+    assert!(ranks.iter_mut().all(|one| one.confer(&reports)));
+    loop {
+        let steps: Vec<Option<Step>> = ranks.iter_mut().map(Machine::next_step).collect();
+        for (machine, step) in ranks.iter_mut().zip(&steps) {
+            let Some(step) = step else { return };
+            if let Step::Seal(plan) = step {
+                machine.seal_record(&plan.key);
+            }
+            machine.vote(step, Outcome::Done);
+        }
+        for (machine, step) in ranks.iter_mut().zip(steps.iter().flatten()) {
+            machine.done(step, Outcome::Done);
+        }
+    }
+}
+
+/// Rank 0 changes the file of rank 1; what both hear of it at the next agreement.
+fn take_over(ranks: &mut [Machine], id: &str) -> (DatasetKey, [Heard; 2]) {
+    let of_other = file(id, 1);
+    let placement = ranks[0].take_over(&of_other, &key(id), UPDATE, 5000);
+    let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
+    assert!(placed.on_prefix);
+    ranks[0].write_closed(&placed.key, &of_other.name, 120, 5000);
+    sync(ranks, 5001);
+    let heard = [ranks[0].take_heard(), ranks[1].take_heard()];
+    (placed.key, heard)
+}
+
+fn names(machine: &Machine, key: &DatasetKey) -> Vec<(String, bool)> {
+    machine.seal_files(key).into_iter().map(|file| (file.name, file.on_prefix)).collect()
+}
+
+#[test]
+fn a_complete_checkpoint_keeps_its_version_and_never_flushes_it() {
+    let mut ranks = ranks(&["5", "6"]);
+    assert_eq!(ranks[0].datasets(0)[0].state, DatasetState::Confirmed);
+    let (goes_to, heard) = take_over(&mut ranks, "5");
+    assert_eq!(goes_to, DatasetKey::new(0, "5", 1));
+    let name = file("5", 1).name;
+    let told = Heard { taken: vec![name.clone()], ..Heard::default() };
+    assert_eq!(heard, [Heard::default(), told]);
+    assert_eq!(names(&ranks[1], &key("5")), [(name.clone(), true)]);
+    assert!(ranks[1].is_left_out(&key("5"), &name));
+}
+
+#[test]
+fn one_that_is_open_again_has_the_file_from_the_rank_that_changes_it() {
+    let mut ranks = ranks(&["5"]);
+    assert_eq!(ranks[0].datasets(0)[0].state, DatasetState::Provisional);
+    let (goes_to, heard) = take_over(&mut ranks, "5");
+    assert_eq!(goes_to, key("5"));
+    let name = file("5", 1).name;
+    let dropped = vec![(key("5"), name.clone())];
+    let told = Heard { taken: vec![name.clone()], dropped, ..Heard::default() };
+    assert_eq!(heard, [Heard::default(), told]);
+    assert_eq!(names(&ranks[1], &key("5")), []);
+    assert_eq!(names(&ranks[0], &key("5")), [(file("5", 0).name, false), (name, true)]);
+}
+
+#[test]
+fn what_its_writer_has_written_since_stays_its_own() {
+    let mut ranks = ranks(&["5"]);
+    let of_other = file("5", 1);
+    ranks[0].take_over(&of_other, &key("5"), UPDATE, 5000);
+    ranks[1].write_open(&of_other, Intent::REWRITE, 5000);
+    sync(&mut ranks, 5001);
+    assert_eq!(ranks[1].take_heard(), Heard::default());
+    assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
+}
