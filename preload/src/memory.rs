@@ -41,7 +41,7 @@ pub(crate) enum Known {
 }
 
 /// A name's place in the memory, at the generation of its making.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
 impl Key {

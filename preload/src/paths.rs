@@ -5,25 +5,26 @@
 //! without lock, allocation or system call: it knows which directories lie outside the prefix,
 //! which are their own canonical spelling, which files are no symlinks, and which names the engine
 //! does not want to hear of. A symlink or directory that the program makes or moves empties it
-//! ([`forget`]).
+//! ([`forget`]), and so does what others may have done to names: the end of a child, a collective.
+//!
+//! A symlink at the prefix or above it is resolved once. One below it may be pointed elsewhere at
+//! any time (`current -> step_20`), by this rank or another, so it is resolved at every use.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use parking_lot::Mutex;
 
 use crate::memory::{self, About, Key, Known};
 
-/// Directories reached through symlinks are remembered by name, up to this number.
-const ALIASES_MAX: usize = 1024;
+/// Other spellings of the prefix, through symlinks, are remembered up to this number.
+const SPELLINGS_MAX: usize = 16;
 
 static WORKING_DIRECTORY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-static ALIASES: Mutex<BTreeMap<Vec<u8>, Vec<u8>>> = Mutex::new(BTreeMap::new());
+static SPELLINGS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
     memory::forget();
-    ALIASES.lock().clear();
     forget_working_directory();
 }
 
@@ -251,8 +252,8 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
         Known::Canonical => return Some(directory.to_vec()),
         _ => {}
     }
-    if let Some(known) = ALIASES.lock().get(directory) {
-        return Some(known.clone());
+    if let Some(known) = spelled_otherwise(prefix, directory) {
+        return Some(known);
     }
     let real = match real_path(directory) {
         Ok(real) => real,
@@ -270,15 +271,44 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
         key.remember(Known::Foreign);
         return None;
     }
-    if real == directory {
-        key.remember(Known::Canonical);
-    } else {
-        let mut aliases = ALIASES.lock();
-        if aliases.len() < ALIASES_MAX {
-            aliases.insert(directory.to_vec(), real.clone());
-        }
+    let canonical = Key::of(&real, About::Directory);
+    if key == Key::of(directory, About::Directory) {
+        canonical.remember(Known::Canonical); // nothing was forgotten since the question
+    }
+    if real != directory {
+        note_spelling(prefix, directory, &real[prefix.len()..]);
     }
     Some(real)
+}
+
+/// The directory, if its name begins with another spelling of the prefix and no symlink follows.
+fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
+    let spellings = SPELLINGS.lock();
+    let head = spellings.iter().find(|head| below(head, directory))?;
+    let plain = [prefix, &directory[head.len()..]].concat();
+    let known = Key::of(&plain, About::Directory).recall() == Known::Canonical;
+    known.then_some(plain)
+}
+
+/// Remembers what stands for the prefix in `directory`, which leads to `tail` below it, if the
+/// symlinks in it lie outside the prefix.
+fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
+    let Some(head) = directory.strip_suffix(tail) else { return };
+    let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };
+    if SPELLINGS.lock().iter().any(|known| known == head) {
+        return;
+    }
+    let is = |path: &[u8], wanted: fn(&[u8], &[u8]) -> bool| {
+        real_path(path).is_ok_and(|real| wanted(prefix, &real))
+    };
+    if is(head, |prefix, real| real == prefix)
+        && is(&head[..slash.max(1)], |prefix, real| !below(prefix, real))
+    {
+        let mut spellings = SPELLINGS.lock();
+        if spellings.len() < SPELLINGS_MAX {
+            spellings.push(head.to_vec());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -328,6 +358,16 @@ mod tests {
                 assert_eq!(located(prefix.as_bytes(), &format!("{top}{written}")), want, "{round}");
             }
             assert_eq!(located(prefix.as_bytes(), &format!("{top}/real/f")), None);
+        }
+        // What the prefix is called is known by now; what a link below it leads to never is.
+        assert!(spelled_otherwise(prefix.as_bytes(), format!("{top}/alias").as_bytes()).is_some());
+        let inner = format!("{prefix}/inner");
+        std::fs::create_dir(format!("{prefix}/other")).unwrap();
+        std::fs::remove_file(&inner).unwrap();
+        std::os::unix::fs::symlink("other", &inner).unwrap();
+        for written in ["/alias/inner/f", "/real/prefix/inner/f"] {
+            let found = located(prefix.as_bytes(), &format!("{top}{written}"));
+            assert_eq!(found, Some(format!("{prefix}/other/f")));
         }
         assert!(surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
         forget();

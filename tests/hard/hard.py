@@ -97,6 +97,11 @@ def one_rank_removes_the_checkpoints_of_all_at_the_end(mpi, program):
 
 
 @case
+def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
+    same(mpi, program, 2, "repoint")
+
+
+@case
 def errors_return_with_a_dead_peer(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(3, "errors_return", shim=False)

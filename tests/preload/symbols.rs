@@ -38,6 +38,7 @@ const FAMILIES: &str = "
     dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
     chdir fchdir
+    system pclose wait __wait waitpid __waitpid wait3 wait4 waitid
 ";
 
 /// On a descriptor, which leads to the right file already; or a file of no name; or another
@@ -46,7 +47,7 @@ const LEFT_ALONE: &str = "
     read pread pread64 readv preadv lseek lseek64 fstat fstat64 __fxstat __fxstat64
     fstatfs fstatvfs fchmod fchown futimes futimens flock lockf fgetxattr fsetxattr
     mkstemp mkostemp mkdtemp tmpfile getcwd getdents64 fts_open fts_read
-    popen system posix_spawn posix_spawnp execve vfork
+    popen posix_spawn posix_spawnp execve vfork
 ";
 
 fn names(list: &str) -> BTreeSet<String> {

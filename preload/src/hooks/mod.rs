@@ -5,6 +5,7 @@
 
 mod asynchronous;
 mod attributes;
+mod children;
 mod close;
 mod data;
 mod directory;

@@ -13,7 +13,7 @@ use crate::abi::{event, sync_kind};
 use crate::guard::{self, MpiDepth};
 use crate::hooks::hidden;
 use crate::real::Symbol;
-use crate::{engine, message, paths};
+use crate::{engine, memory, message, paths};
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
 const ERR_OTHER: c_int = 15;
@@ -143,6 +143,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
     if guard::in_mpi() {
         return call();
     }
+    let synchronises = matches!(role, Role::Sync(..));
     match role {
         Role::Init => return initialise(call),
         Role::Finalize => return finalise(call),
@@ -153,7 +154,11 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::Depth => {}
     }
     let _depth = MpiDepth::enter();
-    call()
+    let result = call();
+    if synchronises {
+        memory::forget(); // what other ranks did to names before their call counts from here on
+    }
+    result
 }
 
 fn synchronise(comm: usize, kind: c_int) {

@@ -1,0 +1,86 @@
+//! The end of a child: what it has done to names (`ln -sfn` by system(3), say) passed no hook of
+//! this process.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
+
+use crate::family::interpose;
+use crate::{engine, guard, paths};
+
+type System = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
+type Pclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
+type Wait = unsafe extern "C-unwind" fn(*mut c_int) -> pid_t;
+type WaitPid = unsafe extern "C-unwind" fn(pid_t, *mut c_int, c_int) -> pid_t;
+type Wait3 = unsafe extern "C-unwind" fn(*mut c_int, c_int, *mut c_void) -> pid_t;
+type Wait4 = unsafe extern "C-unwind" fn(pid_t, *mut c_int, c_int, *mut c_void) -> pid_t;
+type WaitId = unsafe extern "C-unwind" fn(idtype_t, id_t, *mut siginfo_t, c_int) -> c_int;
+
+interpose! {
+    cancellable [system](command: *const c_char) -> c_int = System => system;
+    cancellable [pclose](stream: *mut FILE) -> c_int = Pclose => pclose;
+    cancellable [wait, __wait](status: *mut c_int) -> pid_t = Wait => wait;
+    cancellable [waitpid, __waitpid](pid: pid_t, status: *mut c_int, options: c_int) -> pid_t
+        = WaitPid => waitpid;
+    cancellable [wait3](status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t
+        = Wait3 => wait3;
+    cancellable [wait4](pid: pid_t, status: *mut c_int, options: c_int, usage: *mut c_void)
+        -> pid_t = Wait4 => wait4;
+    cancellable [waitid](what: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int) -> c_int
+        = WaitId => waitid;
+}
+
+/// What was known of names may be so no more. Passes the child's status on.
+fn ended(result: c_int) -> c_int {
+    if result >= 0 && engine::active().is_some() {
+        let _: Option<()> = guard::work(paths::forget);
+    }
+    result
+}
+
+unsafe fn system(real: System, command: *const c_char) -> c_int {
+    // SAFETY: the program's own call, here and below.
+    ended(unsafe { real(command) })
+}
+
+unsafe fn pclose(real: Pclose, stream: *mut FILE) -> c_int {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(stream) })
+}
+
+unsafe fn wait(real: Wait, status: *mut c_int) -> pid_t {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(status) })
+}
+
+unsafe fn waitpid(real: WaitPid, pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(pid, status, options) })
+}
+
+unsafe fn wait3(real: Wait3, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(status, options, usage) })
+}
+
+unsafe fn wait4(
+    real: Wait4,
+    pid: pid_t,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut c_void,
+) -> pid_t {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(pid, status, options, usage) })
+}
+
+unsafe fn waitid(
+    real: WaitId,
+    what: idtype_t,
+    id: id_t,
+    info: *mut siginfo_t,
+    options: c_int,
+) -> c_int {
+    // SAFETY: as in `system`.
+    ended(unsafe { real(what, id, info, options) })
+}
