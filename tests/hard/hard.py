@@ -270,6 +270,12 @@ def changed_by_a_rank_that_did_not_write_it(mpi, program):
 
 
 @case
+def ranks_of_one_node_see_at_once_what_the_others_do(mpi, program):
+    for flush in ("1", "0"):
+        same(mpi, program, 2, "on_node", files=flush == "1", SCR_FLUSH=flush, SCR_CACHE_SIZE="9")
+
+
+@case
 def evicted_while_it_is_open(mpi, program):
     """A checkpoint that has left the cache while the program kept it open for update is no new one:
     only read it is gone, changed it is a file on the prefix and nothing else."""

@@ -49,6 +49,7 @@ mod lazy;
 mod lease;
 pub mod machine;
 pub mod namespace;
+mod neighbours;
 mod opening;
 mod others;
 mod perform;

@@ -1,12 +1,12 @@
 //! open(2) on a path of ours: where the bytes are, or go.
 
 use std::path::Path;
-use std::sync::MutexGuard;
 
 use super::answer::Answer;
 use super::books::{Room, Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
 use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
+use super::neighbours::Locked;
 use super::others::of_another;
 use super::runtime::{Session, State};
 use super::shadow;
@@ -204,7 +204,7 @@ impl Session {
     /// The file goes into the dataset `placed.key`.
     pub(super) fn put_into(
         &self,
-        mut state: MutexGuard<'_, State>,
+        mut state: Locked<'_>,
         name: &str,
         placed: Placed,
         found: &Found,
@@ -279,7 +279,7 @@ impl Session {
             let dir = self.site.layout.open_dir(&store, &record);
             self.site.filemap.record_open(&record, &store)?;
             ns::make_parents(&dir, "x")?;
-            state.view.put(ns::Layer::new(key.clone(), dir));
+            state.view.begin(ns::Layer::new(key.clone(), dir));
             state.books.entry(key.clone()).or_default().store = store;
         }
         if revoke {

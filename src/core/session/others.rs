@@ -2,12 +2,12 @@
 //! of ranks on the node at once, those of other nodes through the PFS).
 
 use std::path::Path;
-use std::sync::MutexGuard;
 
 use super::answer::Answer;
 use super::books::Room;
 use super::machine::{DatasetKey, FileRef, Intent as Wish, Placement};
 use super::namespace::{self as ns, Intent, Place};
+use super::neighbours::Locked;
 use super::opening::{Found, Manner};
 use super::runtime::{Session, State};
 use crate::error::Result;
@@ -25,7 +25,7 @@ impl Session {
     /// Opens `file`, which another rank has written into the cached dataset `of`.
     pub(super) fn open_of_another<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: Locked<'a>,
         (file, of): (&FileRef, &DatasetKey),
         mut found: Found,
         (intent, wish): (Intent, Wish),

@@ -9,13 +9,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
 use super::events::Events;
 use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
+use super::neighbours::{Locked, Neighbours};
 use super::places::Places;
 use super::site::{Links, Site};
 use super::space::Shortage;
@@ -64,6 +65,7 @@ impl State {
             layer.elsewhere.remove(name);
             if on_prefix {
                 layer.on_prefix.insert(name.to_string());
+                self.view.tell_on_prefix(name);
             } else {
                 layer.on_prefix.remove(name);
             }
@@ -112,6 +114,7 @@ pub struct Session {
     /// What the flush file says, as far as it is ours to say.
     pub(super) places: Mutex<Option<Places>>,
     pub(super) events: Events,
+    pub(super) neighbours: Neighbours,
 }
 
 impl Session {
@@ -120,11 +123,14 @@ impl Session {
         &self.site.prefix
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    /// Whoever has it has heard what the other ranks of the node have done, and tells them what he
+    /// did when he lets go.
+    pub(super) fn state(&self) -> Locked<'_> {
         // A panic while it was held has ended routing; what is left is still worth saving.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.machine.called_by(thread_id());
-        state
+        self.hear_neighbours(&mut state);
+        Locked { state, session: self }
     }
 
     pub(super) fn links(&self) -> Option<Arc<Links>> {

@@ -13,6 +13,7 @@ use super::knowledge;
 use super::lease::{self, Lease, Taken};
 use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use super::namespace::View;
+use super::neighbours::Neighbours;
 use super::prepare::Preparation;
 use super::protection::Sets;
 use super::resources;
@@ -101,6 +102,7 @@ impl Preparation {
         let mut session = build(site, series, links, machine, templates, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         session.begin_records(&hosts);
+        session.meet_neighbours()?;
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
         session.record_places();
         session.tally.time(Count::StartNs, begin);
@@ -234,6 +236,7 @@ fn build(
         shortage: Shortage::default(),
         places: Mutex::default(),
         events: Events::default(),
+        neighbours: Neighbours::default(),
     }
 }
 

@@ -83,6 +83,7 @@ impl Session {
         }
         for name in heard.deleted {
             let Some(file) = self.file_ref(&name) else { continue };
+            state.view.forget_others(&name);
             let place = state.view.place(&name);
             let deletion = state.machine.deleted(&file, monotonic_ms());
             if let Err(error) = self.delete(&mut state, &name, &place, deletion) {

@@ -12,6 +12,7 @@ mod node;
 mod pause;
 mod reserve;
 mod secure_dir;
+mod shared_log;
 mod space;
 
 pub use access::may_write;
@@ -25,6 +26,7 @@ pub use node::{
 pub use pause::test_pause;
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
+pub use shared_log::{Heard, SharedLog};
 pub use space::{Space, space};
 
 use std::io;

@@ -49,6 +49,8 @@ pub(super) struct LocalFile {
     pub closed_before: Option<u64>,
     /// An overdue copy of its present content is on the PFS.
     pub published: bool,
+    /// Another rank of the node has deleted it since it was written.
+    pub outlived: bool,
 }
 
 impl LocalFile {
@@ -141,13 +143,14 @@ impl LocalDataset {
             closed_ms: 0,
             closed_before: None,
             published: false,
+            outlived: false,
         });
         entry.open += 1;
         entry.deleted = false;
         entry.deleted_early = false;
         entry.moved = false;
         self.abandoned.remove(&file.name);
-        entry.published = false;
+        (entry.published, entry.outlived) = (false, false);
         entry.on_prefix = on_prefix;
     }
 }
@@ -174,6 +177,8 @@ pub(super) struct LocalSeries {
     pub tombstones: Vec<Tombstone>,
     /// Files of this rank that another rank deleted, and that were not written again since.
     pub deleted_elsewhere: BTreeSet<String>,
+    /// Files that another rank of the node has made, as this one was told when it happened.
+    pub made_near: BTreeSet<String>,
     pub last_begin_ms: Option<u64>,
     /// Findings since the last report.
     pub news: SeriesReport,

@@ -226,6 +226,7 @@ impl Machine {
                 closed_ms: self.clock_ms,
                 closed_before: Some(0),
                 published: false,
+                outlived: false,
             };
             local.files.insert(name.clone(), file);
         }

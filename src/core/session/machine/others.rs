@@ -61,6 +61,25 @@ impl Machine {
         self.agreement.changed(2);
     }
 
+    /// Another rank of the node has just deleted this file, whoever wrote it: it was written
+    /// before, although no sync point says so.
+    pub fn deleted_just_now(&mut self, file: &FileRef) {
+        let datasets = self.series[file.series].datasets.iter_mut();
+        let held = datasets.filter_map(|dataset| dataset.files.get_mut(&file.name));
+        held.for_each(|file| file.outlived = true);
+    }
+
+    /// Another rank of the node has just made this file: no deletion of it stands.
+    pub fn made_just_now(&mut self, file: &FileRef) {
+        const NAMES_MAX: usize = 4096;
+        let series = &mut self.series[file.series];
+        series.tombstones.retain(|tombstone| tombstone.name != file.name);
+        if series.made_near.len() >= NAMES_MAX {
+            series.made_near.clear();
+        }
+        series.made_near.insert(file.name.clone());
+    }
+
     /// This rank writes a file again that another rank has deleted: that rank must know.
     pub(super) fn tell_revived(&mut self, file: &FileRef) {
         let series = &mut self.series[file.series];
@@ -75,9 +94,16 @@ impl Machine {
         let mut heard = Heard::default();
         let own = self.config.rank;
         let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
-        for (index, news) in others.flat_map(|(_, report)| report.series.iter().enumerate()) {
+        let news = others.flat_map(|(rank, report)| {
+            report.series.iter().enumerate().map(move |(index, news)| (rank, index, news))
+        });
+        for (rank, index, news) in news {
+            let near = self.config.nodes[rank] == self.config.nodes[own];
             let local = &mut self.series[index];
             for name in &news.revived {
+                if near && local.made_near.remove(name) {
+                    continue; // known when it happened; it may have been deleted since
+                }
                 local.tombstones.retain(|tombstone| tombstone.name != *name);
                 heard.revived.push(name.clone());
             }
@@ -85,7 +111,8 @@ impl Machine {
                 let mut holders = local.datasets.iter().rev();
                 let Some(holder) = holders.find(|dataset| dataset.holds(name)) else { continue };
                 let is_older = holder.files.get(name).is_some_and(|file| {
-                    file.open == 0 && file.closed_before.is_some_and(|sync| sync <= *count)
+                    let before = file.closed_before.is_some_and(|sync| sync <= *count);
+                    file.open == 0 && (before || file.outlived)
                 });
                 if is_older {
                     local.deleted_elsewhere.insert(name.clone());

@@ -2,14 +2,17 @@
 //! the program deleted (DESIGN section 5).
 //!
 //! [`view`] holds the state and answers where a name is; [`listing`] merges directories;
-//! [`names`] takes paths apart.
+//! [`names`] takes paths apart; [`told`] is what ranks of one node tell one another.
 
+mod hidden_dir;
 mod intent;
 mod listing;
 mod names;
 mod target;
+mod told;
 mod view;
 
+pub use hidden_dir::HiddenDir;
 pub use intent::Intent;
 pub use listing::entries;
 pub use names::{REFUGE, STATE_FOLDER, is_ours, parent, relative, stable_number};
@@ -17,4 +20,5 @@ pub use target::{
     OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless, on_prefix,
     remove,
 };
-pub use view::{HiddenDir, Layer, Place, Remote, View};
+pub use told::Told;
+pub use view::{Layer, Place, Remote, View};

@@ -4,10 +4,11 @@
 //! by stat in the layer's directory, those of other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::hidden_dir::HiddenDir;
 use super::names::stable_number;
+use super::told::{ByOthers, Told};
 use crate::records::FileMeta;
 use crate::session::answer::Attributes;
 use crate::session::machine::DatasetKey;
@@ -78,22 +79,6 @@ pub enum Place {
     Ghost(Attributes),
 }
 
-/// A directory on the PFS with nothing in it but hidden files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HiddenDir {
-    /// Where it is.
-    pub path: PathBuf,
-    /// When it was hidden: its time of modification then, seconds and nanoseconds. A later one
-    /// tells that some rank has made it again.
-    pub mtime: (i64, i64),
-}
-
-impl HiddenDir {
-    fn is_as_it_was(&self) -> bool {
-        self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
-    }
-}
-
 /// The name space of one rank.
 #[derive(Debug, Default)]
 pub struct View {
@@ -111,6 +96,11 @@ pub struct View {
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     hidden: BTreeSet<String>,
     hidden_dirs: BTreeMap<String, HiddenDir>,
+    /// What other ranks have deleted, as they tell: files, directories.
+    deleted_by: ByOthers,
+    gone_by: ByOthers,
+    /// What the other ranks of the node are to be told.
+    news: Vec<Told>,
 }
 
 impl View {
@@ -137,6 +127,12 @@ impl View {
         }
     }
 
+    /// A dataset has begun on this rank.
+    pub fn begin(&mut self, layer: Layer) {
+        self.news.push(Told::Begun(layer.key.clone(), layer.dir.clone()));
+        self.put(layer);
+    }
+
     /// Takes a layer away.
     pub fn remove(&mut self, key: &DatasetKey) -> Option<Layer> {
         let position = self.layers.iter().position(|layer| layer.key == *key)?;
@@ -148,7 +144,7 @@ impl View {
         if let Some(path) = self.private.get(name) {
             return Place::Private(path.clone());
         }
-        if self.deleted.contains(name) {
+        if self.deleted.contains(name) || self.deleted_by.has(name) {
             return Place::Deleted;
         }
         for layer in self.layers.iter().rev().filter(|layer| !layer.hidden) {
@@ -178,6 +174,13 @@ impl View {
         cached.then_some(&newest.key)
     }
 
+    /// The same, on this rank: those of the node that have an older one hear of it.
+    pub fn tell_on_prefix(&mut self, name: &str) {
+        if self.layers.iter().any(|layer| layer.has(name)) {
+            self.news.push(Told::OnPrefix(name.to_string()));
+        }
+    }
+
     /// The PFS has the newest content of `name`.
     pub fn moved_to_prefix(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
@@ -197,6 +200,7 @@ impl View {
         }
         let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
         let others = others.chain(self.ghosts.keys());
+        let others = others.chain(self.deleted_by.names());
         names.extend(others.filter(|name| name.starts_with(&below)).cloned());
         names
     }
@@ -226,6 +230,7 @@ impl View {
     pub fn changes(&self, name: &str) -> bool {
         self.private.contains_key(name)
             || self.deleted.contains(name)
+            || self.deleted_by.has(name)
             || self.hidden.contains(name)
             || self.ghosts.contains_key(name)
     }
@@ -235,13 +240,61 @@ impl View {
         if self.ghosts.remove(name).is_none() {
             self.deleted.insert(name.to_string());
         }
+        self.news.push(Told::Deleted(name.to_string()));
     }
 
     /// The program made `name` again.
     pub fn revive(&mut self, name: &str) {
+        self.made(name);
+        self.news.push(Told::Made(name.to_string()));
+    }
+
+    fn made(&mut self, name: &str) {
         self.deleted.remove(name);
         self.ghosts.remove(name);
         self.hidden.remove(name);
+        self.forget_others(name);
+    }
+
+    /// Another rank's deletion of `name` is not to count: this rank takes it as its own, or the
+    /// file is there again.
+    pub fn forget_others(&mut self, name: &str) {
+        self.deleted_by.forget(name);
+    }
+
+    /// `rank` has deleted `name`.
+    pub fn delete_by(&mut self, rank: usize, name: &str) {
+        if self.ghosts.remove(name).is_none() {
+            self.deleted_by.insert(name, rank);
+        }
+    }
+
+    /// What has happened on this rank since the last call, for the others of the node.
+    pub fn take_news(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// What has happened on another.
+    pub fn hear(&mut self, rank: usize, told: Told) {
+        match told {
+            Told::Begun(key, dir) => {
+                if self.layer(&key).is_none() {
+                    self.put(Layer::new(key, dir));
+                }
+            }
+            Told::Deleted(name) => self.delete_by(rank, &name),
+            Told::Settled(name) => self.deleted_by.remove(&name, rank),
+            Told::Made(name) => self.made(&name),
+            Told::OnPrefix(name) => self.moved_to_prefix(&name),
+            Told::DirGone(name) => self.gone_by.insert(&name, rank),
+            Told::DirSettled(name) => self.gone_by.forget(&name),
+        }
+    }
+
+    /// Some of what others have told was missed: nothing that they might have taken back counts.
+    pub fn forget_told(&mut self) {
+        self.deleted_by = ByOthers::default();
+        self.gone_by = ByOthers::default();
     }
 
     /// The program is not to find the file `name` on the PFS.
@@ -261,7 +314,9 @@ impl View {
 
     /// Whether what the PFS has under `name` is not to be seen.
     pub fn is_absent(&self, name: &str) -> bool {
-        self.is_deleted(name) || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
+        self.is_deleted(name)
+            || self.deleted_by.has(name)
+            || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
     }
 
     /// The names whose real deletion is pending.
@@ -275,18 +330,20 @@ impl View {
         let held =
             others.any(|layer| layer.dir.join(name).exists() || layer.elsewhere.contains_key(name));
         if !held {
-            self.deleted.remove(name);
+            self.settle(name);
         }
     }
 
     /// Forgets a deletion that has become real.
     pub fn settle(&mut self, name: &str) {
-        self.deleted.remove(name);
+        if self.deleted.remove(name) {
+            self.news.push(Told::Settled(name.to_string()));
+        }
     }
 
     /// The content of `name` is gone, its name stays until the program deletes it.
     pub fn leave_ghost(&mut self, name: String, attributes: Attributes) {
-        if !self.deleted.contains(&name) {
+        if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
             self.ghosts.insert(name, attributes);
         }
     }
@@ -299,11 +356,14 @@ impl View {
     /// The program removed the directory `name`, in which files wait for their real deletion.
     pub fn remove_dir(&mut self, name: &str) {
         self.gone.insert(name.to_string());
+        self.news.push(Told::DirGone(name.to_string()));
     }
 
     /// Whether `name` is such a directory, or a hidden one.
     pub fn is_removed_dir(&self, name: &str) -> bool {
-        self.gone.contains(name) || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
+        self.gone.contains(name)
+            || self.gone_by.has(name)
+            || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
     }
 
     /// The directory `name` is about to be removed for real. What waits for its deletion below it
@@ -327,7 +387,10 @@ impl View {
 
     /// The directory is there again, or really gone. Returns whether it was a hidden one.
     pub fn settle_dir(&mut self, name: &str) -> bool {
-        self.gone.remove(name);
+        if self.gone.remove(name) || self.gone_by.has(name) {
+            self.gone_by.forget(name);
+            self.news.push(Told::DirSettled(name.to_string()));
+        }
         self.flushed_back.remove(name);
         self.hidden_dirs.remove(name).is_some()
     }
@@ -352,6 +415,8 @@ fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     fn layer(generation: u64, dir: &std::path::Path) -> Layer {

@@ -1,0 +1,153 @@
+//! What the ranks of a node tell one another about names, so that each sees at once what another
+//! does (DESIGN section 5). It changes what is seen, nothing else: what becomes of the files is
+//! agreed on at the next sync point.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::session::machine::DatasetKey;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// A dataset has begun, its files lie in this directory of the node.
+    Begun(DatasetKey, PathBuf),
+    /// A file is deleted; what is left of it waits for its real deletion.
+    Deleted(String),
+    /// That deletion is real, or was another's.
+    Settled(String),
+    /// A file is there (again).
+    Made(String),
+    /// The PFS has the newest content of a file.
+    OnPrefix(String),
+    /// A directory is removed, and waits for the deletion of what is in it.
+    DirGone(String),
+    /// It is there again, or really gone.
+    DirSettled(String),
+}
+
+impl Told {
+    /// As a message from `rank`.
+    pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
+        let (kind, name) = match self {
+            Told::Begun(..) => (0, ""),
+            Told::Deleted(name) => (1, name.as_str()),
+            Told::Settled(name) => (2, name.as_str()),
+            Told::Made(name) => (3, name.as_str()),
+            Told::OnPrefix(name) => (4, name.as_str()),
+            Told::DirGone(name) => (5, name.as_str()),
+            Told::DirSettled(name) => (6, name.as_str()),
+        };
+        let mut out = (rank as u64).to_be_bytes().to_vec();
+        out.push(kind);
+        match self {
+            Told::Begun(key, dir) => {
+                out.extend((key.series as u64).to_be_bytes());
+                out.extend(key.generation.to_be_bytes());
+                out.extend((key.id.len() as u64).to_be_bytes());
+                out.extend(key.id.bytes());
+                out.extend(dir.as_os_str().as_encoded_bytes());
+            }
+            _ => out.extend(name.bytes()),
+        }
+        out
+    }
+
+    /// The inverse: rank and change. Total.
+    pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Told)> {
+        let (rank, rest) = word(bytes)?;
+        let (kind, rest) = rest.split_first()?;
+        let name = || String::from_utf8(rest.to_vec()).ok();
+        let told = match kind {
+            0 => {
+                let (series, rest) = word(rest)?;
+                let (generation, rest) = word(rest)?;
+                let (length, rest) = word(rest)?;
+                let (id, dir) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                let id = String::from_utf8(id.to_vec()).ok()?;
+                let dir = PathBuf::from(String::from_utf8(dir.to_vec()).ok()?);
+                let series = usize::try_from(series).ok()?;
+                Told::Begun(DatasetKey::new(series, id, generation), dir)
+            }
+            1 => Told::Deleted(name()?),
+            2 => Told::Settled(name()?),
+            3 => Told::Made(name()?),
+            4 => Told::OnPrefix(name()?),
+            5 => Told::DirGone(name()?),
+            6 => Told::DirSettled(name()?),
+            _ => return None,
+        };
+        Some((usize::try_from(rank).ok()?, told))
+    }
+}
+
+/// Names with the ranks that have told of them.
+#[derive(Debug, Default)]
+pub struct ByOthers(BTreeSet<(String, usize)>);
+
+impl ByOthers {
+    /// `rank` tells of `name`.
+    pub fn insert(&mut self, name: &str, rank: usize) {
+        self.0.insert((name.to_string(), rank));
+    }
+
+    /// `rank` takes that back.
+    pub fn remove(&mut self, name: &str, rank: usize) {
+        self.0.remove(&(name.to_string(), rank));
+    }
+
+    /// Nobody's word about `name` counts any more.
+    pub fn forget(&mut self, name: &str) {
+        while let Some(first) = self.first(name) {
+            self.0.remove(&first);
+        }
+    }
+
+    /// Whether any rank has told of `name`.
+    pub fn has(&self, name: &str) -> bool {
+        !self.0.is_empty() && self.first(name).is_some()
+    }
+
+    /// All names, some of them several times.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    fn first(&self, name: &str) -> Option<(String, usize)> {
+        let mut from = self.0.range((name.to_string(), 0)..);
+        from.next().filter(|(first, _)| first == name).cloned()
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*word), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_told_and_others_are_none() {
+        let key = DatasetKey::new(1, "20", 3);
+        let names = ["a/b", ""].map(str::to_string);
+        let [name, empty] = names;
+        for told in [
+            Told::Begun(key, "/tmp/x".into()),
+            Told::Deleted(name.clone()),
+            Told::Settled(empty),
+            Told::Made(name.clone()),
+            Told::OnPrefix(name.clone()),
+            Told::DirGone(name.clone()),
+            Told::DirSettled(name),
+        ] {
+            let bytes = told.to_bytes(7);
+            assert_eq!(Told::from_bytes(&bytes), Some((7, told)));
+            for end in 0..9 {
+                assert_eq!(Told::from_bytes(&bytes[..end]), None);
+            }
+        }
+        assert_eq!(Told::from_bytes(&[9; 40]), None);
+    }
+}
