@@ -2,7 +2,7 @@
 
 use scr_core::session::machine::{
     DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Offer, Outcome,
-    Placement, Report, RestartDecision, Resumed, SeriesConfig, Step, SyncKind,
+    Placement, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step, SyncKind,
 };
 
 const BYTES: u64 = 100;
@@ -19,6 +19,8 @@ struct Ranks {
     agreements: u64,
     /// In the order of their flushes.
     flushed: Vec<DatasetKey>,
+    /// What went along with them, by rank.
+    along: Vec<(DatasetKey, Vec<String>)>,
 }
 
 impl Ranks {
@@ -29,7 +31,7 @@ impl Ranks {
     fn of(ranks: usize, series: SeriesConfig) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
-        Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new() }
+        Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new(), along: Vec::new() }
     }
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
@@ -100,8 +102,9 @@ impl Ranks {
             };
             worst = Outcome::from_word(worst.to_word().max(own.to_word()));
         }
-        if let Some(Some(Step::Flush { key, .. })) = steps.first() {
+        if let Some(Some(Step::Flush { key, along, .. })) = steps.first() {
             self.flushed.push(key.clone());
+            self.along.extend(self.machines.iter().flat_map(|one| one.files_along(along, key)));
         }
         for (machine, step) in self.machines.iter_mut().zip(steps.iter().flatten()) {
             machine.done(step, worst);
@@ -360,6 +363,33 @@ fn the_newest_of_a_restart_stays_until_it_is_on_the_prefix_due_or_not() {
     assert_eq!(due, [false, true]);
     ranks.confer();
     assert_eq!(ranks.flushed, [offer(2).key]);
+}
+
+#[test]
+fn what_may_not_be_complete_reaches_the_prefix_together_with_what_rests_on_it() {
+    let mut ranks = Ranks::new(2);
+    let key = |generation| DatasetKey::new(0, "", generation);
+    let offer = |id: u64| Offer {
+        key: key(id - 1),
+        id,
+        number: id,
+        epoch: id,
+        confirmed: id == 1,
+        on_prefix: false,
+        flushed: false,
+    };
+    let offered = vec![offer(1), offer(2)];
+    let decision = RestartDecision { offered, last_id: 2, ..Default::default() };
+    for (rank, machine) in ranks.machines.iter_mut().enumerate() {
+        let files = vec![(file(rank).name, file(rank).name, BYTES, false)];
+        let own = vec![RestoredFiles { files }; 2];
+        machine.resume(&Resumed { decision: decision.clone(), own, ..Resumed::default() });
+    }
+    // Rank 1's file is still that of the second one.
+    assert_eq!(ranks.update(0, true).0, key(2));
+    ranks.end();
+    assert_eq!(ranks.flushed, [key(0), key(2)]);
+    assert_eq!(ranks.along, [(key(1), vec![]), (key(1), vec![file(1).name])]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
-use crate::transfer::{FlushReport, about, flush_sync, publish_file};
+use crate::transfer::{Along, FlushReport, about, flush_sync, flush_with, publish_file};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -42,7 +42,7 @@ impl Session {
                 files.iter().for_each(|name| self.publish_deletion(name));
                 self.remove_empty_dirs();
             }
-            Step::Flush { key, id } => return self.flush(links, key, *id),
+            Step::Flush { key, id, along } => return self.flush(links, key, *id, along),
             Step::Evict { key, id } => self.evict(links, key, *id)?,
             Step::Learned { .. } => self.store_knowledge(links)?,
             Step::Spill { key, files } => files.iter().for_each(|name| self.spill(key, name)),
@@ -291,26 +291,40 @@ impl Session {
         }
     }
 
-    fn flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<Outcome> {
-        if self.flushes_async(key) || self.flushes().contains_key(&id) {
+    fn flush(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        id: u64,
+        along: &[DatasetKey],
+    ) -> Result<Outcome> {
+        let by_threads = self.flushes_async(key) || self.flushes().contains_key(&id);
+        if by_threads && along.is_empty() {
             let outcome = self.flush_async(links, key, id)?;
             if let Some(outcome) = outcome {
                 return Ok(outcome);
             }
         }
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
-        self.complete_flushes(links, id)?;
+        // One of this dataset that is under way by threads takes nothing along.
+        self.complete_flushes(links, id + u64::from(!along.is_empty()))?;
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
         self.flushing.store(true, Ordering::Relaxed);
-        let outcome = flush_sync(&links.ctx(&self.site), id, &left_out);
+        let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
+        let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
         self.flushing.store(false, Ordering::Relaxed);
         if let Err(error @ Error::Comm(_)) = outcome {
             return Err(error);
         }
         let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
         let agreed = self.all_agree(links, own)?;
-        if let (Outcome::Done, Some(book)) = (&agreed, self.state().books.get_mut(key)) {
-            book.flushed = true;
+        if agreed == Outcome::Done {
+            let mut state = self.state();
+            for key in along.iter().chain([key]) {
+                if let Some(book) = state.books.get_mut(key) {
+                    book.flushed = true;
+                }
+            }
         }
         self.log_flush(key, id, &outcome);
         match (&outcome, self.site.rank) {
@@ -329,6 +343,19 @@ impl Session {
             _ => {}
         }
         Ok(agreed)
+    }
+
+    /// What of older datasets is published together with `key`.
+    fn files_along(&self, along: &[DatasetKey], key: &DatasetKey) -> Vec<Along> {
+        let state = self.state();
+        let id = |key: &DatasetKey| {
+            let mut all = state.machine.datasets(key.series).iter();
+            all.find(|one| one.key == *key).map_or(0, |one| one.id)
+        };
+        let parts = state.machine.files_along(along, key).into_iter();
+        parts
+            .map(|(older, names)| Along { id: id(&older), names: names.into_iter().collect() })
+            .collect()
     }
 
     /// One message for the first of them, since the reason is likely to be the same.

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::about::About;
+use super::along::{Along, Sources, take_along};
 use super::index::{announce, mark_failed, record_flushed};
-use super::journal::{Journal, Published, publish_part, unstage_part};
+use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
@@ -42,11 +43,28 @@ pub struct FlushReport {
 /// On all ranks if any failed. Before the commit the prefix holds no part of the dataset under a
 /// final name; after it the next start completes the work ([`recover_journal`]).
 pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result<FlushReport> {
+    flush_with(ctx, id, &[], left_out, &|_, publish| publish().map(|()| true))
+}
+
+/// As [`flush_sync`]; files of older datasets in the cache go `along` (one entry for each, the same
+/// ones on all ranks, oldest first): they get their names together with those of dataset `id`, and
+/// its summary lists them. Each file is published through `publish_if`, which holds back what the
+/// program has deleted or written anew to the prefix since it was staged. Collective.
+///
+/// # Errors
+/// As [`flush_sync`].
+pub fn flush_with(
+    ctx: &Ctx,
+    id: u64,
+    along: &[Along],
+    left_out: &dyn Fn(&str) -> bool,
+    publish_if: Gate,
+) -> Result<FlushReport> {
     let start = Instant::now();
     let is_root = ctx.world.rank() == 0;
-    let Announced { record, part, journal } = announce_flush(ctx, id, left_out)?;
+    let Announced { record, sources, part, journal } = announce_flush(ctx, id, along, left_out)?;
     let (epoch, key) = (record.epoch, &record.key);
-    if let Err(error) = stage_in_turns(ctx, &record) {
+    if let Err(error) = stage_in_turns(ctx, &record, &sources) {
         undo(ctx, &journal, &part, &error)?;
         return Err(error);
     }
@@ -59,7 +77,7 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     };
     let replaced = agree(ctx.world, committed)?;
     test_pause("flush.publish");
-    let published = publish_part(ctx.prefix, &own_part(ctx, &record));
+    let published = publish_part_if(ctx.prefix, &own_part(ctx, &record), publish_if);
     agree(ctx.world, published.and_then(|all| all.gone.map_or(Ok(()), Err)))?;
     let entries = &catalog.entries;
     let recorded = match is_root {
@@ -82,8 +100,10 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
 
 /// A flush that the journal knows of.
 pub(super) struct Announced {
-    /// This rank's record; what is left out counts as on the prefix.
+    /// This rank's record, with what goes along; what is left out counts as on the prefix.
     pub record: DatasetRecord,
+    /// The directories of what goes along.
+    pub sources: Sources,
     /// What the node stages, with world ranks.
     pub part: Catalog,
     pub journal: Journal,
@@ -93,6 +113,7 @@ pub(super) struct Announced {
 pub(super) fn announce_flush(
     ctx: &Ctx,
     id: u64,
+    along: &[Along],
     left_out: &dyn Fn(&str) -> bool,
 ) -> Result<Announced> {
     let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
@@ -101,12 +122,13 @@ pub(super) fn announce_flush(
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
     let mut record = agree(ctx.world, cleared.and(found))?;
     record.files.iter_mut().for_each(|file| file.on_prefix |= left_out(&file.name));
+    let sources = take_along(ctx, &mut record, along)?;
     let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
     let part = with_world_ranks(ctx, part)?;
     let announced =
         if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
     agree(ctx.world, announced)?;
-    Ok(Announced { record, part, journal })
+    Ok(Announced { record, sources, part, journal })
 }
 
 /// The dataset is there; that an older one cannot be deleted is no reason to write it again.
@@ -133,14 +155,16 @@ fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
 }
 
-fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord) -> Result<()> {
-    let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage_own(ctx, record));
+fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
+    let width = ctx.transfer.flush_width;
+    let staged = in_turns(ctx.world, width, || stage_own(ctx, record, sources));
     agree(ctx.world, staged)
 }
 
-fn stage_own(ctx: &Ctx, record: &DatasetRecord) -> Result<()> {
-    let dir = ctx.layout.data_dir(record);
+fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
+    let own = ctx.layout.data_dir(record);
     for file in record.files.iter().filter(|file| !file.on_prefix) {
+        let dir = sources.get(&file.name).unwrap_or(&own);
         let target = join_relative(ctx.prefix, &file.name)?;
         stage(&dir.join(&file.name), &target, record.epoch, Some(file), ctx.transfer.copy())?;
     }

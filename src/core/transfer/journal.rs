@@ -212,20 +212,35 @@ impl Published {
     }
 }
 
+/// Publishes a file by calling its argument, unless something newer has taken its place since; says
+/// whether it did.
+pub(super) type Gate<'a> = &'a dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool>;
+
 /// Gives all staged files of `part` their final names, durably. One that is gone, as the program
 /// may have wanted, keeps no other from its name.
 pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
+    publish_part_if(prefix, part, &|_, publish| publish().map(|()| true))
+}
+
+/// As [`publish_part`], but for those that `gate` holds back: their staged copies are removed.
+pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Result<Published> {
     let mut dirs = BTreeSet::new();
     let mut published = Published::default();
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
         let target = join_relative(prefix, &entry.meta.name)?;
-        match publish_staged(&target, part.epoch) {
-            Ok(dir) => {
-                published.there += 1;
-                dirs.insert(dir);
+        let wanted = gate(&entry.meta.name, &mut || {
+            match publish_staged(&target, part.epoch) {
+                Ok(dir) => {
+                    published.there += 1;
+                    dirs.insert(dir);
+                }
+                Err(error) if is_gone(&error) => drop(published.gone.get_or_insert(error)),
+                Err(error) => return Err(error),
             }
-            Err(error) if is_gone(&error) => drop(published.gone.get_or_insert(error)),
-            Err(error) => return Err(error),
+            Ok(())
+        })?;
+        if !wanted {
+            remove_staged(&target, part.epoch)?;
         }
     }
     dirs.iter().try_for_each(|dir| sync_dir(dir))?;

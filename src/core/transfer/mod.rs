@@ -6,6 +6,7 @@
 //! | `single.rs` | one file by itself |
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
+//! | `along.rs` | what is published with it of older ones |
 //! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
 //! | `ledger.rs`, `sign.rs` | how far it is; what a node's leader has seen on the prefix |
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
@@ -22,6 +23,7 @@
 
 pub mod about;
 mod afterwards;
+mod along;
 mod async_flush;
 mod background;
 mod fetch;
@@ -42,13 +44,16 @@ mod verify;
 mod window;
 
 pub use afterwards::{Completed, Staged, ask_to_stop, complete, stage_node};
+pub use along::Along;
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Awaited, Background, BackgroundJob, announce_background, background_ids, complete_background,
     is_published,
 };
 pub use fetch::{Fetched, fetch};
-pub use flush::{FlushReport, JournalReport, can_resume, flush_sync, recover_journal, roll_back};
+pub use flush::{
+    FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
+};
 pub use index::{
     OnPrefix, list_prefix, newest_on_prefix, note_attempt, note_success, record_places,
 };

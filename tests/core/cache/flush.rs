@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scr_core::cache;
-use scr_core::error::Error;
+use scr_core::error::{Error, Result};
 use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, Record, Summary};
 use scr_core::transfer::{
-    self, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
-    newest_on_prefix,
+    self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf,
+    list_prefix, newest_on_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -74,6 +74,56 @@ fn a_file_that_is_left_out_stays_as_it_is_on_the_prefix() {
     });
     assert!(!cluster.prefix().join("ckpt/10/rank_0.dat").exists());
     assert!(!cluster.prefix().join(".scr/journal/1").exists());
+}
+
+#[test]
+fn files_of_an_older_dataset_go_along_and_are_listed_with_the_newer_one() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1, 2], "XOR");
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let rank = ctx.world.rank();
+        // Rank 0 has nothing to add.
+        let names = content(10, rank).into_keys().filter(|_| rank > 0).collect();
+        let (along, always) = ([Along { id: 1, names }], |_: &str, publish: Publish| {
+            publish()?;
+            Ok(true)
+        });
+        let report = transfer::flush_with(ctx, 2, &along, &|_| false, &always).unwrap();
+        assert_eq!(report.files, 7);
+        check_files(ctx.prefix, &content(20, rank));
+        if rank > 0 {
+            check_files(ctx.prefix, &content(10, rank));
+        }
+        assert_eq!(transfer::names_on_prefix(ctx, 2).unwrap().len(), 7);
+    });
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 7);
+    assert_eq!(list_prefix(&cluster.prefix()).unwrap().len(), 1);
+}
+
+type Publish<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+#[test]
+fn what_the_program_has_written_to_the_prefix_meanwhile_is_not_replaced() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "abc", &[1], "PARTNER");
+    let newer = cluster.prefix().join("ckpt/10/rank_0.dat");
+    cluster.launch("abc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let unless_newer = |name: &str, publish: Publish| {
+            let is_newer = newer.ends_with(name);
+            if is_newer {
+                fs::write(&newer, "newer").unwrap()
+            } else {
+                publish()?
+            }
+            Ok(!is_newer)
+        };
+        transfer::flush_with(ctx, 1, &[], &|_| false, &unless_newer).unwrap();
+    });
+    assert_eq!(fs::read_to_string(&newer).unwrap(), "newer");
+    // Rank 2's two have come, and nothing staged is left.
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 3);
 }
 
 #[test]

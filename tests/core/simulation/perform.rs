@@ -24,14 +24,18 @@ impl Sim {
         match step.clone() {
             Step::Seal(plan) => return self.seal(rank, step, &plan, stage),
             Step::Confirm { key, .. } => return self.confirm(rank, step, &key, stage),
-            Step::Flush { key, .. } => {
+            Step::Flush { key, along, .. } => {
                 let machine = &self.ranks[rank].machine;
                 let files = machine.seal_files(&key).into_iter();
                 let files = files.filter(|file| !machine.is_left_out(&key, &file.name));
-                let names: Vec<String> = files.map(|file| file.name).collect();
-                return self.flush(rank, step, &key, &names, stage);
+                let own = (key.clone(), files.map(|file| file.name).collect());
+                let mut parts = machine.files_along(&along, &key);
+                parts.push(own);
+                return self.flush(rank, step, &key, &parts, stage);
             }
-            Step::Spill { key, files } => return self.flush(rank, step, &key, &files, stage),
+            Step::Spill { key, files } => {
+                return self.flush(rank, step, &key, &[(key.clone(), files)], stage);
+            }
             Step::Learned { series } => return self.learned(rank, step, series, stage),
             Step::Evict { key, id } => {
                 if stage == 0 {
@@ -157,24 +161,33 @@ impl Sim {
         rank: usize,
         step: Step,
         key: &DatasetKey,
-        names: &[String],
+        parts: &[(DatasetKey, Vec<String>)],
         stage: u32,
     ) -> Checked {
         let spills = matches!(step, Step::Spill { .. });
         match stage {
             0 => {
-                let mut files = self.cached_files(rank, key);
-                files.retain(|name, _| names.contains(name));
+                let mut files = Files::new();
+                for (part, names) in parts {
+                    let mut cached = self.cached_files(rank, part);
+                    cached.retain(|name, _| names.contains(name));
+                    files.extend(cached);
+                }
                 self.enter(rank, Kind::Staged, Part::Files(files))?;
             }
             1 => {
                 let parts = self.leave(rank);
-                let staged: Vec<Files> = parts.into_iter().filter_map(files_of).collect();
-                self.cluster.pfs.extend(staged[rank].clone());
+                let mut staged: Vec<Files> = parts.into_iter().filter_map(files_of).collect();
+                // The program may have written one to the PFS since.
+                let machine = &self.ranks[rank].machine;
+                staged[rank].retain(|name, _| spills || !machine.is_left_out(key, name));
+                let own = staged[rank].clone();
+                self.cluster.pfs.extend(own.clone());
                 let key = (!spills).then(|| self.sealed(rank, key));
                 self.in_place |= spills;
                 self.moment(rank, Moment::Published);
-                self.cluster.journal = Some(Journal { key, staged });
+                let journal = self.cluster.journal.get_or_insert(Journal { key, staged });
+                journal.staged[rank] = own;
                 self.enter(rank, Kind::Published, Part::Nothing)?;
             }
             _ => {

@@ -252,27 +252,53 @@ impl Machine {
         Some(Step::PublishDeletions { series: index, files })
     }
 
+    /// The oldest first: each flush leaves on the PFS what the program saw at that time.
     fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let closing = conference.ending || conference.halt != 0;
+        let count = self.shared.series[index].datasets.len();
+        let pending = (0..count).filter(|at| self.is_pending(index, *at, closing));
+        let (along, mut whole): (Vec<usize>, Vec<usize>) =
+            pending.partition(|at| self.goes_along(index, *at));
+        if along.last() > whole.last() {
+            let datasets = &self.shared.series[index].datasets;
+            whole.extend(datasets.iter().rposition(|one| one.state == DatasetState::Confirmed));
+        }
         let datasets = &self.shared.series[index].datasets;
+        let key = |at: &usize| datasets[*at].key.clone();
+        let at = whole.into_iter().find(|at| conference.flush_tried.insert(key(at)))?;
+        let along = along.iter().filter(|older| **older < at).map(key);
+        let along = along.filter(|older| conference.flush_tried.insert(older.clone())).collect();
+        Some(Step::Flush { key: key(&at), id: datasets[at].id, along })
+    }
+
+    /// It is to be on the PFS now, and is not.
+    fn is_pending(&self, index: usize, at: usize, closing: bool) -> bool {
+        let datasets = &self.shared.series[index].datasets;
+        let dataset = &datasets[at];
         let sealed = |dataset: &SharedDataset| match dataset.state {
             DatasetState::Confirmed => true,
             DatasetState::Provisional => dataset.is_second_rate(),
             DatasetState::Open | DatasetState::Dropped => false,
         };
-        let newest = datasets.iter().rposition(sealed);
-        for (at, dataset) in datasets.iter().enumerate() {
-            // What the program still sees of an older one belongs to what a newer one needs.
-            let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
-            let seen = dataset.live || dataset.fresh || self.is_part(index, at);
-            let last = (closing && Some(at) == newest) || (needed && seen);
-            let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
-            let pending = sealed(dataset) && !dataset.flushed && (due || last);
-            if pending && conference.flush_tried.insert(dataset.key.clone()) {
-                return Some(Step::Flush { key: dataset.key.clone(), id: dataset.id });
-            }
-        }
-        None
+        // What the program still sees of an older one belongs to what a newer one needs.
+        let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
+        let seen = dataset.live || dataset.fresh || self.is_part(index, at);
+        let is_newest = || datasets.iter().rposition(sealed) == Some(at);
+        let last = (closing && is_newest()) || (needed && seen);
+        let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
+        sealed(dataset) && !dataset.flushed && (due || last)
+    }
+
+    /// Without ids, what is not known to be complete takes names of a checkpoint that is on the
+    /// PFS. It must not come there before the complete one that rests on it, nor after it: either
+    /// would leave a mixture, and that may be all there is after the loss of the cache.
+    fn goes_along(&self, index: usize, at: usize) -> bool {
+        let datasets = &self.shared.series[index].datasets;
+        let mut newer = datasets[at + 1..].iter();
+        let newest = newer.rfind(|newer| newer.state == DatasetState::Confirmed);
+        !self.config.series[index].has_id
+            && datasets[at].is_second_rate()
+            && newest.is_some_and(|newest| !newest.flushed)
     }
 
     /// What will never be confirmed is due like any other when it is about to go: the program has

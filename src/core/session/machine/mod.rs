@@ -17,7 +17,8 @@
 //!     the confirmed marker if planned), all-reduce again, then [`Machine::done`].
 //!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
-//!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write; agree on the outcome.
+//!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write, [`Machine::files_along`]
+//!     what goes along of older ones; agree on the outcome.
 //!   * [`Step::Spill`]: in the same way, with the files that the step names.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the

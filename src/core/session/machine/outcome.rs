@@ -75,16 +75,43 @@ impl Machine {
     /// name, or holds a newer content of it from this rank.
     #[must_use]
     pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
+        self.is_withdrawn(key, name) || self.is_replaced(key, name)
+    }
+
+    /// This rank's files of `along`, with the newest dataset of them that has it, that a flush of
+    /// `head` publishes along with its own: those of which neither it nor another complete dataset
+    /// before it has a newer content.
+    #[must_use]
+    pub fn files_along(
+        &self,
+        along: &[DatasetKey],
+        head: &DatasetKey,
+    ) -> Vec<(DatasetKey, Vec<String>)> {
+        let datasets = &self.series[head.series].datasets;
+        let end = datasets.iter().position(|dataset| dataset.key == *head);
+        let until = &datasets[..end.map_or(datasets.len(), |end| end + 1)];
+        let counts =
+            |key: &DatasetKey| along.contains(key) || self.status(key) == Status::Confirmed;
+        let names = |key: &DatasetKey| {
+            let from = until.iter().skip_while(|dataset| dataset.key != *key);
+            let newer = from.clone().skip(1).filter(|newer| counts(&newer.key));
+            let own = from.take(1).flat_map(|own| &own.files).filter(|(name, file)| {
+                let replaced = newer.clone().any(|newer| newer.files.contains_key(*name));
+                !file.on_prefix && !replaced && !self.is_withdrawn(key, name)
+            });
+            own.map(|(name, _)| name.clone()).collect()
+        };
+        along.iter().map(|key| (key.clone(), names(key))).collect()
+    }
+
+    fn is_withdrawn(&self, key: &DatasetKey, name: &str) -> bool {
         let id = self.shared.find(key).map_or(0, |dataset| dataset.id);
         let own = self.series[key.series].find(key);
         let file = own.and_then(|own| own.files.get(name));
         let deleted = file.is_some_and(|file| file.deleted);
         let moved = file.is_some_and(|file| file.moved);
         let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        moved
-            || (deleted && real)
-            || self.has_newer_on_prefix(key, name)
-            || self.is_replaced(key, name)
+        moved || (deleted && real) || self.has_newer_on_prefix(key, name)
     }
 
     /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
@@ -175,11 +202,13 @@ impl Machine {
                 self.shared.series[key.series].datasets.retain(|dataset| dataset.key != *key);
                 self.series[key.series].datasets.retain(|dataset| dataset.key != *key);
             }
-            Step::Flush { key, .. } => {
-                if let Some(dataset) = self.shared.find_mut(key) {
-                    dataset.flushed = outcome == Outcome::Done;
-                    // Kept in cache, and tried again, until it has reached the PFS.
-                    dataset.due = true;
+            Step::Flush { key, along, .. } => {
+                for key in along.iter().chain([key]) {
+                    if let Some(dataset) = self.shared.find_mut(key) {
+                        dataset.flushed = outcome == Outcome::Done;
+                        // Kept in cache, and tried again, until it has reached the PFS.
+                        dataset.due = true;
+                    }
                 }
             }
             Step::PublishDeletions { series, files } => {

@@ -55,6 +55,9 @@ pub enum Step {
         key: DatasetKey,
         /// Its number.
         id: u64,
+        /// Older ones of which it needs files and that are not known to be complete: see
+        /// [`super::Machine::files_along`]. All are published together, or nothing.
+        along: Vec<DatasetKey>,
     },
     /// Remove a dataset from the cache: files first, records after. Failures stay local.
     Evict {
