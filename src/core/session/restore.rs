@@ -35,6 +35,19 @@ impl Index {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
         whole.map(|one| (one.id, &one.key))
     }
+
+    /// Nothing of the dataset is to be written to the prefix any more: it is there, or it was, and
+    /// a whole newer one has taken names of it. Written again, it would take them back.
+    fn has_had(&self, id: u64) -> bool {
+        let replaced = self.listed.iter().find(|one| one.id == id && one.replaced);
+        self.flushed.contains(&id)
+            || replaced.is_some_and(|old| {
+                let same = |key: &records::DatasetKey| {
+                    (&key.series, &key.id) == (&old.key.series, &old.key.id)
+                };
+                self.restorable().any(|(newer, key)| newer > id && same(key))
+            })
+    }
 }
 
 /// A dataset in the index.
@@ -52,6 +65,8 @@ pub(super) struct Listed {
     pub checkpoint: Option<u64>,
     /// It was complete, and no newer one has taken its files' names.
     pub holds_names: bool,
+    /// It was complete, and a newer one has taken names of it.
+    pub replaced: bool,
 }
 
 impl Session {
@@ -77,7 +92,7 @@ impl Session {
         resumed.decision.last_id = report.highest_id;
         for (offered, number) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
-            let flushed = known.flushed.contains(&offered.id);
+            let flushed = known.has_had(offered.id);
             self.show_offered(&links, &key, offered, flushed);
             resumed.own.push(self.own_part(offered));
             resumed.decision.offered.push(Offer {
@@ -152,6 +167,7 @@ impl Session {
                 entry.set_value("GENERATION", one.key.generation);
                 entry.set_value("NAME", &one.name);
                 entry.set_flag("NAMES", one.holds_names);
+                entry.set_flag("REPLACED", one.replaced);
                 if let Some(number) = one.checkpoint_id {
                     entry.set_value("NUMBER", number);
                 }
@@ -180,6 +196,7 @@ impl Session {
                 name: text("NAME"),
                 checkpoint: entry.get_u64("NUMBER"),
                 holds_names: entry.get_flag("NAMES"),
+                replaced: entry.get_flag("REPLACED"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
@@ -298,5 +315,34 @@ impl Session {
             }
             Ok(()) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_one_has_replaced_is_not_written_again() {
+        let listed = |id: u64, captured: &str, replaced: bool| Listed {
+            id,
+            series: Some(0),
+            key: records::DatasetKey {
+                series: "state".into(),
+                id: captured.into(),
+                generation: id,
+            },
+            name: String::new(),
+            checkpoint: Some(id),
+            holds_names: !replaced,
+            replaced,
+        };
+        let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
+        let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };
+        let had = |index: &Index| [1, 2, 3, 4].map(|id| index.has_had(id));
+        assert_eq!(had(&index), [false, false, true, true]);
+        // The newer one is damaged: the older ones are all there is.
+        index.flushed.clear();
+        assert_eq!(had(&index), [false; 4]);
     }
 }

@@ -142,8 +142,15 @@ mod tests {
 
     fn index(id: u64, key: DatasetKey) -> Index {
         let name = format!("ckpt.{id}");
-        let listed =
-            Listed { id, series: Some(0), key, name, checkpoint: Some(id), holds_names: true };
+        let listed = Listed {
+            id,
+            series: Some(0),
+            key,
+            name,
+            checkpoint: Some(id),
+            holds_names: true,
+            replaced: false,
+        };
         let mut index = Index::default();
         index.flushed.push(id);
         index.listed.push(listed);

@@ -147,6 +147,8 @@ pub struct OnPrefix {
     pub name: String,
     /// It was complete when it came here, and no newer one has taken its files' names.
     pub holds_names: bool,
+    /// It was complete, and a newer one has taken names of it.
+    pub replaced: bool,
 }
 
 /// All datasets that the index knows, newest first; empty without an index. Local: rank 0 reads.
@@ -164,6 +166,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
         checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
         name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
         holds_names: entry.complete && entry.replaced_by.is_none(),
+        replaced: entry.complete && entry.replaced_by.is_some(),
     };
     Ok(index.newest_first().map(describe).collect())
 }

@@ -82,14 +82,34 @@ impl Sim {
                 }
             };
             match part {
-                Some(part) => {
-                    decision.offered.push(part.offer.clone());
-                    restored.push(part);
-                }
+                Some(part) => restored.push(part),
                 None => decision.rejected.push(Rejected { key, id: judged.id }),
             }
         }
+        self.find_flushed(&mut restored);
+        decision.offered = restored.iter().map(|dataset| dataset.offer.clone()).collect();
         (restored, decision)
+    }
+
+    /// The index is believed only where the files are as it says, or were replaced by those of a
+    /// newer dataset of the same names of which it is true.
+    fn find_flushed(&self, restored: &mut [Restored]) {
+        let mut newer: Vec<(DatasetKey, Files)> = Vec::new();
+        for dataset in restored.iter_mut().rev() {
+            let (key, files) = (dataset.offer.key.clone(), dataset.files());
+            let same_group = |(other, _): &&(DatasetKey, Files)| other.same_group(&key);
+            let replaced = |name: &String| {
+                newer.iter().filter(same_group).any(|(_, files)| files.contains_key(name))
+            };
+            let listed = self.cluster.index.contains(&(key.clone(), dataset.offer.epoch));
+            dataset.offer.flushed = listed
+                && files.iter().all(|(name, content)| {
+                    replaced(name) || self.cluster.pfs.get(name) == Some(content)
+                });
+            if dataset.offer.flushed {
+                newer.push((key, files));
+            }
+        }
     }
 
     /// The files of a dataset that counts; `None` if they cannot be rebuilt, or if those on the PFS
@@ -119,12 +139,7 @@ impl Sim {
             epoch,
             confirmed: judged.confirmed,
             on_prefix,
-            // The index is believed only where the files are as it says.
-            flushed: self.cluster.index.contains(&(key.clone(), epoch))
-                && parts
-                    .iter()
-                    .flatten()
-                    .all(|(name, content)| self.cluster.pfs.get(name) == Some(content)),
+            flushed: false,
         };
         Some(Restored { offer, parts })
     }
