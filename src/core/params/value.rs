@@ -169,9 +169,12 @@ fn parse_time(text: &str, plain_unit_seconds: f64) -> Result<Duration, String> {
     };
     let seconds = number * unit_seconds;
     if seconds.is_finite() && seconds <= SECONDS_MAX {
-        // Whole microseconds, so that a value written out and read back is the same.
-        let microseconds = (seconds * 1e6).round();
-        Ok(Duration::from_micros(microseconds as u64))
+        // Whole microseconds, milliseconds in times of weeks, in which a float is not exact enough:
+        // a value that is written out and read back is the same.
+        Ok(match seconds < 1e6 {
+            true => Duration::from_micros((seconds * 1e6).round() as u64),
+            false => Duration::from_millis((seconds * 1e3).round() as u64),
+        })
     } else {
         Err("that is longer than a thousand years".to_string())
     }
@@ -250,6 +253,9 @@ mod tests {
         assert_eq!(seconds("2h"), Ok(Value::Duration(Duration::from_secs(7200))));
         let milliseconds = Value::parse(Kind::Milliseconds, "50");
         assert_eq!(milliseconds, Ok(Value::Duration(Duration::from_millis(50))));
+        let long = seconds("637000.222h").unwrap();
+        let written = long.to_text(Kind::Seconds);
+        assert_eq!(Value::parse(Kind::Seconds, &written), Ok(long));
         for text in ["", "x", "-1", "5 weeks", "1e99", "99999999999999999d", "."] {
             assert!(seconds(text).is_err(), "{text}");
         }
