@@ -1,12 +1,13 @@
 """Every sample x scheme x moment: a run that is killed, and one that goes on from what it left."""
 
 import dataclasses
+import re
 
 from samples import SAMPLES, Sample
 from scene import EVERY, LENGTH, Scene
 
-# The moment, what the run is told, and the newest checkpoint that must still be there. The first
-# checkpoint of a run goes to the prefix, watched; the second or third is the first in the cache.
+# Seal and flush are those of the cache: the runs learn nothing, so that all of their checkpoints go
+# there, and the first of them has been sealed when the run stops.
 SEAL_POINTS = ("seal.encode", "seal.prepared", "seal.committed")
 FLUSH_POINTS = ("flush.staged", "flush.publish")
 MOMENTS = ("between", "writing", "seal", "flush")
@@ -27,16 +28,15 @@ class Case:
 
 
 def cases(mpi, everything):
-    """All cases; unless `everything`, one point of the seal and of the flush each, in turn."""
-    turn = 0
-    for sample in SAMPLES:
-        for scheme in SCHEMES:
+    """All cases; unless `everything`, one point of the seal and of the flush each, such that each
+    scheme meets every point."""
+    for row, sample in enumerate(SAMPLES):
+        for column, scheme in enumerate(SCHEMES):
             for moment in MOMENTS:
                 points = {"seal": SEAL_POINTS, "flush": FLUSH_POINTS}.get(moment, ("",))
-                chosen = points if everything else (points[turn % len(points)],)
+                chosen = points if everything else (points[(row + column) % len(points)],)
                 for point in chosen:
                     yield Case(sample, mpi, scheme, moment, point)
-            turn += 1
 
 
 def start_first(case, scene):
@@ -47,7 +47,12 @@ def start_first(case, scene):
     elif case.moment == "writing":
         arguments = ["--pause", "write", 40, scene.mark]
     else:
-        settings = {"SCR_TEST_PAUSE": f"{case.point}:{scene.mark}", "SCR_FLUSH": "2"}
+        # The third seal: two checkpoints are sealed then, or one that was sealed twice.
+        arrival, every = {"seal": (3, 0), "flush": (1, 2)}[case.moment]
+        settings = {
+            "SCR_TEST_PAUSE": f"{case.point}@{arrival}:{scene.mark}", "SCR_LEARN": "0",
+            "SCR_FLUSH": str(every),
+        }
     run = scene.start(*LENGTH, *arguments, **settings)
     run.wait_for_file(scene.mark)
     return run
@@ -62,16 +67,30 @@ def strike(case, scene):
         scene.cluster.kill(node)
 
 
-def least_step(case):
-    """The newest checkpoint that must still be there."""
-    return 30 if case.moment in ("between", "writing") else EVERY
+def least_step(case, scene):
+    """The newest checkpoint that must still be there. In seal and flush only the cache has any."""
+    if case.moment in ("between", "writing"):
+        return 30
+    named = case.sample.newest.format(step="*")
+    final = [path for path in scene.directory.glob(named) if not path.name.startswith(".")]
+    assert not final, f"on the prefix before the end of the first flush: {final}"
+    staged = [path for path in scene.leftovers() if ".scr-" in path.name]
+    assert bool(staged) == (case.moment == "flush"), f"staged: {staged}"
+    confirmed = "ls -d /dev/shm/*/scr.*/scr.dataset.*/.scr/CONFIRMED"
+    listing = scene.cluster.on("node1", "sh", "-c", confirmed, check=False).out
+    newest = max(map(int, re.findall(r"scr\.dataset\.(\d+)/", listing)), default=0)
+    # A flush is that of a series' second checkpoint.
+    assert newest >= {"seal": 1, "flush": 2}[case.moment], f"confirmed: {listing}"
+    return newest * EVERY  # ids are given in the order of writing
 
 
 def run_case(case):
     """One cell of the matrix; raises AssertionError."""
     with Scene(case.sample, case.mpi, spare=1, SCR_COPY_TYPE=case.scheme) as scene:
         run = start_first(case, scene)
+        least = least_step(case, scene)
         strike(case, scene)
         scene.ended(run)
-        told = ["--from", least_step(case)] if case.sample.told else []
-        scene.restart(*told, least=least_step(case))
+        told = ["--from", least] if case.sample.told else []
+        scene.restart(*told, least=least)
+        assert not scene.leftovers(), f"{scene.leftovers()}{scene.story}"

@@ -130,6 +130,11 @@ class Scene:
         assert files == self.files_wanted, f"last files differ: {sorted(files)}{self.story}"
         return outcome
 
+    def leftovers(self):
+        """Staged files and journals on the prefix."""
+        staged = [path for path in self.directory.rglob(".*.scr-*") if path.is_file()]
+        return staged + list(self.directory.glob(".scr/journal/*"))
+
     def expect(self, outcome, *words):
         """SCR must have said a line that has all the words."""
         lines = [line for line in outcome.err.splitlines() if line.startswith("SCR: ")]

@@ -19,7 +19,7 @@ import patterns
 import room
 import settings
 import support
-from support import assert_same_files, data_files, finish, place, same
+from support import assert_same, assert_same_files, data_files, finish, place, same
 
 CASES = []
 
@@ -103,10 +103,33 @@ def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
 
 @case
 def errors_return_with_a_dead_peer(mpi, program):
+    """The launchers end the survivors before they see the error; the cache is there afterwards."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(3, "errors_return", shim=False)
-        got = shimmed.run(3, "errors_return")
-        assert (want.status == 0) == (got.status == 0), f"{want}\n{got}"
+        for killed in (True, False):
+            want = plain.run(3, "errors_return", shim=False)
+            got = shimmed.run(3, "errors_return", SCR_FLUSH="0")
+            assert (want.status == 0) == (got.status == 0) == (not killed), f"{want}\n{got}"
+            assert killed == (data_files(shimmed.tree()) == {}), f"{shimmed.tree()}\n{got}"
+        assert got.line("restart") in ("restart 5", "restart 10"), f"began anew: {got}"
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+@case
+def agreement_that_fails(mpi, program):
+    """As with a dead peer, from the middle of a run on: one error a rank and no agreement after it;
+    the program's own calls are made, and its further checkpoints go to the prefix."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "steady", 40, 5, shim=False)
+        failures = shimmed.base / "failures"
+        preload = f"{program('failing_agreement.so')}:{support.SHIM}"
+        got = shimmed.run(3, "steady", 40, 5, SCR_FLUSH="0", LD_PRELOAD=preload,
+                          FAIL_AT="20", FAILURES=str(failures))
+        assert_same(want, got)
+        assert failures.read_text() == "failed\n" * 3, f"{failures.read_text()}{got}"
+        assert got.err.count("no further checkpoint is cached") == 3, f"{got}"
+        before, after = data_files(plain.tree()), data_files(shimmed.tree())
+        steps = {name.split("/")[1] for name, _ in before.items() & after.items()}
+        assert {"step_30", "step_35", "step_40"} <= steps and "step_5" not in steps, f"{steps}{got}"
 
 
 @case

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
 PROGRAMS = ROOT / "tests" / "hard" / "programs"
+LIBRARIES = ("pmpi_tool", "failing_agreement")  # the others are programs
 PATTERN = "ckpt/step_{id}/rank_{rank}.dat"
 LIMIT_SECONDS = 300  # a hang; on a busy machine spinning ranks take half of it
 
@@ -30,7 +31,7 @@ def build(mpi, into):
     """Compiles every program for `mpi`; returns a function from name to path."""
     into.mkdir(parents=True, exist_ok=True)
     for source in sorted(PROGRAMS.glob("*.c")):
-        shared = ["-shared", "-fPIC"] if source.stem == "pmpi_tool" else []
+        shared = ["-shared", "-fPIC"] if source.stem in LIBRARIES else []
         target = into / (source.stem + (".so" if shared else ""))
         subprocess.run(
             [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread"],
