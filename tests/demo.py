@@ -91,7 +91,8 @@ def demonstrate(cluster, directory):
         shim=True,
     )
     first.wait_for_file(mark)
-    print(f"    ... step {KILL_AT}. On the parallel file system: {tree(work) or 'nothing'};")
+    before = tree(work)
+    print(f"    ... step {KILL_AT}. On the parallel file system: {before or 'nothing'};")
     cached = cluster.on("node3", "du", "-sh", "/dev/shm").out.split()[0]
     print(f"    in node3's memory: {cached} of newer checkpoints and redundancy, never flushed.")
     title("3. node3 dies (SIGKILL to all of it; its memory is gone)")
@@ -109,15 +110,17 @@ def demonstrate(cluster, directory):
     title("5. Result")
     print(f"    undisturbed: {checksum(undisturbed)}\n    this run:    {checksum(second)}")
     print(f"    on the parallel file system now: {tree(work)}")
-    return judge(undisturbed, second)
+    return judge(undisturbed, before, second)
 
 
-def judge(undisturbed, second):
+def judge(undisturbed, before, second):
     complaints = []
     for name, outcome in (("the undisturbed run", undisturbed), ("the restart", second)):
         if outcome.status != 0:
             complaints.append(f"{name} failed: {outcome}")
     newest = KILL_AT // EVERY * EVERY
+    if f"step {newest} " in before:
+        complaints.append(f"step {newest} was on the parallel file system before the node died")
     if second.line("going on") != f"going on from step {newest}":
         complaints.append(f"the restart did not go on from step {newest}")
     if not checksum(second) or checksum(second) != checksum(undisturbed):

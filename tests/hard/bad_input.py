@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
+from settings import hard
 from support import DIST, data_files, finish, place
 
 CASES = []
@@ -109,32 +110,42 @@ def engine_that_is_none(here):
     return {"LD_PRELOAD": str(lib / "libscr_preload.so")}
 
 
-def corrupt_metadata(mpi, program):
-    """Every record of the run before is damaged: it is reported, and the run begins anew."""
-    with place(mpi, program) as plain, place(mpi, program) as here:
-        want = plain.run(2, "steady", 20, 5, shim=False)
-        first = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
-        assert first.status == 0, f"{first}"
-        records = [*here.prefix.rglob("*.scr"), *here.base.rglob("*.scrinfo")]
-        for record in filter(pathlib.Path.is_file, records):
-            record.write_bytes(b"\xff" * 40)
-        shutil.rmtree(here.prefix / "ckpt")
-        got = here.run(2, "steady", 20, 5, SCR_FLUSH="1")
-        assert got.status == 0 and got.line("checksum") == want.line("checksum"), f"{got}"
-        assert "SCR:" in got.err, f"nobody said so: {got}"
-        assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
+def damaged(name, record, words, cached=True):
+    """Makes a case: of a killed run, of which step 15 is in the cache, unless told otherwise, and on
+    the prefix, one record is damaged. One message names it."""
+
+    def run(mpi, program):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(2, "steady", 40, 5, shim=False)
+            hard().kill_at_pause(here, here.prefix / "pause", SCR_FLUSH="1")
+            if not cached:
+                shutil.rmtree(here.base / os.listdir(here.base)[0])
+            path, = [*here.prefix.glob(record), *here.base.glob(record)]
+            path.write_bytes(b"\xff" * 40)
+            got = here.run(2, "steady", 40, 5, SCR_FLUSH="1")
+            assert got.status == 0 and got.line("checksum") == want.line("checksum"), f"{got}"
+            assert got.line("restart") == "restart 15", f"{got}"
+            told = [line for line in got.err.splitlines() if str(path) in line]
+            assert len(told) == 1 and all(word in told[0] for word in words), f"{path}: {got}"
+            assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
+
+    run.__name__ = name
+    CASES.append(run)
 
 
-CASES.append(corrupt_metadata)
+damaged("damaged_index", ".scr/index.scr", ["is damaged", "made anew, with 3 datasets"])
+damaged("damaged_filemap", "*/*/filemap_1.scrinfo", ["is damaged", "count as lost"])
+damaged("damaged_summary", ".scr/scr.dataset.3/summary.scr", ["is damaged", "none is hidden"],
+        cached=False)
 
 
 def program_without_mpi(mpi, program):
-    """A program that never calls MPI is left alone, silently."""
-    del mpi
-    with place("openmpi", program) as here:
+    """A program that never calls MPI is left alone, silently, with mpirun, too."""
+    with place(mpi, program) as here:
         environment = here.environment(True, {})
         commands = (
             ["ls", "/"], ["bash", "-c", "echo $((6*7))"], ["/usr/bin/python3", "-c", "print(6*7)"],
+            [f"mpirun.{mpi}", "-n", "2", "hostname"],
         )
         for command in commands:
             plain_environment = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}

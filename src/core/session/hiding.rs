@@ -174,6 +174,7 @@ impl Session {
             let is_cached = cached.filter(|at| !report.offered[*at].is_on_prefix());
             let remedy = match is_cached {
                 Some(_) => "the copy in the cache is used",
+                None if found.names.is_empty() => "which files it has is not known: none is hidden",
                 None => "its files are hidden from the program",
             };
             self.tell(format_args!("{} (dataset {}): {fault}; {remedy}", one.name, one.id));

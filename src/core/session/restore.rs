@@ -118,6 +118,11 @@ impl Session {
         self.remake_directories(report);
         self.replicate(&links, report)?;
         if self.site.rank == 0 {
+            for filemap in &report.damaged {
+                log::warn(format_args!(
+                    "{filemap} is damaged: the files that it names count as lost, and stay there"
+                ));
+            }
             report.withheld.iter().for_each(|one| self.tell_withheld(one));
             self.tell_offered(report, elapsed);
             self.log_offered(report);

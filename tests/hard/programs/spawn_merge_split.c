@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
     sim_t sim;
     sim_init(&sim);
     for (int s = 0; s < 3; s++) { sim_step(&sim, MPI_COMM_WORLD); sim_checkpoint(&sim); }
+    MPI_Barrier(MPI_COMM_WORLD); /* the third is complete, should the spawn fail */
     MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, world, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
                    MPI_ERRCODES_IGNORE);
     MPI_Intercomm_merge(children, 0, &all);
