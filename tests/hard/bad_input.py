@@ -111,8 +111,8 @@ def engine_that_is_none(here):
 
 
 def damaged(name, record, words, cached=True):
-    """Makes a case: of a killed run, of which step 15 is in the cache, unless told otherwise, and on
-    the prefix, one record is damaged. One message names it."""
+    """Makes a case: one record of a killed run is damaged, whose step 15 is on the prefix and, if
+    `cached`, in the cache. One message names it."""
 
     def run(mpi, program):
         with place(mpi, program) as plain, place(mpi, program) as here:

@@ -15,11 +15,12 @@ import time
 import traceback
 
 import bad_input
+import collectives
 import patterns
 import room
 import settings
 import support
-from support import assert_same, assert_same_files, data_files, finish, place, same
+from support import assert_same_files, data_files, finish, place, same
 
 CASES = []
 
@@ -33,51 +34,6 @@ def case(function):
 def plain_program(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5)
     assert got.err.strip() == "", f"not silent: {got}"
-
-
-@case
-def spawn_merge_split(mpi, program):
-    # Debian's MPICH cannot spawn; it fails the same way with and without us, after checkpoints that
-    # have to be on the prefix then. Merge and split are tested with Open MPI only.
-    # Open MPI's mpirun ends with SIGPIPE (141) now and then after a spawn, without us, too.
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "spawn_merge_split", shim=False)
-        got = shimmed.run(2, "spawn_merge_split", SCR_FLUSH="1")
-        success = (0, 141)
-        assert (want.status in success) == (got.status in success), f"{want}\n{got}"
-        if mpi == "openmpi":
-            assert got.out == want.out, f"{want}\n{got}"
-        assert len(plain.tree()) == (12 if mpi == "openmpi" else 6), f"{plain.tree()}\n{want}"
-        assert_same_files(plain, shimmed, got)
-
-
-@case
-def threads_on_two_duplicates(mpi, program):
-    same(mpi, program, 2, "threads_on_dups")
-
-
-@case
-def fast_then_slow(mpi, program):
-    """Agreements go on in the slow steps: all checkpoints but the last are on the prefix, complete,
-    before the program comes to its end."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "fast_then_slow", 0, shim=False)
-        mark = shimmed.prefix / "mark"
-        run = shimmed.start(2, "fast_then_slow", 2000000, mark, SCR_FLUSH="1")
-        wait_for(mark.exists, run)
-        names = [f"ckpt/step_{step}/rank_{rank}.dat" for step in range(20, 200, 20)
-                 for rank in (0, 1)]
-        everything, flushed = data_files(plain.tree()), data_files(shimmed.tree())
-        assert flushed.items() >= {name: everything[name] for name in names}.items(), f"{flushed}"
-        mark.unlink()
-        got = finish(run)
-        assert_same(want, got)
-        assert_same_files(plain, shimmed, got)
-
-
-@case
-def group_of_one(mpi, program):
-    same(mpi, program, 3, "group_of_one")
 
 
 @case
@@ -114,37 +70,6 @@ def one_rank_removes_the_checkpoints_of_all_at_the_end(mpi, program):
 @case
 def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
     same(mpi, program, 2, "repoint")
-
-
-@case
-def errors_return_with_a_dead_peer(mpi, program):
-    """The launchers end the survivors before they see the error; the cache is there afterwards."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        for killed in (True, False):
-            want = plain.run(3, "errors_return", shim=False)
-            got = shimmed.run(3, "errors_return", SCR_FLUSH="0")
-            assert (want.status == 0) == (got.status == 0) == (not killed), f"{want}\n{got}"
-            assert killed == (data_files(shimmed.tree()) == {}), f"{shimmed.tree()}\n{got}"
-        assert got.line("restart") in ("restart 5", "restart 10"), f"began anew: {got}"
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-
-
-@case
-def agreement_that_fails(mpi, program):
-    """As with a dead peer, from the middle of a run on: one error a rank and no agreement after it;
-    the program's own calls are made, and its further checkpoints go to the prefix."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(3, "steady", 40, 5, shim=False)
-        failures = shimmed.base / "failures"
-        preload = f"{program('failing_agreement.so')}:{support.SHIM}"
-        got = shimmed.run(3, "steady", 40, 5, SCR_FLUSH="0", LD_PRELOAD=preload,
-                          FAIL_AT="20", FAILURES=str(failures))
-        assert_same(want, got)
-        assert failures.read_text() == "failed\n" * 3, f"{failures.read_text()}{got}"
-        assert got.err.count("no further checkpoint is cached") == 3, f"{got}"
-        before, after = data_files(plain.tree()), data_files(shimmed.tree())
-        steps = {name.split("/")[1] for name, _ in before.items() & after.items()}
-        assert {"step_30", "step_35", "step_40"} <= steps and "step_5" not in steps, f"{steps}{got}"
 
 
 @case
@@ -494,7 +419,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, patterns, room, settings)
+            others = (bad_input, collectives, patterns, room, settings)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -1,6 +1,6 @@
-/* Two million fast collectives, then slow steps with checkpoints: a rhythm learned from the fast
- * ones must not starve the agreement in the slow ones. argv[1] is the number of fast ones. Before the end
- * rank 0 makes the file argv[2] and waits until it is removed. */
+/* Two million fast collectives (argv[1]), then slow steps with checkpoints: a rhythm learned from
+ * the fast ones must not starve the agreement in the slow ones. Before the end rank 0 makes the
+ * file argv[2] and waits until it is removed. */
 #include "sim.h"
 
 int main(int argc, char **argv) {
