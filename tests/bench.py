@@ -3,7 +3,7 @@
 one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
 machine, differ by half. Nothing passes or fails here.
 
-usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [flush]
+usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [flush] [metadata]
 both MPIs and all parts by default
 """
 
@@ -29,7 +29,8 @@ ROUNDS = 13
 WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits for quiet
 STARTS = 400
 FILES_ONCE = 4000
-PARTS = ["start", "open", "checkpoint", "flush"]
+PARTS = ["start", "open", "checkpoint", "flush", "metadata"]
+WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
 GIGA = 1e9
 
 
@@ -151,8 +152,8 @@ def main(words):
     row("", "plain", "shim", "", "aim")
     if "start" in parts:
         process_start()
-    if "flush" in parts:  # knows no MPI: ranks are threads
-        subprocess.run(["cargo", "bench", "--quiet", "-p", "scr-core", "--bench", "flush"],
+    for part in filter(parts.__contains__, WITHOUT_MPI):
+        subprocess.run(["cargo", "bench", "--quiet", "-p", "scr-core", "--bench", part],
                        cwd=ROOT, check=True)
     for mpi in mpis if set(parts) & {"open", "checkpoint"} else []:
         print(f"-- {mpi}")

@@ -11,6 +11,7 @@ mod files_copy;
 mod kvtree;
 mod machine;
 mod machine_others;
+mod metadata;
 mod params;
 mod params_used;
 mod patterns;

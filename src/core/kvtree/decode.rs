@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::KvTree;
+use super::elements::Elements;
 use crate::error::Error;
 
 /// Deepest tree that is written or read; ours have at most about 15 levels.
@@ -23,6 +24,9 @@ pub struct Malformed {
     /// What is wrong there.
     pub what: &'static str,
 }
+
+/// The packed form of an empty hash.
+const NONE: [u8; 4] = [0; 4];
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +70,7 @@ struct Reader<'a> {
     offset: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Merges a packed hash into `into`, as the documents' unpack does; so a key that comes twice
     /// keeps the elements of both.
     fn hash(&mut self, into: &mut KvTree, depth: usize) -> Result<(), Malformed> {
@@ -74,8 +78,16 @@ impl Reader<'_> {
         if count > 0 && depth == DEPTH_MAX {
             return Err(self.malformed("nested too deep"));
         }
+        if count > 1 && into.is_empty() {
+            into.elements = Elements::with_room(count);
+        }
         for _ in 0..count {
             let key = self.key()?;
+            if count == 1 && into.is_empty() && self.bytes[self.offset..].starts_with(&NONE) {
+                self.offset += NONE.len();
+                into.elements = Elements::Value(key.into());
+                break;
+            }
             self.hash(into.child_mut(key), depth + 1)?;
         }
         Ok(())
@@ -94,7 +106,7 @@ impl Reader<'_> {
         Ok(count)
     }
 
-    fn key(&mut self) -> Result<String, Malformed> {
+    fn key(&mut self) -> Result<&'a str, Malformed> {
         let rest = &self.bytes[self.offset..];
         let Some(len) = rest.iter().position(|byte| *byte == 0) else {
             return Err(self.malformed("key without end"));
@@ -102,7 +114,6 @@ impl Reader<'_> {
         let Ok(key) = std::str::from_utf8(&rest[..len]) else {
             return Err(self.malformed("key is not UTF-8"));
         };
-        let key = key.to_owned();
         self.offset += len + 1;
         Ok(key)
     }

@@ -1,8 +1,11 @@
 //! The tree: keys in byte order, each with a subtree; a value is a key whose subtree is empty.
 
-use std::collections::{BTreeMap, btree_map};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::str::FromStr;
+
+use compact_str::ToCompactString as _;
+
+use super::elements::{self, Elements, Key};
 
 /// A tree of keys (000 section 3: "hash").
 ///
@@ -10,19 +13,19 @@ use std::str::FromStr;
 /// * keys are unique under one parent and contain no NUL (the packed form ends keys with one);
 /// * equal trees iterate equally and have equal packed bytes, whatever the order they were built
 ///   in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone)]
 pub struct KvTree {
-    elements: BTreeMap<String, KvTree>,
+    pub(super) elements: Elements,
 }
 
 /// What [`KvTree::child`] gives for a key that is not there.
-static EMPTY: KvTree = KvTree::new();
+pub(super) static EMPTY: KvTree = KvTree::new();
 
 impl KvTree {
     /// Returns an empty tree.
     #[must_use]
     pub const fn new() -> Self {
-        KvTree { elements: BTreeMap::new() }
+        KvTree { elements: Elements::new() }
     }
 
     /// Number of keys at the top level.
@@ -34,12 +37,12 @@ impl KvTree {
     /// Whether there is no key at all: what a value looks like from below.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.elements.is_empty()
+        self.len() == 0
     }
 
     /// Removes everything.
     pub fn clear(&mut self) {
-        self.elements.clear();
+        self.elements = Elements::new();
     }
 
     /// Returns the subtree under `key`.
@@ -56,19 +59,19 @@ impl KvTree {
     /// Whether `key` is there.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
-        self.elements.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// Returns the subtree under `key`, an empty one if it is not there (the documents' rule that a
     /// missing hash counts as an empty one), so that look-ups can be chained.
     #[must_use]
     pub fn child(&self, key: &str) -> &KvTree {
-        self.elements.get(key).unwrap_or(&EMPTY)
+        self.get(key).unwrap_or(&EMPTY)
     }
 
     /// Returns the subtree under `key`, which is created if need be.
     pub fn child_mut(&mut self, key: impl Display) -> &mut KvTree {
-        self.elements.entry(key_text(key)).or_default()
+        self.elements.get_or_insert(key_text(key))
     }
 
     /// Puts `subtree` under `key` in place of what was there.
@@ -90,11 +93,9 @@ impl KvTree {
         self.child_mut(key).child_mut(value)
     }
 
-    /// Makes `value` the only one under `key` and returns its subtree.
-    pub fn set_value(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
-        let slot = self.child_mut(key);
-        slot.clear();
-        slot.child_mut(value)
+    /// Makes `value` the only one under `key`.
+    pub fn set_value(&mut self, key: impl Display, value: impl Display) {
+        self.child_mut(key).elements = Elements::Value(key_text(value));
     }
 
     /// Returns the value under `key`; `None` if there is none or more than one.
@@ -190,19 +191,39 @@ impl KvTree {
 
     /// Iterates over the keys, in byte order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.elements.keys().map(String::as_str)
+        self.iter().map(|(key, _)| key)
     }
 
     /// Longest chain of keys below this tree: 0 for an empty one.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.elements.values().map(|subtree| 1 + subtree.depth()).max().unwrap_or(0)
+        self.iter().map(|(_, subtree)| 1 + subtree.depth()).max().unwrap_or(0)
+    }
+}
+
+impl Default for KvTree {
+    fn default() -> Self {
+        KvTree::new()
+    }
+}
+
+impl PartialEq for KvTree {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other)
+    }
+}
+
+impl Eq for KvTree {}
+
+impl fmt::Debug for KvTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
     }
 }
 
 /// Cuts at the first NUL, as a C string would end: what follows could not be read back.
-fn key_text(key: impl Display) -> String {
-    let mut text = key.to_string();
+fn key_text(key: impl Display) -> Key {
+    let mut text = key.to_compact_string();
     if let Some(nul) = text.find('\0') {
         text.truncate(nul);
     }
@@ -210,13 +231,13 @@ fn key_text(key: impl Display) -> String {
 }
 
 /// Iterator of [`KvTree::iter`].
-pub struct Iter<'a>(btree_map::Iter<'a, String, KvTree>);
+pub struct Iter<'a>(elements::Iter<'a>);
 
 impl<'a> Iterator for Iter<'a> {
     type Item = (&'a str, &'a KvTree);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, subtree)| (key.as_str(), subtree))
+        self.0.next()
     }
 }
 

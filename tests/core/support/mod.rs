@@ -1,5 +1,7 @@
 //! What several topics need: fixtures, trees from text, random trees.
 
+pub mod large;
+
 use std::path::PathBuf;
 
 use proptest::collection::vec;
