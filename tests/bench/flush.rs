@@ -1,6 +1,6 @@
 //! How fast a flush is, all ranks together and by threads, against `cp --reflink=never` of the same
 //! files by as many processes in the same run. Only the ratio means anything: machines, and runs on
-//! one machine, differ.
+//! one machine, differ. And how near a flush by threads comes to the limits that are set for it.
 //!
 //! `cargo bench -p scr-core --bench flush`
 
@@ -21,6 +21,8 @@ use scr_core::transfer::{Advance, AsyncFlush, Options, flush_sync};
 const RANKS: &str = "abcd";
 const BYTES_PER_RANK: usize = 64 << 20;
 const ROUNDS: usize = 9;
+const LIMIT_BYTES: u64 = 100_000_000;
+const LIMIT_PERCENT: f64 = 25.0;
 const WAYS: [&str; 3] = ["cp --reflink=never", "flush, together", "flush, by threads"];
 
 fn main() {
@@ -54,6 +56,26 @@ fn main() {
     for (way, median) in WAYS.iter().zip(medians) {
         println!("{way:<20} {:6.2} GB/s   {:.2}", gigabytes / median, medians[0] / median);
     }
+    let by_bytes = limited(Options { bytes_per_second: LIMIT_BYTES, ..options });
+    let (limit, found) = (LIMIT_BYTES as f64 / 1e6, 1e3 * gigabytes / by_bytes);
+    println!("by threads, SCR_FLUSH_ASYNC_BW={limit:.0} MB/s: {found:.1} MB/s");
+    let by_time = limited(Options { percent: LIMIT_PERCENT, ..options });
+    let found = 100.0 * medians[2] / by_time;
+    println!(
+        "by threads, SCR_FLUSH_ASYNC_PERCENT={LIMIT_PERCENT}: {found:.1} % of the speed without"
+    );
+}
+
+/// Seconds of one flush by threads.
+fn limited(options: Options) -> f64 {
+    let outcome = Cluster::new().launch(RANKS).transfer(options).run(|ctx| {
+        seal(ctx);
+        ctx.world.barrier().expect("ranks");
+        let start = Instant::now();
+        by_threads(ctx);
+        start.elapsed().as_secs_f64()
+    });
+    outcome.results[0].expect("rank 0")
 }
 
 fn name(ctx: &Ctx) -> String {

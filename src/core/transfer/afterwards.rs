@@ -178,7 +178,7 @@ impl Node<'_> {
         let mut last = Instant::now();
         let buffer_bytes = throttle.piece(self.options.buffer_bytes);
         let mut progress = |bytes: u64| {
-            throttle.note(bytes, last.elapsed());
+            throttle.note(bytes, last.elapsed(), self.begun.elapsed());
             self.rest(throttle)?;
             last = Instant::now();
             Ok(())
@@ -193,7 +193,7 @@ impl Node<'_> {
         };
         stage(Path::new(source), &target, epoch, Some(meta), how)?;
         note_written(path, source, meta.size)?;
-        throttle.note(0, last.elapsed());
+        throttle.note(0, last.elapsed(), self.begun.elapsed());
         self.rest(throttle)
     }
 

@@ -371,7 +371,7 @@ impl Job {
             let mut last = Instant::now();
             let buffer_bytes = throttle.piece(self.options.buffer_bytes);
             let mut progress = |bytes: u64| {
-                throttle.note(bytes, last.elapsed());
+                throttle.note(bytes, last.elapsed(), begun.elapsed());
                 self.rest(&throttle, begun);
                 last = Instant::now();
                 if self.stopped() { Err(Error::Other("stopped".into())) } else { Ok(()) }
@@ -389,7 +389,7 @@ impl Job {
             stage(&self.source(file), &target, self.record.epoch, Some(file), how)?;
             ledger.set(&key, file.size)?;
             // The last sync is work, too.
-            throttle.note(0, last.elapsed());
+            throttle.note(0, last.elapsed(), begun.elapsed());
             self.rest(&throttle, begun);
         }
         ledger.write()

@@ -39,29 +39,39 @@ pub(super) fn gather(ctx: &Ctx, bytes: u64) -> Result<Turn> {
 }
 
 /// Pure; the same plan on all ranks. At most `width` ranks of a node work at a time, and as many
-/// nodes as that leaves. If all can, each gets the share of the bandwidth that lets them end
-/// together.
+/// nodes as that leaves. Nodes that follow one another form a lane, and so do those ranks of a
+/// node; each lane gets the share of the bandwidth that lets all end together, so that none of it
+/// stays unused towards the end.
 fn turn_of(me: usize, loads: &[Load], width: usize) -> Turn {
     let writers = || (0..loads.len()).filter(|rank| loads[*rank].bytes > 0);
-    let total: u64 = writers().map(|rank| loads[rank].bytes).fold(0, u64::saturating_add);
-    if writers().count() <= width {
-        return Turn { share: loads[me].bytes as f64 / total.max(1) as f64, ..Turn::default() };
-    }
+    let bytes_of = |ranks: &mut dyn Iterator<Item = usize>| -> f64 {
+        ranks.map(|rank| loads[rank].bytes as f64).sum()
+    };
     let mut nodes: Vec<usize> = writers().map(|rank| loads[rank].leader).collect();
     nodes.sort_unstable();
     nodes.dedup();
     let on = |leader: usize| writers().filter(move |rank| loads[*rank].leader == leader);
     let most = nodes.iter().map(|leader| on(*leader).count()).max().unwrap_or(1);
     let abreast = most.min(width).max(1);
-    let nodes_abreast = (width / abreast).max(1);
-    let before = |at: Option<usize>, by: usize| at?.checked_sub(by);
-    let node = nodes.iter().position(|leader| *leader == loads[me].leader);
+    let nodes_abreast = if writers().count() <= width {
+        nodes.len().max(1) // nobody has to wait
+    } else {
+        (width / abreast).max(1)
+    };
     let own: Vec<usize> = on(loads[me].leader).collect();
+    let node = nodes.iter().position(|leader| *leader == loads[me].leader);
     let place = own.iter().position(|rank| *rank == me);
+    let Some(node) = node else { return Turn::default() };
+    let in_node_lane = nodes.iter().skip(node % nodes_abreast).step_by(nodes_abreast);
+    let of_nodes = bytes_of(&mut in_node_lane.flat_map(|leader| on(*leader)));
+    let of_ranks = place.map_or(0.0, |place| {
+        bytes_of(&mut own.iter().skip(place % abreast).step_by(abreast).copied())
+    });
     Turn {
-        node_before: before(node, nodes_abreast).map(|at| nodes[at]),
-        rank_before: before(place, abreast).map(|at| own[at]),
-        share: 1.0 / (abreast * nodes_abreast.min(nodes.len())) as f64,
+        // Also for a leader without files, at whose sign the others begin.
+        node_before: node.checked_sub(nodes_abreast).map(|at| nodes[at]),
+        rank_before: place.and_then(|place| place.checked_sub(abreast)).map(|at| own[at]),
+        share: of_nodes / bytes_of(&mut writers()) * of_ranks / bytes_of(&mut own.iter().copied()),
     }
 }
 
@@ -70,14 +80,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Lets everybody work whose predecessors are done; the most at a time, and the share of the
-    /// bandwidth that they took together.
+    /// Lets everybody work, at a bandwidth of one byte a second for all, whose predecessors are
+    /// done; the most at a time, and the seconds until the end.
     fn simulate(loads: &[Load], width: usize) -> (usize, f64) {
         let turns: Vec<Turn> = (0..loads.len()).map(|me| turn_of(me, loads, width)).collect();
-        let idle = |rank: &usize| loads[*rank].bytes == 0;
-        let mut done: Vec<usize> = (0..loads.len()).filter(idle).collect();
-        let (mut most, mut taken) = (0, 0.0_f64);
-        while done.len() < loads.len() {
+        let mut left: Vec<f64> = loads.iter().map(|load| load.bytes as f64).collect();
+        let (mut most, mut elapsed) = (0, 0.0);
+        while left.iter().any(|bytes| *bytes > 0.0) {
+            let done: Vec<usize> = (0..loads.len()).filter(|rank| left[*rank] <= 0.0).collect();
             let is_done = |rank: usize| done.contains(&rank);
             let node_is_done = |leader: usize| {
                 (0..loads.len()).filter(|rank| loads[*rank].leader == leader).all(is_done)
@@ -90,11 +100,15 @@ mod tests {
                 (0..loads.len()).filter(|rank| !is_done(*rank)).filter(may).collect();
             assert!(!now.is_empty(), "everybody waits: {turns:?}");
             most = most.max(now.len());
-            taken = taken.max(now.iter().map(|rank| turns[*rank].share).sum());
-            // One at a time ends, so that as many as can are at work together.
-            done.push(now[now.len() - 1]);
+            let rest = |rank: &usize| left[*rank] / turns[*rank].share;
+            let step = now.iter().map(rest).fold(f64::INFINITY, f64::min);
+            let first: Vec<usize> =
+                now.iter().copied().filter(|rank| rest(rank) < step * (1.0 + 1e-9)).collect();
+            now.iter().for_each(|rank| left[*rank] -= step * turns[*rank].share);
+            first.iter().for_each(|rank| left[*rank] = 0.0);
+            elapsed += step;
         }
-        (most, taken)
+        (most, elapsed)
     }
 
     proptest! {
@@ -102,7 +116,7 @@ mod tests {
 
         #[test]
         fn no_more_than_the_width_work_and_all_come_to_their_turn(
-            ranks in proptest::collection::vec((0_usize..4, 0_u64..3), 1..14),
+            ranks in proptest::collection::vec((0_usize..4, 0_u64..9), 1..14),
             width in 1_usize..9,
         ) {
             let leader = |node: usize| ranks.iter().position(|(n, _)| *n == node).unwrap_or(0);
@@ -110,9 +124,11 @@ mod tests {
                 .iter()
                 .map(|(node, bytes)| Load { leader: leader(*node), bytes: *bytes })
                 .collect();
-            let (most, share) = simulate(&loads, width);
+            let (most, seconds) = simulate(&loads, width);
             prop_assert!(most <= width, "{most} at a time");
-            prop_assert!(share <= 1.0 + 1e-9, "{share} of the bandwidth");
+            // No more than the bandwidth, and none of it unused, up to the end.
+            let all = loads.iter().map(|load| load.bytes as f64).sum::<f64>();
+            prop_assert!((seconds - all).abs() <= 1e-6 * all, "{seconds} s for {all} bytes");
         }
     }
 }
