@@ -1,6 +1,6 @@
 //! What it takes to build, write and read the records of a dataset of 100,000 ranks with four files
-//! each. Each is to stay below a second on a machine that has nothing else to do; on others the time
-//! of the processor tells more.
+//! each. Each is to stay below a second on a machine that has nothing else to do; on others the
+//! time of the processor tells more.
 //!
 //! `cargo bench -p scr-core --bench metadata`; with SCR_BENCH_DIR below another directory.
 
