@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(Finished::Busy(holder)) => {
             fail(&format!("a live run uses this node ({holder}); it flushes by itself"))
         }
-        Ok(Finished::Done { staged, completed }) => {
+        Ok(Finished::Done { mut staged, completed }) => {
             let mut text = String::new();
             if staged.files > 0 {
                 text += &format!("{} files copied from this node\n", staged.files);
@@ -43,6 +43,7 @@ pub fn run(args: &Args) -> ExitCode {
                     text += &format!("the index is left to whom uses the prefix ({holder})\n");
                 }
                 Ok(completed) => {
+                    staged.troubles.extend(completed.troubles);
                     for name in completed.done {
                         text += &format!("{name} is on the prefix\n");
                     }

@@ -32,11 +32,14 @@ pub(super) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
     tags
 }
 
-/// A dataset and the number of ranks that wrote it.
+/// A dataset and how many have a share in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct About {
     pub dataset: Dataset,
+    /// Ranks that wrote it.
     pub ranks: usize,
+    /// Parts of the journal of its flush; 0 where that is not known.
+    pub parts: usize,
 }
 
 impl About {
@@ -59,7 +62,7 @@ impl About {
             bytes: 0,
             complete: true,
         };
-        About { dataset, ranks }
+        About { dataset, ranks, parts: 0 }
     }
 
     /// The dataset with the numbers of `entries`, all files of all ranks.
@@ -72,11 +75,13 @@ impl About {
         let mut tree = KvTree::new();
         tree.set("DATASET", self.dataset.to_tree());
         tree.set_value("RANKS", self.ranks);
+        tree.set_value("PARTS", self.parts);
         tree
     }
 
     pub fn from_tree(tree: &KvTree) -> Option<About> {
         let dataset = Dataset::from_tree(tree.get("DATASET")?)?;
-        Some(About { dataset, ranks: tree.parse("RANKS")? })
+        let parts = tree.parse("PARTS").unwrap_or(0);
+        Some(About { dataset, ranks: tree.parse("RANKS")?, parts })
     }
 }

@@ -41,6 +41,8 @@ pub struct Completed {
     pub done: Vec<String>,
     /// Names of datasets of which other nodes have files to copy, and how many nodes.
     pub waiting: Vec<(String, usize)>,
+    /// Journals that are damaged, a sentence for each; the next start settles them.
+    pub troubles: Vec<String>,
 }
 
 /// Asks a process that does [`stage_node`] on this node to stop. Local.
@@ -88,7 +90,14 @@ pub fn stage_node(
         let rate = known.bandwidth / parts.len().max(1) as f64;
         let mut node = Node { prefix, path: &path, options, begun: Instant::now(), looked: None };
         for name in &parts {
-            let part = journal.read_part(name)?;
+            let part = match journal.read_part(name) {
+                // Its node's files are not known; the next start gives the flush up.
+                Err(error @ Error::Corrupt { .. }) => {
+                    staged.troubles.push(format!("dataset {id}: {error}"));
+                    continue;
+                }
+                read => read?,
+            };
             let Some(files) = node.own_files(&part, &known)? else { continue };
             let throttle = Throttle::new(rate, known.percent);
             match node.copy(&part, files, throttle) {
@@ -242,45 +251,63 @@ pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<
     let mut completed = Completed::default();
     let mut wanted = Vec::new();
     for id in Journal::ids(prefix)? {
-        let journal = Journal::new(prefix, id);
-        let commit = decided(prefix, &journal)?;
-        let parts = journal.parts()?;
-        let parts: Vec<Catalog> =
-            parts.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
-        let Some(about) = commit else {
-            if let Some(plan) = journal.planned()? {
-                let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
-                completed.waiting.push((plan.dataset.name, missing));
+        match complete_one(prefix, id, options, &mut completed) {
+            Ok(destinations) => wanted.extend(destinations),
+            Err(error @ Error::Corrupt { .. }) => {
+                completed.troubles.push(format!("dataset {id}: {error}"));
             }
-            for part in &parts {
-                wanted.extend(destinations(prefix, part)?);
-            }
-            continue;
-        };
-        let of_seal = parts.iter().filter(|part| part.epoch == about.dataset.epoch);
-        let mut published = Published::default();
-        for part in of_seal.clone() {
-            published = published.and(publish_part(prefix, part)?);
-        }
-        if published.there == 0 && published.gone.is_some() {
-            give_up(prefix, &journal, id)?;
-            continue;
-        }
-        let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
-        let keep = published.gone.is_none().then_some(options.prefix_size);
-        finish_journal(prefix, &journal, &about, entries, keep)?;
-        if keep.is_some() {
-            completed.done.push(about.dataset.name);
+            Err(other) => return Err(other),
         }
     }
     let path = control_dir.join(TransferFile::NAME);
-    if path.exists() {
+    if path.exists() && completed.troubles.is_empty() {
         update(&path, |all: &mut TransferFile| {
             all.files.retain(|_, one| wanted.contains(&one.destination));
             Ok(())
         })?;
     }
     Ok(completed)
+}
+
+/// [`complete`] for one dataset; returns where files of it are still to be staged.
+fn complete_one(
+    prefix: &Path,
+    id: u64,
+    options: &Options,
+    completed: &mut Completed,
+) -> Result<Vec<String>> {
+    let journal = Journal::new(prefix, id);
+    let names = journal.parts()?;
+    let parts: Vec<Catalog> =
+        names.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
+    let Some(about) = decided(prefix, &journal)? else {
+        if let Some(plan) = journal.planned()? {
+            let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
+            completed.waiting.push((plan.dataset.name, missing));
+        }
+        let destinations: Vec<Vec<String>> =
+            parts.iter().map(|part| destinations(prefix, part)).collect::<Result<_>>()?;
+        return Ok(destinations.concat());
+    };
+    if let Some(error) = journal.missing_parts(&about, parts.len()) {
+        return Err(error);
+    }
+    let of_seal = parts.iter().filter(|part| part.epoch == about.dataset.epoch);
+    let mut published = Published::default();
+    for part in of_seal.clone() {
+        published = published.and(publish_part(prefix, part)?);
+    }
+    if published.there == 0 && published.gone.is_some() {
+        give_up(prefix, &journal, id)?;
+        return Ok(Vec::new());
+    }
+    let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
+    let keep = published.gone.is_none().then_some(options.prefix_size);
+    finish_journal(prefix, &journal, &about, entries, keep)?;
+    if keep.is_some() {
+        completed.done.push(about.dataset.name);
+    }
+    Ok(Vec::new())
 }
 
 /// Where the files of `part` are staged.

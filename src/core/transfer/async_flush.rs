@@ -114,10 +114,10 @@ impl AsyncFlush {
         on_thread: impl FnOnce() + Send + 'static,
         publish_if: PublishIf,
     ) -> Result<AsyncFlush> {
-        let Announced { record, part, journal, .. } = announce_flush(ctx, id, &[], left_out)?;
+        let Announced { record, part, about, journal, .. } =
+            announce_flush(ctx, id, &[], left_out)?;
         let copied = record.files.iter().filter(|file| !file.on_prefix);
         let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
-        let about = About::of_record(&record, ctx.world.size());
         let nodes = ctx.world.size() / ctx.node.size().max(1);
         let job = Arc::new(Job {
             rank: ctx.world.rank(),

@@ -62,7 +62,8 @@ pub fn flush_with(
 ) -> Result<FlushReport> {
     let start = Instant::now();
     let is_root = ctx.world.rank() == 0;
-    let Announced { record, sources, part, journal } = announce_flush(ctx, id, along, left_out)?;
+    let Announced { record, sources, part, about, journal } =
+        announce_flush(ctx, id, along, left_out)?;
     let (epoch, key) = (record.epoch, &record.key);
     if let Err(error) = stage_in_turns(ctx, &record, &sources) {
         undo(ctx, &journal, &part, &error)?;
@@ -70,7 +71,6 @@ pub fn flush_with(
     }
     test_pause("flush.staged");
     let catalog = Catalog::gather(ctx.world, id, epoch, key, &record.files)?;
-    let about = About::of_record(&record, ctx.world.size());
     let committed = match is_root {
         true => journal.commit(&about).and_then(|()| announce(ctx.prefix, &about.dataset)),
         false => Ok(Vec::new()),
@@ -106,6 +106,7 @@ pub(super) struct Announced {
     pub sources: Sources,
     /// What the node stages, with world ranks.
     pub part: Catalog,
+    pub about: About,
     pub journal: Journal,
 }
 
@@ -125,10 +126,13 @@ pub(super) fn announce_flush(
     let sources = take_along(ctx, &mut record, along)?;
     let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
     let part = with_world_ranks(ctx, part)?;
-    let announced =
-        if ctx.is_node_leader() { journal.write_part(ctx.world.rank(), &part) } else { Ok(()) };
+    let about = About::of_record(&record, ctx.world.size());
+    let announced = match ctx.is_node_leader() {
+        true => journal.write_part(ctx.world.rank(), &part, &about),
+        false => Ok(()),
+    };
     agree(ctx.world, announced)?;
-    Ok(Announced { record, sources, part, journal })
+    Ok(Announced { record, sources, part, about, journal })
 }
 
 /// The dataset is there; that an older one cannot be deleted is no reason to write it again.
@@ -209,8 +213,8 @@ pub struct JournalReport {
     pub completed: Vec<u64>,
     /// Datasets whose staged files were removed.
     pub rolled_back: Vec<u64>,
-    /// Datasets that cannot be completed, since files were removed by somebody else meanwhile; the
-    /// index says that they failed. The others have their names.
+    /// Datasets that cannot be completed, since files were removed by somebody else meanwhile, or
+    /// the journal is damaged; the index says that they failed. The other files have their names.
     pub gone: Vec<u64>,
     /// Datasets whose flush in the background was under way: begin it again
     /// ([`super::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
@@ -230,8 +234,19 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
     let mut report = JournalReport::default();
     for id in broadcast_ids(ctx, &found)? {
         let journal = Journal::new(ctx.prefix, id);
-        let mut commit =
-            agree(ctx.world, if is_root { decided(ctx.prefix, &journal) } else { Ok(None) })?;
+        let mut damaged = None;
+        let decided = match is_root {
+            true => damaged_apart(decided(ctx.prefix, &journal), &mut damaged),
+            false => Ok(None),
+        };
+        let mut commit = agree(ctx.world, decided)?;
+        if any(ctx.world, damaged.is_some())? {
+            agree(ctx.world, carry_out(ctx, &journal, None))?;
+            agree(ctx.world, if is_root { give_up(ctx.prefix, &journal, id) } else { Ok(()) })?;
+            damaged.iter().for_each(|error| tell_damaged(id, error));
+            report.gone.push(id);
+            continue;
+        }
         let mut answer = commit.as_ref().map(|about| about.to_tree().encode()).unwrap_or_default();
         ctx.world.broadcast(&mut answer, 0)?;
         if !answer.is_empty() {
@@ -243,6 +258,9 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         }
         let (entries, published) = agree(ctx.world, carry_out(ctx, &journal, commit.as_ref()))?;
         let partly = any(ctx.world, published.gone.is_some())?;
+        if let (Some(error @ Error::Corrupt { .. }), true) = (&published.gone, is_root) {
+            tell_damaged(id, error);
+        }
         let gone = partly && !any(ctx.world, published.there > 0)?;
         let keep = (!partly).then_some(ctx.transfer.prefix_size);
         let finished = match (&commit, is_root) {
@@ -291,8 +309,26 @@ pub(super) fn decided(prefix: &Path, journal: &Journal) -> Result<Option<About>>
     Ok(Some(about))
 }
 
-/// Publishes or removes the staged files of this rank's share of the parts. A damaged part was
-/// never complete; without commit nothing was staged under it.
+/// Takes the error out of what is damaged.
+fn damaged_apart<T>(found: Result<Option<T>>, damaged: &mut Option<Error>) -> Result<Option<T>> {
+    match found {
+        Err(error @ Error::Corrupt { .. }) => {
+            *damaged = Some(error);
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+fn tell_damaged(id: u64, error: &Error) {
+    log::warn(format_args!(
+        "dataset {id}: {error}; its interrupted flush cannot be completed, and the cache's copy is \
+         used, or an older dataset"
+    ));
+}
+
+/// Publishes or removes the staged files of this rank's share of the parts. What a damaged part
+/// names stays staged, for the next flush of the dataset.
 fn carry_out(
     ctx: &Ctx,
     journal: &Journal,
@@ -300,10 +336,15 @@ fn carry_out(
 ) -> Result<(Vec<CatalogEntry>, Published)> {
     let same_seal = |part: &Catalog| commit.is_some_and(|c| c.dataset.epoch == part.epoch);
     let (mut entries, mut published) = (Vec::new(), Published::default());
-    for (index, name) in journal.parts()?.iter().enumerate() {
+    let names = journal.parts()?;
+    published.gone = commit.and_then(|about| journal.missing_parts(about, names.len()));
+    for (index, name) in names.iter().enumerate() {
         let part = match journal.read_part(name) {
             Ok(part) => part,
-            Err(Error::Corrupt { .. }) if commit.is_none() => continue,
+            Err(error @ Error::Corrupt { .. }) => {
+                published.gone = published.gone.or(commit.map(|_| error));
+                continue;
+            }
             Err(other) => return Err(other),
         };
         if index % ctx.world.size() == ctx.world.rank() {
@@ -340,11 +381,8 @@ pub(super) fn finish_journal(
     mut entries: Vec<CatalogEntry>,
     keep: Option<u64>,
 ) -> Result<()> {
-    // No parts: a kill came while the journal of a finished flush was being removed.
-    if !entries.is_empty() {
-        entries.sort_by_key(|entry| entry.rank);
-        record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
-    }
+    entries.sort_by_key(|entry| entry.rank);
+    record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     match keep {
         None => mark_failed(prefix, about.dataset.id).and_then(|()| journal.remove()),
         Some(keep) => {

@@ -2,16 +2,21 @@
 //!
 //! `<prefix>/.scr/journal/<id>/` holds, each durable before what it announces begins:
 //! * `part.<world rank of the node's leader>.scr`: what that node will stage
-//!   (`EPOCH / <hex>`, `RANK / <world rank> / FILE / <name> / <fields>`),
-//! * `plan.scr`, for a flush in the background: what the dataset is, written by rank 0,
+//!   (`EPOCH / <hex>`, `RANK / <world rank> / FILE / <name> / <fields>`, `ABOUT` as in the plan),
+//! * `plan.scr`, for a flush in the background: what the dataset is and how many parts there are,
+//!   written by rank 0,
 //! * `staged.<rank>.scr`, `published.<rank>.scr` of such a flush, by the thread of a node's leader,
 //!   `failed.<rank>.scr` by that of a rank that cannot write a file (WHY),
-//! * `commit.scr`, written by rank 0 once everything is staged on all nodes: what the dataset is.
+//! * `commit.scr`, written by rank 0 once everything is staged on all nodes: as the plan.
 //!
 //! With the commit all renames must come; without it all staged files must go. Both can be done
 //! again and again, so an interrupted recovery is repeated by the next one.
+//!
+//! Each part says what the dataset is, too: a plan or commit that is damaged counts, and a part
+//! tells what it said. A damaged part is missing: its node's files are not on the prefix then.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +24,7 @@ use super::about::About;
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree, sync_dir};
+use crate::files::{create_dirs, join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 
 /// Name of the commit file.
@@ -36,6 +41,10 @@ fn journal_folder(prefix: &Path) -> PathBuf {
 
 /// Name of the plan.
 const PLAN: &str = "plan.scr";
+/// What the dataset is, in a part.
+const ABOUT: &str = "ABOUT";
+/// Name of a journal that is being removed.
+const DONE: &str = "done";
 
 /// What a thread says of a flush in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,19 +92,27 @@ impl Journal {
     }
 
     /// Announces what a node will stage. `part` is a catalog of the node's ranks only.
-    pub fn write_part(&self, leader: usize, part: &Catalog) -> Result<()> {
+    pub fn write_part(&self, leader: usize, part: &Catalog, about: &About) -> Result<()> {
         create_dirs(&self.dir(), 0o777)?;
-        part.to_tree().write_file(self.dir().join(format!("part.{leader}.scr")))
+        let mut tree = part.to_tree();
+        tree.set(ABOUT, about.to_tree());
+        tree.write_file(self.dir().join(format!("part.{leader}.scr")))
     }
 
-    /// From here on the flush will be completed, whatever happens.
+    /// From here on the flush will be completed, whatever happens. All parts are there.
     pub fn commit(&self, about: &About) -> Result<()> {
-        about.to_tree().write_file(self.dir().join(COMMIT))
+        self.write_about(COMMIT, about)
     }
 
-    /// What a flush in the background is to become, so that a later start can commit it.
+    /// What a flush in the background is to become, so that a later start can commit it. All parts
+    /// are there.
     pub fn plan(&self, about: &About) -> Result<()> {
-        about.to_tree().write_file(self.dir().join(PLAN))
+        self.write_about(PLAN, about)
+    }
+
+    fn write_about(&self, name: &str, about: &About) -> Result<()> {
+        let about = About { parts: self.parts()?.len(), ..about.clone() };
+        about.to_tree().write_file(self.dir().join(name))
     }
 
     /// Leaves a mark; `rank` tells it from those of others.
@@ -105,15 +122,15 @@ impl Journal {
         tree.write_file(self.dir().join(format!("{}{rank}.scr", mark.stem())))
     }
 
-    /// The texts of all marks of a kind.
+    /// The texts of all marks of a kind. One that cannot be read is a mark all the same.
     pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
         let mut names = crate::cache::disk::names_in(&self.dir())?;
         names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
-        let text = |name: &String| {
-            let tree = KvTree::read_file(self.dir().join(name))?.unwrap_or_default();
-            Ok(tree.get_value("WHY").unwrap_or_default().to_owned())
+        let text = |name: &String| match KvTree::read_file(self.dir().join(name)) {
+            Ok(tree) => tree.unwrap_or_default().get_value("WHY").unwrap_or_default().to_owned(),
+            Err(error) => error.to_string(),
         };
-        names.iter().map(text).collect()
+        Ok(names.iter().map(text).collect())
     }
 
     /// Whether the rank has left its mark.
@@ -124,9 +141,9 @@ impl Journal {
     /// Takes back what an earlier attempt has announced: files that are staged anew are not all
     /// there yet, and the nodes may be others. The new attempt announces the same files.
     pub fn clear(&self) -> Result<()> {
-        remove_file_if_there(&self.dir().join(COMMIT))?;
+        remove_tree(&self.dir().join(COMMIT))?;
         let names = crate::cache::disk::names_in(&self.dir())?;
-        names.iter().try_for_each(|name| remove_file_if_there(&self.dir().join(name)))
+        names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
     /// The commit, if it was reached.
@@ -154,11 +171,20 @@ impl Journal {
 
     fn about(&self, name: &str) -> Result<Option<About>> {
         let path = self.dir().join(name);
-        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
-        match About::from_tree(&tree) {
-            Some(about) => Ok(Some(about)),
-            None => Err(Error::corrupt(path, "it is not the commit of a flush")),
-        }
+        let damaged = match KvTree::read_file(&path) {
+            Ok(None) => return Ok(None),
+            Ok(Some(tree)) => match About::from_tree(&tree) {
+                Some(about) => return Ok(Some(about)),
+                None => Error::corrupt(path, "it is not the commit of a flush"),
+            },
+            Err(error @ Error::Corrupt { .. }) => error,
+            Err(other) => return Err(other),
+        };
+        let of_part = |name: &String| {
+            let tree = KvTree::read_file(self.dir().join(name)).ok()??;
+            About::from_tree(tree.get(ABOUT)?)
+        };
+        self.parts()?.iter().find_map(of_part).map(Some).ok_or(damaged)
     }
 
     /// Names of the parts.
@@ -166,6 +192,12 @@ impl Journal {
         let mut names = crate::cache::disk::names_in(&self.dir())?;
         names.retain(|name| name.starts_with("part.") && name.ends_with(".scr"));
         Ok(names)
+    }
+
+    /// What is wrong if there are only `count` parts.
+    pub fn missing_parts(&self, about: &About, count: usize) -> Option<Error> {
+        let what = || format!("{} of its {} parts are missing", about.parts - count, about.parts);
+        (count < about.parts).then(|| Error::corrupt(self.dir(), what()))
     }
 
     /// Reads a part.
@@ -182,17 +214,18 @@ impl Journal {
         self.parts().is_ok_and(|parts| parts.iter().all(of))
     }
 
-    /// Removes the journal: parts first, so that what a kill leaves is a commit without work.
+    /// Removes the journal, under another name: what a kill leaves has no work in it.
     pub fn remove(&self) -> Result<()> {
-        let dir = self.dir();
-        for name in self.parts()? {
-            remove_file_if_there(&dir.join(name))?;
+        let (dir, folder) = (self.dir(), journal_folder(&self.prefix));
+        let done = folder.join(DONE);
+        remove_tree(&done)?;
+        match fs::rename(&dir, &done) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Error::io("cannot rename", &dir, error)),
         }
-        remove_tree(&dir)?;
-        match journal_folder(&self.prefix) {
-            folder if folder.exists() => sync_dir(&folder),
-            _ => Ok(()),
-        }
+        sync_dir(&folder)?;
+        remove_tree(&done)
     }
 }
 
@@ -201,7 +234,8 @@ impl Journal {
 pub(super) struct Published {
     /// Files that have them.
     pub there: usize,
-    /// Why one has not: it is neither staged nor published, since somebody has removed it.
+    /// Why one has not: it is neither staged nor published, since somebody has removed it, or the
+    /// part that names it is damaged.
     pub gone: Option<Error>,
 }
 

@@ -91,18 +91,25 @@ fn the_limit_of_bandwidth_holds_until_the_program_waits() {
     });
 }
 
-#[test]
-fn what_was_staged_everywhere_is_completed_by_the_next_start() {
-    let cluster = Cluster::new();
-    run_and_seal(&cluster, "ab", &[1], "PARTNER");
-    cluster.launch("ab").run(|ctx| {
+/// A flush of dataset 1 that ended when all was staged and nothing committed; each rank is on a
+/// node of its own.
+pub fn killed_before_the_commit(cluster: &Cluster, hosts: &str) {
+    run_and_seal(cluster, hosts, &[1], "PARTNER");
+    let nodes = hosts.len();
+    cluster.launch(hosts).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
         let flush = begin(ctx, 1);
         let journal = ctx.prefix.join(".scr/journal/1");
-        until_there(ctx, || (0..2).all(|n| journal.join(format!("staged.{n}.scr")).exists()));
+        until_there(ctx, || (0..nodes).all(|n| journal.join(format!("staged.{n}.scr")).exists()));
         flush.stop();
     });
-    assert!(ids(&cluster).is_empty());
+    assert!(ids(cluster).is_empty());
+}
+
+#[test]
+fn what_was_staged_everywhere_is_completed_by_the_next_start() {
+    let cluster = Cluster::new();
+    killed_before_the_commit(&cluster, "ab");
     let outcome = cluster.launch("ab").run(|ctx| transfer::recover_journal(ctx).unwrap());
     let report = JournalReport { completed: vec![1], ..JournalReport::default() };
     assert_eq!(outcome.results[0], Some(report));

@@ -13,7 +13,8 @@ use scr_core::cache;
 use scr_core::transfer::{self, Check};
 
 use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
-use super::flush::files_below;
+use super::background::killed_before_the_commit;
+use super::flush::{files_below, killed_before_the_renames};
 
 const HOSTS: &str = "abcd";
 /// A restart takes milliseconds; a hang takes for ever.
@@ -64,7 +65,7 @@ fn cut(path: &Path, length: fn(u64) -> u64) {
 /// Damages every one of `files` in every way; `look` sees a fresh copy each time and panics if it
 /// does not like what it sees.
 fn sweep(cluster: &Cluster, files: &[PathBuf], look: impl Fn(&Path, &str)) {
-    assert!(files.len() > 10, "{files:?}");
+    assert!(files.len() > 4, "{files:?}");
     let (saved, mut wrong) = (Saved::of(cluster), Vec::new());
     for path in files {
         for (kind, damage) in KINDS {
@@ -209,5 +210,54 @@ fn any_damage_to_one_file_on_the_prefix() {
             };
             assert!([1, 2].iter().all(|id| of(*id) || good.contains(id)), "{what}: {good:?}");
         });
+    });
+}
+
+/// Every file of an interrupted flush's journal damaged in every way: the start goes on, and the
+/// dataset gets to the prefix, by this start or by the next flush. `kept` says what the start must
+/// complete all the same.
+fn sweep_journal(interrupt: fn(&Cluster), kept: fn(&Path, &str) -> bool) {
+    in_time("journal", move || {
+        let cluster = Cluster::new();
+        interrupt(&cluster);
+        let journal = cluster.prefix().join(".scr/journal");
+        sweep(&cluster, &files_below(&journal), |path, what| {
+            let outcome = cluster.launch(HOSTS).run(|ctx| {
+                let report = transfer::recover_journal(ctx).unwrap();
+                cache::rebuild(ctx, IDENTITY).unwrap();
+                report.unfinished.iter().for_each(|id| transfer::roll_back(ctx, *id).unwrap());
+                let good = transfer::list_prefix(ctx.prefix).unwrap().iter().any(|d| d.restorable);
+                assert_eq!(good, report.completed == [1], "{what}: {report:?}");
+                ctx.world.barrier().unwrap();
+                if !good {
+                    transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+                }
+                check_files(ctx.prefix, &content(10, ctx.world.rank()));
+                good
+            });
+            assert!(outcome.results[0] == Some(true) || !kept(path, what), "{what}");
+            assert!(transfer::list_prefix(&cluster.prefix()).unwrap()[0].restorable, "{what}");
+            assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 4, "{what}");
+            assert!(files_below(&journal).is_empty(), "{what}");
+        });
+    });
+}
+
+/// A part, or a file that is not there any more, may be missed.
+fn is_missed(path: &Path, what: &str) -> bool {
+    let name = path.file_name().unwrap().to_string_lossy();
+    name.starts_with("part.") || what.ends_with("missing") || what.ends_with("nowhere")
+}
+
+#[test]
+fn any_damage_to_the_journal_of_a_committed_flush() {
+    let interrupt = |cluster: &Cluster| drop(killed_before_the_renames(cluster, HOSTS));
+    sweep_journal(interrupt, |path, what| !is_missed(path, what));
+}
+
+#[test]
+fn any_damage_to_the_journal_of_a_flush_in_the_background() {
+    sweep_journal(|cluster| killed_before_the_commit(cluster, HOSTS), |path, what| {
+        !is_missed(path, what)
     });
 }

@@ -196,7 +196,7 @@ fn a_missing_summary_is_a_fault() {
 
 /// A flush of dataset 1 that was killed when everything was staged and committed, but not renamed.
 /// Gives what is staged.
-fn killed_before_the_renames(cluster: &Cluster, hosts: &str) -> Vec<PathBuf> {
+pub fn killed_before_the_renames(cluster: &Cluster, hosts: &str) -> Vec<PathBuf> {
     run_and_seal(cluster, hosts, &[1], "PARTNER");
     let staged = |cluster: &Cluster| {
         let ckpt = cluster.prefix().join("ckpt");
