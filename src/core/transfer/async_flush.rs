@@ -360,11 +360,18 @@ impl Job {
     }
 
     fn stage_own(&self) -> Result<()> {
+        let mut ledger = Ledger::new(&self.transfer_file);
+        let staged = self.stage_files(&mut ledger);
+        // Stopped, too: the next launch goes on from there.
+        let written = ledger.write();
+        staged.and(written)
+    }
+
+    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
         let begun = Instant::now();
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut throttle = Throttle::new(rate, self.options.percent);
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let mut ledger = Ledger::new(&self.transfer_file);
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
@@ -392,7 +399,7 @@ impl Job {
             throttle.note(0, last.elapsed(), begun.elapsed());
             self.rest(&throttle, begun);
         }
-        ledger.write()
+        Ok(())
     }
 
     fn rest(&self, throttle: &Throttle, begun: Instant) {

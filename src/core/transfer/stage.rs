@@ -62,7 +62,8 @@ pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf
 /// Copies `source` into the staged file of `target`, durably, and checks it against `expected`.
 ///
 /// # Errors
-/// If it cannot be read or written, or differs from `expected`; nothing is left then.
+/// If it cannot be read or written, or differs from `expected`. Nothing is left then, unless what
+/// is durable is noted and another copy can go on from there.
 pub(super) fn stage(
     source: &Path,
     target: &Path,
@@ -74,8 +75,10 @@ pub(super) fn stage(
     if let Some(parent) = target.parent() {
         create_dirs(parent, 0o777)?;
     }
+    let resumable = how.durable.is_some();
     let outcome = copy_checked(source, &staged, expected, how);
-    if outcome.is_err() {
+    let goes_on = |error: &Error| resumable && !matches!(error, Error::Corrupt { .. });
+    if outcome.as_ref().is_err_and(|error| !goes_on(error)) {
         // The copy's error is what a person needs.
         let _ = fs::remove_file(&staged);
     }
@@ -125,6 +128,40 @@ pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Durable;
+
+    #[test]
+    fn what_is_stopped_goes_on_from_what_is_durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("source"), dir.path().join("target"));
+        let content: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
+        fs::write(&source, &content).unwrap();
+        let staged = dir.path().join(staged_name("target", 7));
+        let expected = crate::cache::disk::describe(&source, "target").unwrap();
+        // Stops after some bytes; says how many were moved and what was noted.
+        let copy = |expected: &FileMeta, resume_at, stop_at, notes: bool| {
+            let (mut moved, mut noted) = (0, 0);
+            let mut progress = |bytes| {
+                moved += bytes;
+                if moved < stop_at { Ok(()) } else { Err(Error::Other("stopped".into())) }
+            };
+            let mut note = |bytes| {
+                noted = bytes;
+                Ok(())
+            };
+            let durable = notes.then_some(Durable { every_bytes: 1000, note: &mut note });
+            let how = CopyOptions { buffer_bytes: 500, resume_at, durable, ..Default::default() };
+            let how = CopyOptions { progress: Some(&mut progress), ..how };
+            (stage(&source, &target, 7, Some(expected), how).is_ok(), moved, noted)
+        };
+        assert_eq!(copy(&expected, 0, 2500, true), (false, 2500, 2000));
+        assert!(staged.exists());
+        assert_eq!(copy(&expected, 2000, u64::MAX, true), (true, 3000, 5000));
+        assert_eq!(fs::read(&staged).unwrap(), content);
+        let other = FileMeta { size: 1, ..expected.clone() };
+        assert!(!copy(&other, 0, u64::MAX, true).0 && !staged.exists(), "damaged");
+        assert!(!copy(&expected, 0, 2500, false).0 && !staged.exists(), "nothing noted");
+    }
 
     #[test]
     fn staged_names_are_recognised_and_fit() {

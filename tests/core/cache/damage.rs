@@ -12,8 +12,8 @@ use std::time::Duration;
 use scr_core::cache;
 use scr_core::transfer::{self, Check};
 
-use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
 use super::background::killed_before_the_commit;
+use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
 use super::flush::{files_below, killed_before_the_renames};
 
 const HOSTS: &str = "abcd";
@@ -257,7 +257,8 @@ fn any_damage_to_the_journal_of_a_committed_flush() {
 
 #[test]
 fn any_damage_to_the_journal_of_a_flush_in_the_background() {
-    sweep_journal(|cluster| killed_before_the_commit(cluster, HOSTS), |path, what| {
-        !is_missed(path, what)
-    });
+    sweep_journal(
+        |cluster| killed_before_the_commit(cluster, HOSTS),
+        |path, what| !is_missed(path, what),
+    );
 }
