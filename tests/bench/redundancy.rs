@@ -89,6 +89,7 @@ fn seal_seconds(scheme: &str, failures: usize, root: &Path) -> f64 {
             group_id: 0,
             world_size: MEMBERS,
             failures,
+            piece_bytes: 128 << 10,
         };
         let start = Instant::now();
         let outcome = scheme.encode(&set, &data);

@@ -100,6 +100,8 @@ pub trait Protect: Send + Sync {
     /// of the ranks. Returns the set of this rank and the descriptor completed with GROUP_ID,
     /// GROUP_RANK, GROUP_SIZE and the world ranks of the set. Collective over the world.
     fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)>;
+    /// [`RedundancySet::piece_bytes`] of all sets.
+    fn piece_bytes(&self) -> usize;
     /// Whether the members, `world ranks` of one set, still lie in different failure groups of
     /// `descriptor` on the present placement. Local; the same answer on every rank.
     fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool;

@@ -208,6 +208,7 @@ fn rebuild_round(
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
         failures: case.claims.first().map_or(1, |claim| claim.failures),
         world_size: ctx.world.size(),
+        piece_bytes: ctx.protection.piece_bytes(),
         world_ranks,
     };
     rebuild_member(ctx, case, &set, record, part)

@@ -151,9 +151,8 @@ parameters! {
             at_least(1);
         HOP_DISTANCE: Count = "1", "groups",
             "How many failure groups further on the partner is.", at_least(1);
-        MPI_BUF_SIZE: ByteSize = "1MB", "bytes",
-            "Size of the pieces in which redundancy data travels.", at_least(4096),
-            status(Status::NoEffect("redundancy data travels in pieces of 128 KiB"));
+        MPI_BUF_SIZE: ByteSize = "128KB", "bytes",
+            "Size of the pieces in which redundancy data travels.", at_least(4096);
     }
     "Restart" {
         DISTRIBUTE: Bool = "1", "", "1: rebuild the cache at start. 0: publish and drop it.";

@@ -44,7 +44,3 @@ pub use verify::verify;
 
 /// Directory of the redundancy files inside the dataset directory.
 const REDUNDANCY_DIR: &str = ".scr";
-
-/// Bytes that one communication step carries (000 7.3.1 goal 4: a piece of each buffer stays in the
-/// processor's cache).
-const PIECE_BYTES: usize = 128 * 1024;

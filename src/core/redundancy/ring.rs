@@ -81,6 +81,11 @@ impl<'a> Ring<'a> {
         Ok(into)
     }
 
+    /// Bytes of a piece where the longest stream has `total` bytes, the same on all members.
+    pub fn piece_bytes(&self, total: u64) -> usize {
+        self.set.piece_bytes.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1)
+    }
+
     /// Largest of the members' numbers.
     pub fn max(&self, number: u64) -> Result<u64> {
         // File sizes fit into i64 on every file system.

@@ -23,6 +23,9 @@ pub struct RedundancySet {
     /// Losses that RS is to survive, and copies that PARTNER is to keep; as far as there are
     /// members for it.
     pub failures: usize,
+    /// Bytes that one communication step carries at most (000 7.3.1 goal 4: a piece of each buffer
+    /// stays in the processor's cache); the same on all members.
+    pub piece_bytes: usize,
 }
 
 /// One rank's part of a dataset in cache.

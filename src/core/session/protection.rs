@@ -5,6 +5,7 @@ use crate::comm::Comm;
 use crate::descriptors::{Descriptors, RedundancyDesc};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::params::{Settings, keys};
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
 /// Who protects whom; the same on all ranks but for the rank itself.
@@ -12,12 +13,14 @@ pub struct Sets {
     /// All ranks, on a communicator that only this uses.
     world: Box<dyn Comm>,
     descriptors: Descriptors,
+    piece_bytes: usize,
 }
 
 impl Sets {
     /// Sets for `descriptors`, which know the host of every rank.
-    pub fn new(world: Box<dyn Comm>, descriptors: Descriptors) -> Self {
-        Sets { world, descriptors }
+    pub fn new(world: Box<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
+        let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
+        Sets { world, descriptors, piece_bytes }
     }
 }
 
@@ -41,8 +44,13 @@ impl Protect for Sets {
             group_id: member.group_id,
             world_size: self.world.size(),
             failures,
+            piece_bytes: self.piece_bytes,
         };
         Ok((set, complete))
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.piece_bytes
     }
 
     fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool {

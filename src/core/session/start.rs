@@ -55,7 +55,7 @@ impl Preparation {
         let Some(leases) = self.take_leases(world.as_ref(), node.rank() == 0)? else {
             return Ok(None);
         };
-        let sets = Sets::new(for_sets, descriptors.clone());
+        let sets = Sets::new(for_sets, descriptors.clone(), &self.settings);
         self.add_former_stores(world.as_ref(), node.rank() == 0)?;
         let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
         let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);

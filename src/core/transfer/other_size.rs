@@ -243,7 +243,7 @@ impl Run<'_> {
             sharing: &sharing,
             filemap: &filemap,
             prefix: self.ctx.prefix,
-            protection: &OnlyRebuild,
+            protection: &OnlyRebuild { piece_bytes: self.ctx.protection.piece_bytes() },
             transfer: self.ctx.transfer,
         };
         let report = cache::rebuild(&ctx, self.identity)?;
@@ -278,7 +278,9 @@ impl Run<'_> {
 }
 
 /// What was brought together is published, not kept: it needs no protection.
-struct OnlyRebuild;
+struct OnlyRebuild {
+    piece_bytes: usize,
+}
 
 impl Protect for OnlyRebuild {
     fn scheme(&self, type_name: &str) -> Option<&dyn Scheme> {
@@ -287,6 +289,10 @@ impl Protect for OnlyRebuild {
 
     fn choose(&self, _descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
         Err(Error::Other("nothing is protected anew".to_string()))
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.piece_bytes
     }
 
     fn is_spread(&self, _descriptor: &KvTree, _world_ranks: &[usize]) -> bool {

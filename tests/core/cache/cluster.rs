@@ -190,9 +190,14 @@ impl Protect for Sets {
             group_id: world_ranks[0],
             world_size: self.world.size(),
             failures: descriptor.parse("SET_FAILURES").unwrap_or(1),
+            piece_bytes: self.piece_bytes(),
             world_ranks,
         };
         Ok((set, descriptor.clone()))
+    }
+
+    fn piece_bytes(&self) -> usize {
+        128 << 10
     }
 
     fn is_spread(&self, descriptor: &KvTree, world_ranks: &[usize]) -> bool {

@@ -6,6 +6,7 @@
 mod golden;
 mod killed;
 mod partner;
+mod pieces;
 mod random;
 mod reed_solomon;
 mod xor;
@@ -33,6 +34,7 @@ struct Cluster {
     originals: Vec<MemberData>,
     /// Losses to be survived, copies to be kept.
     failures: usize,
+    piece_bytes: usize,
     /// What each member's record says: `None` once it is lost with its node.
     protections: Mutex<Vec<Option<Protection>>>,
 }
@@ -88,6 +90,7 @@ impl Cluster {
             root,
             scheme: scheme_by_name(name).unwrap(),
             failures,
+            piece_bytes: 128 << 10,
             originals,
             protections: Mutex::new(vec![None; sizes.len()]),
         }
@@ -118,6 +121,7 @@ impl Cluster {
             world_ranks,
             world_size: 99,
             failures: self.failures,
+            piece_bytes: self.piece_bytes,
         }
     }
 

@@ -5,7 +5,6 @@ use super::part::{ChunkReader, ParityWriter};
 use super::schedule::{Item, Work, rounds};
 use super::shape::{Content, Shape};
 use crate::error::{Error, Result};
-use crate::redundancy::PIECE_BYTES;
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::ring::{Deferred, Ring};
 use crate::system::test_pause;
@@ -37,10 +36,12 @@ struct Desk {
 /// Does all works. Local failures are in the result; what cannot be read counts as zeros.
 pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides) -> Result<Deferred> {
     let rounds = rounds(works, ring.size, ring.me);
-    let mut desks: Vec<_> = works.iter().map(|work| Desk::new(work, ring.me)).collect();
+    let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
+    let desk = |work| Desk::new(work, ring.me, piece_bytes);
+    let mut desks: Vec<_> = works.iter().map(desk).collect();
     let mut failed = Deferred::default();
-    let (mut out, mut into) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
-    for (offset, length) in pieces(sides.chunk_bytes) {
+    let (mut out, mut into) = (vec![0; piece_bytes], vec![0; piece_bytes]);
+    for (offset, length) in pieces(sides.chunk_bytes, piece_bytes as u64) {
         for (work, desk) in works.iter().zip(&mut desks) {
             let Some(desk) = desk else { continue };
             desk.begun = false;
@@ -93,8 +94,7 @@ fn misled() -> Error {
 }
 
 /// The pieces of a chunk, as offset and length.
-fn pieces(chunk_bytes: u64) -> impl Iterator<Item = (u64, usize)> {
-    let piece = PIECE_BYTES as u64;
+fn pieces(chunk_bytes: u64, piece: u64) -> impl Iterator<Item = (u64, usize)> {
     (0..chunk_bytes.div_ceil(piece)).map(move |index| {
         let offset = index * piece;
         (offset, (chunk_bytes - offset).min(piece) as usize)
@@ -103,13 +103,13 @@ fn pieces(chunk_bytes: u64) -> impl Iterator<Item = (u64, usize)> {
 
 impl Desk {
     /// The desk of `me`; `None` if another one does this work.
-    fn new(work: &Work, me: usize) -> Option<Desk> {
+    fn new(work: &Work, me: usize, piece_bytes: usize) -> Option<Desk> {
         let recipe = &work.recipe;
         let of_source =
             |source| recipe.constants.iter().map(|row| Multiplier::new(row[source])).collect();
         (work.worker == me).then(|| Desk {
             multipliers: (0..recipe.sources.len()).map(of_source).collect(),
-            sums: vec![vec![0; PIECE_BYTES]; recipe.targets.len()],
+            sums: vec![vec![0; piece_bytes]; recipe.targets.len()],
             begun: false,
         })
     }

@@ -1,8 +1,8 @@
 //! Lists, bytes and checksums on their way to a neighbour, in all pairs of the ring at once.
 
+use super::super::MemberList;
 use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
-use super::super::{MemberList, PIECE_BYTES};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::system::test_pause;
@@ -58,12 +58,14 @@ pub(super) fn stream(
 ) -> Result<Deferred> {
     let total = |file: &Option<&mut LogicalFile>| file.as_ref().map_or(0, |file| file.total());
     let (out_total, into_total) = (total(&out), total(&into));
-    let steps = ring.max(out_total)?.div_ceil(PIECE_BYTES as u64);
+    let longest = ring.max(out_total)?;
+    let piece_bytes = ring.piece_bytes(longest);
+    let steps = longest.div_ceil(piece_bytes as u64);
     let mut failed = Deferred::default();
-    let (mut sent, mut received) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    let (mut sent, mut received) = (vec![0; piece_bytes], vec![0; piece_bytes]);
     for step in 0..steps {
-        let offset = step * PIECE_BYTES as u64;
-        let length = |total: u64| total.saturating_sub(offset).min(PIECE_BYTES as u64) as usize;
+        let offset = step * piece_bytes as u64;
+        let length = |total: u64| total.saturating_sub(offset).min(piece_bytes as u64) as usize;
         let sent = &mut sent[..length(out_total)];
         let received = &mut received[..length(into_total)];
         if let Some(out) = out.as_mut() {
