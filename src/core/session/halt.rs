@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::runtime::Session;
 use super::site::Links;
@@ -19,6 +19,9 @@ use crate::system::{exit_at_once, unix_seconds};
 /// How long the end of MPI may take at a halt: other communication of the program may be pending.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
+/// Between two looks at the halt file on behalf of a program that asks.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A word of the agreement that asks for a halt.
 const HALT: i64 = 1;
 
@@ -29,6 +32,8 @@ pub(super) struct Halt {
     reason: Mutex<Option<String>>,
     /// Ends MPI, so that the launcher sees a program that has ended by itself.
     end_mpi: OnceLock<fn()>,
+    /// Rank 0: when the conditions were last tested for [`Session::need_checkpoint`].
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Session {
@@ -104,6 +109,21 @@ impl Session {
             drop(known);
             self.state().machine.request_halt(HALT);
         }
+    }
+
+    /// Whether the run is to end at its next checkpoint. For rank 0.
+    pub(super) fn is_halt_pending(&self) -> bool {
+        if self.halt_reason().is_some() {
+            return true;
+        }
+        let mut looked = self.halt.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_some_and(|when| when.elapsed() < LOOK) {
+            return false;
+        }
+        let due = self.halt_file().due(unix_seconds()).is_some();
+        // A condition that is due stays so.
+        *looked = (!due).then(Instant::now);
+        due
     }
 
     fn halt_reason(&self) -> std::sync::MutexGuard<'_, Option<String>> {

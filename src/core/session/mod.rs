@@ -24,6 +24,7 @@
 //! | `background.rs` | the flush that a restart begins |
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
+//! | `need.rs` | whether a checkpoint is due, for programs that ask |
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
@@ -49,6 +50,7 @@ mod lazy;
 mod lease;
 pub mod machine;
 pub mod namespace;
+mod need;
 mod neighbours;
 mod opening;
 mod others;
@@ -77,6 +79,7 @@ use std::time::Duration;
 
 pub use answer::{Answer, Attributes, Entry};
 pub use books::TOKEN_LAZY;
+pub use need::{Need, NeedLimits};
 pub use prepare::Preparation;
 pub use runtime::{Note, Session};
 pub use site::Host;

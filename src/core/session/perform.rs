@@ -19,6 +19,7 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
+use crate::system::monotonic_ms;
 use crate::transfer::{Along, FlushReport, about, flush_sync, flush_with, publish_file};
 
 impl Session {
@@ -59,7 +60,7 @@ impl Session {
     }
 
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
-        let begin = Instant::now();
+        let (begin, begin_ms) = (Instant::now(), monotonic_ms());
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
                 self.show_sealed(&mut self.state(), links, &plan.key, &prepared);
@@ -72,6 +73,10 @@ impl Session {
                 self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
                     event.seconds(seconds).size(files, bytes)
                 });
+                if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
+                    let begun = self.state().machine.begun_ms(&plan.key);
+                    self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
+                }
                 self.tell_shortage(links, &self.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
                     self.completed(links, &plan.key, plan.id, plan.on_prefix)?;

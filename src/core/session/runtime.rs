@@ -16,6 +16,7 @@ use super::events::Events;
 use super::halt::Halt;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
+use super::need::Need;
 use super::neighbours::{Locked, Neighbours};
 use super::places::Places;
 use super::site::{Links, Site};
@@ -115,6 +116,7 @@ pub struct Session {
     pub(super) places: Mutex<Option<Places>>,
     pub(super) events: Events,
     pub(super) neighbours: Neighbours,
+    pub(super) need: Mutex<Need>,
 }
 
 impl Session {

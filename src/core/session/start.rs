@@ -13,6 +13,7 @@ use super::knowledge;
 use super::lease::{self, Lease, Taken};
 use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use super::namespace::View;
+use super::need::Need;
 use super::neighbours::Neighbours;
 use super::prepare::Preparation;
 use super::protection::Sets;
@@ -237,6 +238,7 @@ fn build(
         places: Mutex::default(),
         events: Events::default(),
         neighbours: Neighbours::default(),
+        need: Mutex::new(Need::new(monotonic_ms())),
     }
 }
 

@@ -158,6 +158,13 @@ impl Machine {
         self.series[key.series].find(key).is_some_and(|dataset| dataset.touched)
     }
 
+    /// When this rank began to write it, if it did.
+    #[must_use]
+    pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
+        let dataset = self.series[key.series].find(key).filter(|dataset| dataset.begun);
+        dataset.map(|dataset| dataset.begun_ms)
+    }
+
     /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went.
     /// From a `Done` on, the program's writes to a dataset that is about to be confirmed go to its
     /// next generation. All-reduce it before [`Machine::done`].
