@@ -26,7 +26,7 @@ pub use flush_state::{FlushState, Location};
 pub use halt_file::{FINALIZE_CALLED, HaltFile};
 pub use nodes::Nodes;
 pub use prefix_index::{IndexEntry, PrefixIndex};
-pub use record::{Record, update, update_within};
+pub use record::{Record, update, update_or_renew, update_within};
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;
 pub use transfer_file::{Transfer, TransferFile};

@@ -72,6 +72,24 @@ pub fn update_within<R: Record + Default, T>(
     Ok(result)
 }
 
+/// As [`update`], of a file that is only a help: a damaged one is as none.
+///
+/// # Errors
+/// If the lock, the file or `change` fails.
+pub fn update_or_renew<R: Record + Default, T>(
+    path: &Path,
+    change: impl FnOnce(&mut R) -> Result<T>,
+) -> Result<T> {
+    let _lock = FileLock::acquire(path, LOCK_WAIT_MAX)?;
+    let mut record = match R::read(path) {
+        Err(Error::Corrupt { .. }) => R::default(),
+        read => read?.unwrap_or_default(),
+    };
+    let result = change(&mut record)?;
+    record.write(path)?;
+    Ok(result)
+}
+
 /// The subtree that lists datasets: DSET, or CKPT in files of older versions.
 pub(super) fn datasets(tree: &KvTree) -> &KvTree {
     tree.get("DSET").unwrap_or_else(|| tree.child("CKPT"))

@@ -139,16 +139,13 @@ impl Session {
     /// it.
     fn repair_prefix(&self) {
         match repair_prefix(&self.site.prefix) {
-            Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, datasets, kept }| {
+            Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, instead, kept }| {
                 let path = path.display();
                 let aside = match kept {
                     true => format!("set aside as {path}.damaged and "),
                     false => String::new(),
                 };
-                log::warn(format_args!(
-                    "{path} is damaged ({what}): {aside}made anew, with {datasets} datasets from \
-                     their summaries"
-                ));
+                log::warn(format_args!("{path} is damaged ({what}): {aside}{instead}"));
             }),
             Err(error) => log::warn(format_args!("a damaged file stays in the way: {error}")),
         }

@@ -16,7 +16,7 @@ use super::throttle::Throttle;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, join_relative};
-use crate::records::{FileMeta, Record, Transfer, TransferFile, update};
+use crate::records::{FileMeta, Record, Transfer, TransferFile, update, update_or_renew};
 
 /// Bytes between two syncs of a file.
 const SYNC_BYTES: u64 = 32 << 20;
@@ -54,7 +54,7 @@ pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
-    update(&path, |all: &mut TransferFile| {
+    update_or_renew(&path, |all: &mut TransferFile| {
         all.exit = true;
         Ok(())
     })

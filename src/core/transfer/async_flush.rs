@@ -35,7 +35,7 @@ use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
 use crate::log;
-use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update};
+use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update_or_renew};
 use crate::system;
 
 /// Bytes between two syncs of a file on its way.
@@ -252,7 +252,7 @@ impl Job {
         if entries.is_empty() {
             return Ok(());
         }
-        update(&self.transfer_file, |all: &mut TransferFile| {
+        update_or_renew(&self.transfer_file, |all: &mut TransferFile| {
             all.exit = false;
             all.percent = self.options.percent;
             all.bandwidth = self.options.bytes_per_second as f64;
@@ -274,7 +274,7 @@ impl Job {
         if own.is_empty() {
             return Ok(());
         }
-        update(&self.transfer_file, |all: &mut TransferFile| {
+        update_or_renew(&self.transfer_file, |all: &mut TransferFile| {
             own.iter().for_each(|source| drop(all.files.remove(source)));
             Ok(())
         })

@@ -1,5 +1,6 @@
-//! A damaged index or flush file: set aside and made anew. Left in place it would refuse every
-//! later flush, and the newest checkpoint would end with the cache.
+//! A damaged index, flush file or halt file: set aside and made anew. Left in place it would refuse
+//! every later flush, and the newest checkpoint would end with the cache, or no halt condition
+//! would be tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use super::journal::own_folder;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
-use crate::records::{PrefixIndex, Record, Summary, Timestamp};
+use crate::records::{HaltFile, PrefixIndex, Record, Summary, Timestamp};
 
 /// What was done about one damaged file.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,16 +19,16 @@ pub struct Repaired {
     pub path: PathBuf,
     /// What was wrong with it.
     pub what: String,
-    /// Datasets that the new one lists.
-    pub datasets: usize,
+    /// What is there instead.
+    pub instead: String,
     /// What it was lies beside it, with the suffix `.damaged`.
     pub kept: bool,
 }
 
-/// Looks at the index and the flush file of `prefix` and makes damaged ones anew: the index from
+/// Looks at index, flush file and halt file of `prefix` and makes damaged ones anew: the index from
 /// the summaries that can still be read, the flush file empty (the index says what is on the
-/// prefix, too). A file of a newer version is not damaged and is left alone. Local: rank 0 does it
-/// at the start.
+/// prefix, too); the halt file goes. A file of a newer version is not damaged and is left alone.
+/// Local: rank 0 does it at the start.
 ///
 /// # Errors
 /// If a damaged file cannot be set aside or the new one cannot be written.
@@ -42,12 +43,19 @@ pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
         if kept || datasets > 0 {
             remade.write(&index)?;
             let what = damaged.unwrap_or_else(|| "it is missing".to_string());
-            repaired.push(Repaired { path: index, what, datasets, kept });
+            let instead = format!("made anew, with {datasets} datasets from their summaries");
+            repaired.push(Repaired { path: index, what, instead, kept });
         }
     }
-    let flush = own_folder(prefix).join("flush.scr");
-    if let Some(what) = set_aside(&flush)? {
-        repaired.push(Repaired { path: flush, what, datasets: 0, kept: true });
+    let others = [
+        ("flush.scr", "begun anew"),
+        (HaltFile::NAME, "not replaced: what it asked for has to be entered again"),
+    ];
+    for (name, instead) in others {
+        let path = own_folder(prefix).join(name);
+        if let Some(what) = set_aside(&path)? {
+            repaired.push(Repaired { path, what, instead: instead.to_string(), kept: true });
+        }
     }
     Ok(repaired)
 }
@@ -106,7 +114,7 @@ mod tests {
         fs::write(index_path(dir.path()), b"not an index").unwrap();
         assert!(list_prefix(dir.path()).is_err());
         let repaired = repair_prefix(dir.path()).unwrap();
-        assert_eq!((repaired.len(), repaired[0].datasets), (1, 2));
+        assert!(repaired.len() == 1 && repaired[0].instead.contains("2 datasets"), "{repaired:?}");
         assert_eq!(list_prefix(dir.path()).unwrap(), before);
         assert_eq!(
             fs::read(own_folder(dir.path()).join("index.scr.damaged")).unwrap(),
@@ -122,7 +130,9 @@ mod tests {
         fs::write(index_path(dir.path()), b"").unwrap();
         fs::write(own_folder(dir.path()).join("flush.scr"), [0xff; 40]).unwrap();
         fs::write(folder(dir.path(), 2).join("summary.scr"), [0xff; 40]).unwrap();
-        assert_eq!(repair_prefix(dir.path()).unwrap().len(), 2);
+        fs::write(own_folder(dir.path()).join("halt.scr"), [0xff; 40]).unwrap();
+        assert_eq!(repair_prefix(dir.path()).unwrap().len(), 3);
+        assert_eq!(HaltFile::read(&own_folder(dir.path()).join("halt.scr")).unwrap(), None);
         flushed(dir.path(), 3, "30");
         let ids: Vec<u64> = list_prefix(dir.path()).unwrap().iter().map(|one| one.id).collect();
         assert_eq!(ids, [3, 1]);

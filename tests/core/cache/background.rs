@@ -10,6 +10,7 @@ use scr_core::transfer::{
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, content, run_and_seal};
+use super::damage::KINDS;
 use super::flush::files_below;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -204,11 +205,13 @@ fn a_process_on_each_node_finishes_what_the_program_has_left() {
     run_and_seal(&cluster, "aabc", &[1, 2], "XOR");
     left_unfinished(&cluster, "aabc", &[1, 2]);
     let (prefix, free) = (cluster.prefix(), Options::default());
-    for (host, files, waiting) in [("b", 4, 2), ("a", 2, 1), ("c", 2, 0)] {
+    // The empty files may have been written before the end.
+    for (host, files, waiting) in [("b", 2..=4, 2), ("a", 2..=2, 1), ("c", 2..=2, 0)] {
         let control = cluster.layout(host).control_dir;
         transfer::ask_to_stop(&control).unwrap();
         let staged = transfer::stage_node(&prefix, &control, &free, false).unwrap();
-        assert_eq!((staged.files, staged.stopped, staged.troubles.len()), (files, false, 0));
+        assert!(files.contains(&staged.files), "{host}: {staged:?}");
+        assert!(!staged.stopped && staged.troubles.is_empty(), "{staged:?}");
         let again = transfer::stage_node(&prefix, &control, &free, false).unwrap();
         assert_eq!(again.files, 0, "what is written is not copied again");
         let completed = transfer::complete(&prefix, &control, &free).unwrap();
@@ -224,6 +227,23 @@ fn a_process_on_each_node_finishes_what_the_program_has_left() {
     assert!(files_below(&prefix.join(".scr/journal")).is_empty());
     let path = cluster.layout("c").control_dir.join(TransferFile::NAME);
     assert!(TransferFile::read(&path).unwrap().unwrap().files.is_empty());
+}
+
+#[test]
+fn a_damaged_transfer_file_is_begun_anew() {
+    for (kind, damage) in KINDS {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "ab", &[1], "PARTNER");
+        left_unfinished(&cluster, "ab", &[1]);
+        damage(&cluster.layout("a").control_dir.join(TransferFile::NAME));
+        cluster.launch("ab").run(|ctx| {
+            assert_eq!(transfer::recover_journal(ctx).unwrap().unfinished, [1], "{kind}");
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            let mut flush = begin(ctx, 1);
+            until(ctx, &mut flush, |seen| *seen == Advance::Done);
+            check_files(ctx.prefix, &content(10, ctx.world.rank()));
+        });
+    }
 }
 
 /// Flushes of `ids` are begun, and the program ends before anything is copied.

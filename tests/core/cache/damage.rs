@@ -15,15 +15,16 @@ use scr_core::transfer::{self, Check};
 use super::background::killed_before_the_commit;
 use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
 use super::flush::{files_below, killed_before_the_renames};
+use super::job::{Dataset, restart, run};
 
 const HOSTS: &str = "abcd";
 /// A restart takes milliseconds; a hang takes for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
-type Strike = fn(&Path);
+pub type Strike = fn(&Path);
 
 /// What can happen to a file.
-const KINDS: [(&str, Strike); 11] = [
+pub const KINDS: [(&str, Strike); 11] = [
     ("first byte", |path| flip(path, |_| 0)),
     ("middle byte", |path| flip(path, |length| length / 2)),
     ("last byte", |path| flip(path, |length| length - 1)),
@@ -98,17 +99,22 @@ struct Saved(PathBuf);
 impl Saved {
     fn of(cluster: &Cluster) -> Saved {
         let saved = Saved(cluster.prefix().with_file_name("saved"));
-        copy(&cluster.prefix(), &saved.0.join("prefix"));
-        copy(cluster.node("a").parent().unwrap(), &saved.0.join("nodes"));
+        Saved::places(cluster).iter().for_each(|(name, place)| copy(place, &saved.0.join(name)));
         saved
     }
 
     fn restore(&self, cluster: &Cluster) {
-        let nodes = cluster.node("a").parent().unwrap().to_path_buf();
-        for (from, to) in [("prefix", cluster.prefix()), ("nodes", nodes)] {
-            fs::remove_dir_all(&to).unwrap();
-            copy(&self.0.join(from), &to);
+        for (name, place) in Saved::places(cluster) {
+            fs::remove_dir_all(&place).unwrap();
+            copy(&self.0.join(name), &place);
         }
+    }
+
+    /// Prefix, nodes, and the store that all of them reach, if there is one.
+    fn places(cluster: &Cluster) -> Vec<(&'static str, PathBuf)> {
+        let root = cluster.prefix().parent().unwrap().to_path_buf();
+        let all = ["prefix", "nodes", "bb"].map(|name| (name, root.join(name)));
+        all.into_iter().filter(|(_, place)| place.exists()).collect()
     }
 }
 
@@ -159,6 +165,34 @@ fn any_damage_to_one_file_in_the_cache_xor() {
 #[test]
 fn any_damage_to_one_file_in_the_cache_rs() {
     sweep_cache("RS2", &["c"]);
+}
+
+/// All nodes are gone: what a store that all reach says of itself is all that is known.
+#[test]
+fn any_damage_to_a_file_of_ours_in_a_shared_store() {
+    in_time("shared store", || {
+        let cluster = Cluster::with_more_stores();
+        let sizes = vec![vec![3000], vec![], vec![10, 0], vec![2000]];
+        let dataset = |id| Dataset {
+            id,
+            scheme: ("XOR", 1),
+            set_size: 4,
+            group: "NODE",
+            store: "bb",
+            sizes: sizes.clone(),
+        };
+        let all = [dataset(1), dataset(2)];
+        run(&cluster, "abcd", &all);
+        "abcd".chars().for_each(|host| cluster.lose(&host.to_string()));
+        let mut files = files_below(&cluster.layout("a").stores[2].cache_dir);
+        // One dataset is like the other.
+        files.retain(|path| !path.to_string_lossy().contains("scr.dataset.1"));
+        files.retain(|path| !path.to_string_lossy().contains("/rank_"));
+        sweep(&cluster, &files, |_, what| {
+            let report = restart(&cluster, "efgh", &all);
+            assert!(offered_ids(&report).contains(&1), "{what}: {report:?}");
+        });
+    });
 }
 
 /// As a start does with the prefix: completes what was under way, repairs, lists, verifies. Returns
