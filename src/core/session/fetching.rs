@@ -70,8 +70,10 @@ impl Session {
         report: &mut RebuildReport,
     ) -> Result<Fetching> {
         self.note_fetch(note_attempt, one.id);
-        let fetched =
-            transfer::fetch(&links.ctx(&self.site), one.id, &plan.store, &plan.descriptor)?;
+        let ctx = links.ctx(&self.site);
+        let capacity = self.site.layout.store(&plan.store).and_then(|one| self.capacity_of(one));
+        let store = (plan.store.as_str(), capacity.unwrap_or(u64::MAX));
+        let fetched = transfer::fetch(&ctx, one.id, store, &plan.descriptor)?;
         match fetched {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
             Fetched::InPlace(why) => {

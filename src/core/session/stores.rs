@@ -120,12 +120,17 @@ impl Session {
 
     /// What this rank may still put into a store whose capacity the user has given, bytes.
     pub(super) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
-        let mut described = self.site.descriptors.stores.iter();
-        let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
-        let Some(capacity) = described.and_then(|one| one.capacity_bytes) else { return u64::MAX };
+        let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
         let books = state.books.iter().filter(|(_, book)| book.store == store.name);
         let used = books.map(|(key, book)| state.machine.cached_bytes(key) + book.redundancy_bytes);
-        (capacity / self.sharers(store)).saturating_sub(used.sum())
+        capacity.saturating_sub(used.sum())
+    }
+
+    /// This rank's share of what the user says that a store has, bytes.
+    pub(super) fn capacity_of(&self, store: &Store) -> Option<u64> {
+        let mut described = self.site.descriptors.stores.iter();
+        let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
+        Some(described?.capacity_bytes? / self.sharers(store))
     }
 
     /// Ranks that share a store, at least 1.

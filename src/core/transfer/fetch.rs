@@ -47,12 +47,17 @@ enum Trouble {
 }
 
 /// Copies dataset `id` into the store called `store` and protects it as `descriptor` says, no more
-/// than `Options::fetch_width` ranks at a time. Collective; the outcome is of the same kind on all
-/// ranks.
+/// than `Options::fetch_width` ranks at a time. `capacity` is this rank's share, in bytes, of what
+/// the user says that the store has. Collective; the outcome is of the same kind on all ranks.
 ///
 /// # Errors
 /// Communication failed, or remains of the dataset in the cache could not be removed.
-pub fn fetch(ctx: &Ctx, id: u64, store: &str, descriptor: &KvTree) -> Result<Fetched> {
+pub fn fetch(
+    ctx: &Ctx,
+    id: u64,
+    (store, capacity): (&str, u64),
+    descriptor: &KvTree,
+) -> Result<Fetched> {
     let summary = match read_summary(ctx, id)? {
         Ok(summary) => summary,
         Err(fault) => {
@@ -65,7 +70,7 @@ pub fn fetch(ctx: &Ctx, id: u64, store: &str, descriptor: &KvTree) -> Result<Fet
     }
     let (set, descriptor) = ctx.protection.choose(descriptor)?;
     let need = bytes_needed(ctx, &summary, &set, &descriptor);
-    if let Some(why) = first(ctx, why_no_room(ctx, store, need)?)? {
+    if let Some(why) = first(ctx, why_no_room(ctx, (store, capacity), need)?)? {
         return Ok(Fetched::InPlace(why));
     }
     let start = Instant::now();
@@ -145,7 +150,7 @@ fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &
 }
 
 /// The next checkpoint needs as much beside it, or it would go to the prefix. Collective.
-fn why_no_room(ctx: &Ctx, store: &str, need: u64) -> Result<Option<String>> {
+fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<Option<String>> {
     let shared = ctx.sharing.is_shared(ctx.layout.store_index(store));
     let of_node = ctx.node.all_gather(&need.to_be_bytes())?;
     let of_world = ctx.world.all_gather(&need.to_be_bytes())?;
@@ -154,9 +159,15 @@ fn why_no_room(ctx: &Ctx, store: &str, need: u64) -> Result<Option<String>> {
     let bytes = all.iter().map(number).fold(0, u64::saturating_add);
     let dir = ctx.layout.cache_dir(store);
     let room = system::room(dir).unwrap_or(0);
-    let short = room / 2 < bytes;
-    let why = || format!("{} on {} has no room for {bytes} bytes", dir.display(), ctx.host);
-    Ok(short.then(why))
+    let (dir, host) = (dir.display(), ctx.host);
+    if room / 2 < bytes {
+        return Ok(Some(format!("{dir} on {host} has no room for {bytes} bytes")));
+    }
+    let why = || {
+        let rank = ctx.world.rank();
+        format!("{need} bytes of rank {rank} are too much for the CAPACITY of {dir} on {host}")
+    };
+    Ok((capacity / 2 < need).then(why))
 }
 
 /// A dataset that is being fetched.

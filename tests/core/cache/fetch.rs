@@ -28,7 +28,7 @@ fn lose_all(cluster: &Cluster, hosts: &str) {
 
 fn fetched(ctx: &Ctx, scheme: &str) -> Fetched {
     cache::rebuild(ctx, IDENTITY).unwrap();
-    fetch(ctx, 1, "ram", &descriptor(scheme)).unwrap()
+    fetch(ctx, 1, ("ram", u64::MAX), &descriptor(scheme)).unwrap()
 }
 
 fn cached(ctx: &Ctx, scheme: &str) -> Offered {
@@ -49,6 +49,24 @@ fn refusal(cluster: &Cluster, hosts: &str) -> String {
     assert!(said.windows(2).all(|two| two[0] == two[1]), "{said:?}");
     hosts.chars().for_each(|host| assert!(cluster.datasets(&host.to_string()).is_empty()));
     said.into_iter().next().unwrap()
+}
+
+#[test]
+fn the_capacity_that_the_user_gives_a_store_counts() {
+    let cluster = flushed("abcd", "XOR");
+    lose_all(&cluster, "abcd");
+    let fetch_into = |capacity| {
+        let outcome = cluster.launch("efgh").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            fetch(ctx, 1, ("ram", capacity), &descriptor("XOR")).unwrap()
+        });
+        outcome.results.into_iter().map(Option::unwrap).collect::<Vec<_>>()
+    };
+    // Rank 3 has 1411 bytes, and its share of the parity; the next checkpoint has to fit beside it.
+    for said in fetch_into(3000) {
+        assert!(matches!(&said, Fetched::InPlace(why) if why.contains("CAPACITY")), "{said:?}");
+    }
+    assert!(fetch_into(6000).iter().all(|said| matches!(said, Fetched::Cached(_))));
 }
 
 #[test]
@@ -131,7 +149,7 @@ fn a_kill_at_any_moment_leaves_what_the_next_start_can_use() {
         lose_all(&cluster, "abc");
         cluster.launch("abc").kill(1, call).run(|ctx| {
             if cache::rebuild(ctx, IDENTITY).is_ok() {
-                let _ = fetch(ctx, 1, "ram", &descriptor("XOR"));
+                let _ = fetch(ctx, 1, ("ram", u64::MAX), &descriptor("XOR"));
             }
         });
         let again = cluster.launch("abc").run(|ctx| {
