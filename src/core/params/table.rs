@@ -162,7 +162,8 @@ parameters! {
              left as they are.";
         FETCH_BYPASS: Bool = "0", "",
             "1: do not copy into the cache, read on the parallel file system; contents are checked \
-             then if a rank's share has no more than 16 MiB, else sizes.";
+             then if a rank's share has no more than 16 MiB or SCR_CRC_ON_FLUSH=1 is set, else \
+             sizes.";
         FETCH_WIDTH: Count = "256", "processes", "Processes that fetch at the same time.",
             at_least(1);
         GLOBAL_RESTART: Bool = "0", "",
@@ -212,7 +213,8 @@ parameters! {
         CRC_ON_COPY: Bool = "0", "", "1: check CRC32 when redundancy data is copied.",
             status(Status::NoEffect("redundancy data is always checked"));
         CRC_ON_FLUSH: Bool = "1", "",
-            "1: compare CRC32 in a flush, and at a restart for files on the parallel file system.";
+            "1: compare CRC32 in a flush, and at a restart for files on the parallel file system; \
+             set, not only by default: also of large ones that are not copied.";
         CRC_ON_DELETE: Bool = "0", "",
             "1: check CRC32 when a dataset leaves the cache: damage in node-local storage is told \
              of.";

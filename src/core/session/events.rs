@@ -167,7 +167,7 @@ pub(super) fn size_of(catalog: &Catalog) -> (u64, u64) {
 }
 
 /// Whether somebody has set the parameter.
-fn is_chosen(settings: &Settings, name: &str) -> bool {
+pub(super) fn is_chosen(settings: &Settings, name: &str) -> bool {
     settings.setting(name).is_some_and(|setting| setting.origin.source != Source::Default)
 }
 

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Instant;
 
+use super::events::is_chosen;
 use super::fetching::Fetching;
 use super::machine::Rejected;
 use super::namespace::{self as ns, HiddenDir};
@@ -19,7 +20,7 @@ use crate::error::Result;
 use crate::events::Event;
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::params::keys;
+use crate::params::{Settings, keys};
 use crate::records::DatasetKey;
 use crate::transfer::{
     Check, Verified, forget_newer, names_on_prefix, note_success, verify_on_prefix,
@@ -200,10 +201,7 @@ impl Session {
         report: &mut RebuildReport,
     ) -> Result<Verified> {
         let ctx = links.ctx(&self.site);
-        let contents = match self.site.settings.get(keys::CRC_ON_FLUSH) {
-            true => Check::ContentsUpTo(CONTENT_BYTES_MAX),
-            false => Check::Sizes,
-        };
+        let contents = check_of(&self.site.settings);
         let Some(plan) = self.fetch_plan(one, index, report) else {
             return verify_on_prefix(&ctx, one.id, contents);
         };
@@ -300,6 +298,16 @@ impl Session {
     }
 }
 
+/// How thoroughly what is not copied is looked at: whoever sets SCR_CRC_ON_FLUSH=1 himself wants
+/// every byte read, however long it takes.
+fn check_of(settings: &Settings) -> Check {
+    match (settings.get(keys::CRC_ON_FLUSH), is_chosen(settings, keys::CRC_ON_FLUSH.param.name)) {
+        (false, _) => Check::Sizes,
+        (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
+        (true, true) => Check::Contents,
+    }
+}
+
 /// The directories of `name` whose own part of the path differs from that of `masked`: they carry
 /// the captured id, or lie in one that does.
 pub(super) fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
@@ -310,7 +318,27 @@ pub(super) fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::params::{Inputs, load};
+
+    #[test]
+    fn contents_are_read_as_far_as_somebody_wants() {
+        let check = |value: Option<&str>| {
+            let value = value.map(|value| ("SCR_CRC_ON_FLUSH".to_string(), value.to_string()));
+            let inputs = Inputs {
+                environment: &value.into_iter().collect(),
+                working_directory: Path::new("/nowhere"),
+                system_file: Path::new("/nowhere/scr.conf"),
+                program: &[],
+            };
+            check_of(&load(&inputs).unwrap())
+        };
+        assert_eq!(check(None), Check::ContentsUpTo(CONTENT_BYTES_MAX));
+        assert_eq!(check(Some("0")), Check::Sizes);
+        assert_eq!(check(Some("1")), Check::Contents);
+    }
 
     #[test]
     fn only_directories_of_one_checkpoint_are_hidden() {
