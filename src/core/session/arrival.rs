@@ -108,7 +108,17 @@ impl Session {
             let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
                 continue;
             };
-            match flush_sync(&ctx, offered, &|name| kept.contains(name)) {
+            let key = self.machine_key(&one.key);
+            if let Some(key) = &key {
+                self.dataset_event("FLUSH_BEGIN", (key, offered), |event| {
+                    event.note("at the start")
+                });
+            }
+            let flushed = flush_sync(&ctx, offered, &|name| kept.contains(name));
+            if let Some(key) = &key {
+                self.log_flush(key, offered, &flushed);
+            }
+            match flushed {
                 Ok(_) => {
                     known.flushed.push(offered);
                     self.tell_written(report, offered);

@@ -107,7 +107,12 @@ impl Session {
         let pending = flushes.iter_mut().filter(|(_, flush)| flush.is_pending());
         let ended =
             pending.filter_map(|(id, flush)| (flush.advance() == Advance::Done).then_some(*id));
-        ended.collect::<Vec<_>>().into_iter().for_each(|id| self.settle_wanted(id));
+        let ended: Vec<u64> = ended.collect();
+        drop(flushes);
+        for id in ended {
+            self.flush_ended(id, None);
+            self.settle_wanted(id);
+        }
     }
 
     /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
@@ -137,14 +142,14 @@ impl Session {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
                 self.flushes().remove(&id);
-                self.flush_ended(key, id, None);
+                self.flush_ended(id, None);
                 if let Some(book) = self.state().books.get_mut(key) {
                     book.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
             }
             Advance::Failed(why) => {
-                self.flush_ended(key, id, Some(&why));
+                self.flush_ended(id, Some(&why));
                 self.tell(format_args!(
                     "{} could not be written to {} in the background: {why}; it is tried again",
                     self.title(key),
@@ -167,7 +172,11 @@ impl Session {
     pub(super) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
         let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
         for older in older {
-            let Advance::Failed(why) = self.look_at_flush(links, older, true)? else { continue };
+            let Advance::Failed(why) = self.look_at_flush(links, older, true)? else {
+                self.flush_ended(older, None);
+                continue;
+            };
+            self.flush_ended(older, Some(&why));
             self.tell(format_args!(
                 "dataset {older} could not be written to {} in the background: {why}",
                 self.site.prefix.display()

@@ -27,8 +27,8 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Events {
     log: OnceLock<EventLog>,
     begin: OnceLock<Instant>,
-    /// Begins of flushes in the background, by dataset.
-    flushes: Mutex<BTreeMap<u64, Instant>>,
+    /// Flushes in the background that are not over, by dataset.
+    flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
 }
 
 impl Session {
@@ -104,24 +104,25 @@ impl Session {
 
     /// A flush in the background has begun.
     pub(super) fn flush_begun(&self, key: &DatasetKey, id: u64) {
-        self.flush_times().insert(id, Instant::now());
+        self.flushes_begun().insert(id, (key.clone(), Instant::now()));
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event.note("in the background"));
     }
 
-    /// It is over, for a reason if not well.
-    pub(super) fn flush_ended(&self, key: &DatasetKey, id: u64, why: Option<&str>) {
-        let begun = self.flush_times().remove(&id);
+    /// It is over, for a reason if not well. Whoever sees it first says it.
+    pub(super) fn flush_ended(&self, id: u64, why: Option<&str>) {
+        let begun = self.flushes_begun().remove(&id);
+        let Some((key, begun)) = begun else { return };
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
-        self.dataset_event(what, (key, id), |mut event| {
-            event.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
-            let dir = self.state().view.layer(key).map(|layer| layer.dir.clone());
+        self.dataset_event(what, (&key, id), |mut event| {
+            event.seconds = Some(begun.elapsed().as_secs_f64());
+            let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
             let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
             event.size = catalog.map(|catalog| size_of(&catalog));
             event.note(why.unwrap_or_default())
         });
     }
 
-    fn flush_times(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Instant>> {
+    fn flushes_begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
         self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -150,13 +150,18 @@ impl Session {
             candidates.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         for one in candidates.take(LOOKED_AT_MAX) {
             let begin = Instant::now();
+            let is_fetch = self.fetch_plan(one, index, report).is_some();
             let found = self.look_at(links, one, index, report)?;
             self.event(|| {
                 let fault = match found.gone {
                     true => "its files are gone",
                     false => found.fault.as_deref().unwrap_or_default(),
                 };
-                let event = Event::new("FETCH").dataset(one.id, one.name.clone()).note(fault);
+                let fetched =
+                    report.offered.iter().any(|cached| cached.id == one.id && cached.fetched);
+                let what =
+                    if fetched || is_fetch && !fault.is_empty() { "FETCH" } else { "CHECKED" };
+                let event = Event::new(what).dataset(one.id, one.name.clone()).note(fault);
                 event.seconds(begin.elapsed().as_secs_f64())
             });
             let cached = report.offered.iter().position(|offered| offered.id == one.id);

@@ -376,7 +376,8 @@ impl Session {
         log::message(1, format_args!("{title}: {error}"));
     }
 
-    fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
+    /// A flush of all ranks together is over.
+    pub(super) fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
         match outcome {
             Err(error) => {
                 let why = error.to_string();
