@@ -7,6 +7,7 @@
 
 mod carried;
 mod hydra;
+mod in_files;
 mod open_mpi;
 mod program;
 
@@ -126,6 +127,19 @@ fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
     OsString::from_vec(entries.join(&b':'))
 }
 
+/// `LD_PRELOAD=...` with this library in it, for a word of a command line.
+fn preload_entry(value: &[u8], library: &OsStr) -> OsString {
+    let mut entry = OsString::from("LD_PRELOAD=");
+    entry.push(preload_with(OsStr::from_bytes(value), library));
+    entry
+}
+
+/// Name of an option, which all launchers take with one or two dashes.
+fn option(word: &OsStr) -> Option<&[u8]> {
+    let name = word.as_bytes().strip_prefix(b"-")?;
+    Some(name.strip_prefix(b"-").unwrap_or(name))
+}
+
 fn random_number() -> String {
     let mut bytes = [0_u8; 16];
     // SAFETY: the buffer is writable for its length.
@@ -167,16 +181,20 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
         .collect();
     if is_open_mpi() {
         let cargo = open_mpi::Cargo { preload, library, variables: ours };
-        let agent = std::env::var_os(open_mpi::AGENT);
+        let agent = std::env::var_os(open_mpi::AGENT)
+            .or_else(|| in_files::value(open_mpi::PARAMETER, arguments));
         set(open_mpi::AGENT, &cargo.agent(agent.as_deref()));
+        if let Some(list) = std::env::var_os(open_mpi::LIST) {
+            set(open_mpi::LIST, &cargo.list(&list));
+        }
         return cargo.rewrite(arguments);
     }
     if !is_hydra() {
         return None;
     }
-    let mut names: Vec<OsString> = vec![PRELOAD.into()];
-    names.extend(ours.into_iter().map(|(name, _)| name));
-    hydra::rewrite(arguments, &names, &library)
+    let mut variables = vec![(PRELOAD.into(), preload)];
+    variables.extend(ours);
+    hydra::rewrite(arguments, &variables, &library, std::env::var_os(hydra::LIMIT).as_deref())
 }
 
 /// Open MPI's launcher is linked with its run-time library.

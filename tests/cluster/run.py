@@ -13,6 +13,7 @@ import time
 import traceback
 
 import flushes  # adds its stories
+import launches  # the same
 import matrix
 import schemes
 import stores

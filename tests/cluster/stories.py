@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from cluster import DIST, LIMIT_SECONDS, SHIM, Cluster, Run
+from cluster import DIST, LIMIT_SECONDS, SHIM, Cluster
 from samples import SAMPLES, environment
 from scene import LENGTH, SPARSE, Prefix, Scene, checksum, newest_files
 
@@ -191,80 +191,6 @@ def shim_missing_on_the_first_node(mpi):
         outcome = scene.restart(least=0, most=0)
         scene.expect(outcome, "only 3 of 4 ranks", "rank 0;", "node2 (1), node3 (2), node4 (3)")
         assert outcome.err.count("SCR: ") == 1, outcome
-
-
-PRINT = "echo SHIM=$LD_PRELOAD FOO=$FOO SEEN=$SCR_SEEN CONF=$SCR_CONF_FILE"
-
-
-def launched_with(cluster, mpi, before, after=(), ranks=2, **variables):
-    """Output lines of ranks that print what reached them."""
-    command = [
-        *before, f"mpirun.{mpi}", *after, "-n", str(ranks), "sh", "-c", PRINT,
-    ]
-    env = environment(mpi, **variables)
-    with Prefix() as directory:
-        outcome = Run(cluster.command("exec", "--", *command), directory, env).finish()
-    assert outcome.status == 0, outcome
-    lines = [line for line in outcome.out.splitlines() if line.startswith("SHIM=")]
-    assert len(lines) == ranks, outcome
-    return lines
-
-
-def check_launch(cluster, mpi, foo=None, **arguments):
-    shim = ["env", f"LD_PRELOAD={SHIM}", "SCR_SEEN=1", "SCR_CONF_FILE=my.conf"]
-    for line in launched_with(cluster, mpi, shim, ranks=4, **arguments):
-        words = dict(word.split("=", 1) for word in line.split())
-        assert str(SHIM) in words["SHIM"], line
-        assert words["SEEN"] == "1", line
-        assert words["CONF"].startswith("/") and words["CONF"].endswith("/my.conf"), line
-        assert foo is None or words["FOO"] == foo, line
-
-
-@story
-def the_literal_command_reaches_other_nodes(mpi):
-    """With whatever else the user gives to mpirun."""
-    with Cluster(2) as cluster:
-        check_launch(cluster, mpi)
-        if mpi == "openmpi":
-            check_launch(cluster, mpi, after=("-x", "FOO"), FOO="x", foo="x")
-            check_launch(cluster, mpi, after=("-x", "FOO=1", "-x", "LD_PRELOAD"), foo="1")
-            check_launch(
-                cluster, mpi, after=("--mca", "mca_base_env_list", "FOO=2;BAR"), foo="2"
-            )
-            check_launch(
-                cluster, mpi, OMPI_MCA_mca_base_env_list="FOO", FOO="3", foo="3"
-            )
-            check_launch(
-                cluster, mpi, OMPI_MCA_orte_launch_agent="env FOO=4 orted", foo="4"
-            )
-            check_launch(
-                cluster, mpi, after=("--mca", "orte_launch_agent", "env FOO=5 orted"), foo="5"
-            )
-        else:
-            check_launch(cluster, mpi, after=("-genv", "FOO", "1"), foo="1")
-            check_launch(cluster, mpi, after=("-genvlist", "FOO,PATH"), FOO="2", foo="2")
-            check_launch(cluster, mpi, after=("-genvnone",))
-            check_launch(cluster, mpi, after=("-envnone",))
-            check_launch(cluster, mpi, after=("-envlist", "FOO,PATH"), FOO="4", foo="4")
-            check_launch(cluster, mpi, after=("-envall",), FOO="3", foo="3")
-
-
-@story
-def the_bare_name_after_an_installation(mpi):
-    """Where `make install` puts the parts, the loader and the shim find them, on every node."""
-    install = "mount -t tmpfs none /usr/local/lib && cp -r {}/lib/. /usr/local/lib/ && ldconfig"
-    install = install.format(DIST)
-    with Cluster(2) as cluster, Prefix() as directory:
-        own_etc = f"mount --bind /run/scr-sim/{cluster.name}/etc /etc && {install}"
-        cluster.sim("exec", "--", "sh", "-c", own_etc)
-        for node in cluster.up():
-            cluster.on(node, "sh", "-c", install)
-        settings = [
-            "LD_PRELOAD=libscr_preload.so", f"SCR_CONF_FILE={POSIX.config()}", "SCR_DEBUG=1",
-        ]
-        words = ["env", *settings, f"mpirun.{mpi}", "-n", "4", *POSIX.words(mpi, *LENGTH)]
-        outcome = Run(cluster.command("exec", "--", *words), directory, environment(mpi)).finish()
-        assert outcome.status == 0 and "sealed as dataset 2" in outcome.err, outcome
 
 
 def gone(names):

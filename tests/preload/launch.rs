@@ -112,6 +112,44 @@ fn with_a_launch_agent_on_the_command_line() {
 }
 
 #[test]
+fn with_a_launch_agent_in_a_file() {
+    for of in ["user", "system", "tune", "list"] {
+        let place = Place::new();
+        let reached = reached(&place, |command, bin| {
+            let agent = format!("{}/myorted", bin.display());
+            let file = |path: &str, text: &str| {
+                let path = bin.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, text).unwrap();
+                path
+            };
+            let line = format!("# mine\norte_launch_agent = {agent} --own\n");
+            match of {
+                "user" => {
+                    file(".openmpi/mca-params.conf", &line);
+                    file("openmpi-mca-params.conf", "orte_launch_agent = false\n");
+                    command.env("HOME", bin).env("OPAL_SYSCONFDIR", bin);
+                }
+                "system" => {
+                    file("openmpi-mca-params.conf", &line);
+                    command.env("OPAL_SYSCONFDIR", bin);
+                }
+                "tune" => {
+                    let text = format!("-x FOO=1 -mca orte_launch_agent {agent}\n");
+                    command.arg("--tune").arg(file("tune", &text));
+                }
+                _ => {
+                    command.env("OMPI_MCA_mca_base_param_files", file("list", &line));
+                }
+            }
+        });
+        assert_complete(&place, &reached);
+        let daemon = if of == "tune" { "/myorted -mca" } else { "/myorted --own" };
+        assert!(reached.contains(daemon), "{of}: {reached}");
+    }
+}
+
+#[test]
 fn by_its_bare_name() {
     let place = Place::new();
     let reached = reached(&place, |command, _| {
@@ -121,21 +159,38 @@ fn by_its_bare_name() {
     assert_complete(&place, &reached);
 }
 
+/// What reaches a rank of hydra; its agent makes it treat this machine as another node.
+fn reached_by_hydra(change: impl FnOnce(&mut Command, &Path)) {
+    let place = Place::new();
+    let agent = node(&place).join("agent");
+    script(&agent, "#!/bin/bash\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"$*\"\n");
+    let mut command = place.command("mpirun.mpich");
+    command.args(["-launcher", "rsh", "-launcher-exec"]).arg(agent).args(["-host", "127.0.0.2"]);
+    command.env("SCR_CHECKPOINT_PATTERN", PATTERN).env("SCR_CONF_FILE", "conf/scr.conf");
+    command.env("LD_PRELOAD", library());
+    change(&mut command, &place.cache());
+    assert_complete(&place, &succeeded(&command.output().unwrap()));
+}
+
 #[test]
 fn hydra_with_a_limited_environment() {
-    // The agent makes hydra treat this machine as another node.
-    for limit in [&[][..], &["-genvnone"], &["-genvlist", "HOME"], &["-envnone"]] {
-        let place = Place::new();
-        let bin = node(&place);
-        let agent = bin.join("agent");
-        script(&agent, "#!/bin/bash\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"$*\"\n");
-        let mut command = place.command("mpirun.mpich");
-        command.args(["-launcher", "rsh", "-launcher-exec"]).arg(agent);
-        command.args(["-host", "127.0.0.2"]).args(limit).args(["-n", "1", "/usr/bin/env"]);
-        command.env("SCR_CHECKPOINT_PATTERN", PATTERN).env("SCR_CONF_FILE", "conf/scr.conf");
-        let output = command.env("LD_PRELOAD", library()).output().unwrap();
-        assert_complete(&place, &succeeded(&output));
+    for limit in
+        [&[][..], &["-genvnone"], &["--genvlist=HOME"], &["-envnone"], &["-envlist", "FOO"]]
+    {
+        reached_by_hydra(|command, _| {
+            command.args(limit).args(["-n", "1", "/usr/bin/env"]);
+        });
     }
+    for limit in ["none", "list:HOME"] {
+        reached_by_hydra(|command, _| {
+            command.env("HYDRA_ENV", limit).args(["-n", "1", "/usr/bin/env"]);
+        });
+    }
+    reached_by_hydra(|command, directory| {
+        let file = directory.join("config");
+        fs::write(&file, "-genvnone -n 1 /usr/bin/env\n").unwrap();
+        command.arg("-configfile").arg(file);
+    });
 }
 
 #[test]

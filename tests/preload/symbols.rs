@@ -78,3 +78,14 @@ fn every_alias_of_every_family_is_exported() {
     let by_mistake: Vec<_> = names(LEFT_ALONE).intersection(&ours).cloned().collect();
     assert!(by_mistake.is_empty(), "exported, but listed as left alone: {by_mistake:?}");
 }
+
+#[test]
+fn no_mpi_and_no_engine_is_needed() {
+    let mut readelf = Command::new("readelf");
+    let text = succeeded(&readelf.arg("-d").arg(library()).output().unwrap());
+    let needed: Vec<_> = text.lines().filter(|line| line.contains("(NEEDED)")).collect();
+    assert!(needed.iter().any(|line| line.contains("[libc.so")), "{text}");
+    let wrong = ["libmpi", "libmpich", "libopen-", "libscr"];
+    let found = |line: &&&str| wrong.iter().any(|name| line.contains(&format!("[{name}")));
+    assert_eq!(needed.iter().find(found), None);
+}

@@ -1,85 +1,89 @@
-//! MPICH's mpiexec (hydra) gives its whole environment to all ranks, unless the user limits it.
-//! Then LD_PRELOAD and our variables are added to what may pass.
+//! MPICH's mpiexec (hydra) gives its whole environment to all ranks, unless the user limits it: by
+//! an option, in a configuration file, or by HYDRA_ENV. What `-genv` names passes all the same.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
-/// The command line with `names` (of variables that are set) among those that pass; `None` if
-/// nothing is to be changed.
+use super::option;
+
+/// The variable that limits the environment where no option does.
+pub(super) const LIMIT: &str = "HYDRA_ENV";
+/// Options that limit it, and the one behind which such an option may stand in a file.
+const LIMITS: [&[u8]; 5] = [b"genvnone", b"envnone", b"genvlist", b"envlist", b"configfile"];
+
+/// The command line with `variables` given one by one if options or `limit` (the value of
+/// [`LIMIT`]) hold them back, and with us added to an LD_PRELOAD that it sets; `None` if it does
+/// neither.
 pub(super) fn rewrite(
     arguments: &[OsString],
-    names: &[OsString],
+    variables: &[(OsString, OsString)],
     library: &OsStr,
+    limit: Option<&OsStr>,
 ) -> Option<Vec<OsString>> {
-    let list = names.join(OsStr::new(","));
-    let mut changed = Vec::with_capacity(arguments.len() + 2);
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        let bytes = argument.as_bytes();
-        let bare = bytes.strip_prefix(b"-").unwrap_or(bytes);
-        let bare = bare.strip_prefix(b"-").unwrap_or(bare);
-        let option = if bare.len() == bytes.len() { b"" } else { bare };
-        match option {
-            b"genvnone" => changed.extend(["-genvlist".into(), list.clone()]),
-            b"envnone" => changed.extend(["-envlist".into(), list.clone()]),
-            b"genvlist" | b"envlist" => {
-                changed.push(argument.clone());
-                if let Some(given) = rest.next() {
-                    changed.push(with_names(given, names));
-                }
-            }
-            b"genv" | b"env" => {
-                changed.push(argument.clone());
-                let name = rest.next();
-                changed.extend(name.cloned());
-                if let Some(value) = rest.next() {
-                    let is_preload = name.is_some_and(|name| name == "LD_PRELOAD");
-                    changed.push(if is_preload {
-                        super::preload_with(value, library)
-                    } else {
-                        value.clone()
-                    });
-                }
-            }
-            _ => changed.push(argument.clone()),
+    let mut changed = arguments.to_vec();
+    for at in 1..arguments.len() {
+        if !matches!(option(&arguments[at]), Some(b"genv" | b"env")) {
+            continue;
         }
+        let word = |at: usize| arguments.get(at).map_or(&b""[..], |word| word.as_bytes());
+        if let Some(value) = word(at + 1).strip_prefix(b"LD_PRELOAD=") {
+            changed[at + 1] = super::preload_entry(value, library);
+        } else if word(at + 1) == b"LD_PRELOAD" && at + 2 < arguments.len() {
+            changed[at + 2] = super::preload_with(&arguments[at + 2], library);
+        }
+    }
+    let is_limit = |argument| {
+        option(argument).is_some_and(|name| {
+            LIMITS.contains(&name.split(|&byte| byte == b'=').next().unwrap_or(name))
+        })
+    };
+    // Of its values only `all` lets anything pass.
+    if limit.is_some_and(|value| value != "all") || arguments.iter().any(|word| is_limit(word)) {
+        let given = variables
+            .iter()
+            .flat_map(|(name, value)| [OsString::from("-genv"), name.clone(), value.clone()]);
+        changed.splice(1..1, given);
     }
     (changed != arguments).then_some(changed)
-}
-
-fn with_names(given: &OsStr, names: &[OsString]) -> OsString {
-    let mut list: Vec<&[u8]> =
-        given.as_bytes().split(|&byte| byte == b',').filter(|name| !name.is_empty()).collect();
-    for name in names {
-        if !list.contains(&name.as_bytes()) {
-            list.push(name.as_bytes());
-        }
-    }
-    OsString::from_vec(list.join(&b','))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rewritten(line: &str) -> Option<String> {
+    fn rewritten(line: &str, limit: Option<&str>) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let names = ["LD_PRELOAD".into(), "SCR_PREFIX".into()];
-        rewrite(&words, &names, OsStr::new("/l/libscr_preload.so")).map(|words| {
-            words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
-        })
+        let variables = [("LD_PRELOAD", "/l/libscr_preload.so"), ("SCR_A", "x")]
+            .map(|(name, value)| (name.into(), value.into()));
+        let library = OsStr::new("/l/libscr_preload.so");
+        let changed = rewrite(&words, &variables, library, limit.map(OsStr::new))?;
+        Some(changed.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
     }
 
     #[test]
     fn a_limited_environment_lets_us_through() {
+        const GIVEN: &str = "mpiexec -genv LD_PRELOAD /l/libscr_preload.so -genv SCR_A x ";
+        assert_eq!(rewritten("mpiexec -n 2 ./app -x", None), None);
+        assert_eq!(rewritten("mpiexec -n 2 ./app -x", Some("all")), None);
+        assert_eq!(rewritten("mpiexec -genv FOO 1 ./app", None), None);
+        for limited in [
+            "-genvnone -n 2 ./app",
+            "-envlist HOME,SCR_A ./app",
+            "--genvlist=HOME ./app",
+            "-configfile file",
+        ] {
+            let want = Some(format!("{GIVEN}{limited}"));
+            assert_eq!(rewritten(&format!("mpiexec {limited}"), None), want);
+        }
+        assert_eq!(rewritten("mpiexec ./app", Some("none")), Some(format!("{GIVEN}./app")));
+    }
+
+    #[test]
+    fn a_preload_of_the_users_own_comes_after_ours() {
         let want = |text: &str| Some(text.to_owned());
-        assert_eq!(rewritten("mpiexec -n 2 ./app -x"), None);
-        let none = rewritten("mpiexec -genvnone -n 2 ./app");
-        assert_eq!(none, want("mpiexec -genvlist LD_PRELOAD,SCR_PREFIX -n 2 ./app"));
-        let list = rewritten("mpiexec -envlist HOME,SCR_PREFIX ./app");
-        assert_eq!(list, want("mpiexec -envlist HOME,SCR_PREFIX,LD_PRELOAD ./app"));
-        assert_eq!(rewritten("mpiexec -genv FOO -genvnone ./app"), None);
-        let own = rewritten("mpiexec -genv LD_PRELOAD /t.so ./app");
+        let own = rewritten("mpiexec -genv LD_PRELOAD /t.so ./app", None);
         assert_eq!(own, want("mpiexec -genv LD_PRELOAD /l/libscr_preload.so:/t.so ./app"));
+        let own = rewritten("mpiexec -n 2 -env LD_PRELOAD=/t.so ./app", None);
+        assert_eq!(own, want("mpiexec -n 2 -env LD_PRELOAD=/l/libscr_preload.so:/t.so ./app"));
     }
 }

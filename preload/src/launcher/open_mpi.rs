@@ -6,14 +6,18 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::carried;
+use super::{carried, option};
 
 /// The variable that names the daemon to start.
 pub(super) const AGENT: &str = "OMPI_MCA_orte_launch_agent";
 /// What Open MPI starts if nobody says otherwise.
 const DAEMON: &str = "orted";
-/// Parameter of the same meaning on the command line, behind `--mca` and its like.
-const PARAMETER: &str = "orte_launch_agent";
+/// Parameter of the same meaning on the command line, behind `--mca` and its like, and in files.
+pub(super) const PARAMETER: &str = "orte_launch_agent";
+
+/// The variable with a list of variables for the ranks, and the parameter of the same meaning.
+pub(super) const LIST: &str = "OMPI_MCA_mca_base_env_list";
+const LIST_PARAMETER: &str = "mca_base_env_list";
 
 /// What is to reach the other nodes.
 pub(super) struct Cargo {
@@ -37,27 +41,40 @@ impl Cargo {
         OsString::from_vec(command)
     }
 
+    /// A list of variables with us added to an LD_PRELOAD that it sets.
+    pub(super) fn list(&self, list: &OsStr) -> OsString {
+        let entries = list.as_bytes().split(|&byte| byte == b';');
+        let changed: Vec<OsString> = entries
+            .map(|entry| match entry.strip_prefix(b"LD_PRELOAD=") {
+                Some(value) => super::preload_entry(value, &self.library),
+                None => OsStr::from_bytes(entry).to_owned(),
+            })
+            .collect();
+        changed.join(OsStr::new(";"))
+    }
+
     /// The command line with our part added to an agent that it names, and to an LD_PRELOAD that it
     /// sets; `None` if it does neither.
     pub(super) fn rewrite(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let mut changed = arguments.to_vec();
         for at in 1..arguments.len() {
-            let option = arguments[at].as_bytes();
-            let bare = option.strip_prefix(b"-").unwrap_or(option);
-            let bare = bare.strip_prefix(b"-").unwrap_or(bare);
-            if bare.len() == option.len() {
-                continue;
-            }
-            match bare {
-                b"mca" | b"gmca" if at + 2 < arguments.len() && arguments[at + 1] == PARAMETER => {
+            match option(&arguments[at]) {
+                Some(b"mca" | b"gmca")
+                    if at + 2 < arguments.len() && arguments[at + 1] == PARAMETER =>
+                {
                     changed[at + 2] = self.agent(Some(&arguments[at + 2]));
                 }
-                b"launch-agent" if at + 1 < arguments.len() => {
+                Some(b"mca" | b"gmca")
+                    if at + 2 < arguments.len() && arguments[at + 1] == LIST_PARAMETER =>
+                {
+                    changed[at + 2] = self.list(&arguments[at + 2]);
+                }
+                Some(b"launch-agent") if at + 1 < arguments.len() => {
                     changed[at + 1] = self.agent(Some(&arguments[at + 1]));
                 }
-                b"x" if at + 1 < arguments.len() => {
+                Some(b"x") if at + 1 < arguments.len() => {
                     if let Some(value) = arguments[at + 1].as_bytes().strip_prefix(b"LD_PRELOAD=") {
-                        changed[at + 1] = joined("LD_PRELOAD=", &self.with_us(value));
+                        changed[at + 1] = super::preload_entry(value, &self.library);
                     }
                 }
                 _ => {}
@@ -65,16 +82,6 @@ impl Cargo {
         }
         (changed != arguments).then_some(changed)
     }
-
-    fn with_us(&self, preload: &[u8]) -> OsString {
-        super::preload_with(OsStr::from_bytes(preload), &self.library)
-    }
-}
-
-fn joined(head: &str, tail: &OsStr) -> OsString {
-    let mut whole = OsString::from(head);
-    whole.push(tail);
-    whole
 }
 
 /// The agent without what an mpirun around us has put before it.
@@ -147,6 +154,11 @@ mod tests {
     fn a_preload_of_the_users_own_comes_after_ours() {
         let want = "mpirun|-x|LD_PRELOAD=/opt/libscr_preload.so:/t.so|./app".to_owned();
         assert_eq!(rewritten("mpirun|-x|LD_PRELOAD=/t.so|./app"), Some(want));
+        let listed = "mpirun|--mca|mca_base_env_list|A=1;LD_PRELOAD=/t.so;B|./app";
+        let want =
+            "mpirun|--mca|mca_base_env_list|A=1;LD_PRELOAD=/opt/libscr_preload.so:/t.so;B|./app";
+        assert_eq!(rewritten(listed).as_deref(), Some(want));
+        assert_eq!(rewritten("mpirun|--mca|mca_base_env_list|A=1;LD_PRELOAD|./app"), None);
         let bare = "mpirun|-x|LD_PRELOAD=/t.so:libscr_preload.so|./app";
         let want = "mpirun|-x|LD_PRELOAD=/t.so:/opt/libscr_preload.so|./app".to_owned();
         assert_eq!(rewritten(bare), Some(want));
