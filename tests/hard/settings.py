@@ -165,6 +165,22 @@ def purges(mpi, program):
 
 
 @case
+def cache_of_another_launch(mpi, program):
+    """It is left as it is, and the message says how to use it and how to be rid of it."""
+    other = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "0"}
+    with place(mpi, program) as here:
+        kill_at_pause(here)
+        cached = here.cached()
+        got = here.run(2, "scan", **other)
+        said = [line for line in got.err.splitlines() if "SCR:" in line]
+        assert len(said) == 1 and here.cached() == cached, f"{here.cached()} {got}"
+        for word in ("belongs to another launch", "SCR_FLUSH_ON_RESTART", "SCR_CACHE_PURGE"):
+            assert word in said[0], f"{word}: {got}"
+        got = here.run(2, "scan", SCR_CACHE_PURGE="1", **other)
+        assert not got.err and not here.cached(), f"{here.cached()} {got}"
+
+
+@case
 def published_before_the_program_runs(mpi, program):
     """What only the cache has is on the prefix before the program goes on, if so wished."""
     for setting in ("SCR_FLUSH_ON_RESTART", "SCR_GLOBAL_RESTART", "SCR_DISTRIBUTE"):

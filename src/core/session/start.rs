@@ -89,11 +89,7 @@ impl Preparation {
         take_over_other_size(&links, &site, &identity)?;
         let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
-            return Err(Error::Other(format!(
-                "the cache on {} belongs to another launch (other patterns or number of ranks); it \
-                 is left untouched. `scr` can publish or delete it",
-                hosts.join(", ")
-            )));
+            return Err(foreign(hosts));
         }
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
@@ -240,6 +236,16 @@ fn build(
         neighbours: Neighbours::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
     }
+}
+
+/// Why this launch goes without us, and what a person can do.
+fn foreign(hosts: &[String]) -> Error {
+    Error::Other(format!(
+        "the cache on {} belongs to another launch (other patterns or number of ranks); it is left \
+         untouched. Start that one again to go on from it (SCR_FLUSH_ON_RESTART=1 copies its \
+         checkpoint to the prefix first), or this one with SCR_CACHE_PURGE=1 to delete it",
+        hosts.join(", ")
+    ))
 }
 
 fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
