@@ -12,9 +12,12 @@ EXAMPLES  := $(CURDIR)/target/examples
 PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
-             libclang-dev iproute2 util-linux procps python3 python3-dev python3-pip \
-             python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
+             libclang-dev curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
+             python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
+RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | \
+             sh -s -- -y --profile minimal --component rustfmt --component clippy
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
 .PHONY: demo test test-cluster test-apps lint bench install clean
@@ -32,7 +35,10 @@ deps:
 	if [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 	else echo "missing packages; as root: apt-get install --no-install-recommends$$missing"; exit 1; fi
-	@command -v $(CARGO) >/dev/null || { echo "Rust 1.89 or newer is needed (cargo): see rustup"; exit 1; }
+	@have=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); \
+	if ! printf '%s\n' $(RUST) "$${have:-0}" | sort -CV; then \
+	  echo "Rust $(RUST) or newer is needed (cargo here: $${have:-none}); it is installed with:"; \
+	  echo "  $(RUSTUP)"; echo "  . ~/.cargo/env"; exit 1; fi
 
 ## build: the shim, an engine for each MPI, the scr command, the examples
 build: deps shim sim-library engines examples
@@ -95,12 +101,14 @@ test-cluster: build python-mpich
 test-apps: build python-mpich
 	python3 tests/run.py apps
 
-## lint: rustfmt and clippy, warnings are errors
+## lint: rustfmt and clippy, warnings are errors; the fuzz targets compile
 lint: deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
 	MPICC=mpicc.openmpi $(CARGO) clippy -p scr --target-dir target/openmpi -- -D warnings
 	MPICC=mpicc.mpich $(CARGO) clippy -p scr --target-dir target/mpich -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=not/linked.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml \
+	  --target-dir target/fuzz
 
 ## bench: side by side in one run, as ratios; LAMMPS and OpenFOAM with and without the shim
 bench: build

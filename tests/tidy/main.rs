@@ -46,7 +46,7 @@ fn unsafe_code_has_its_places_and_notes() {
 #[test]
 fn crates_are_at_home() {
     each(placement::crates);
-    nothing(&placement::unused_crates(&source::all()));
+    nothing(&placement::empty_homes(&source::all()));
 }
 
 #[test]
