@@ -41,6 +41,17 @@ def write_tree_file(here, path, pairs):
 
 
 @case
+def switched_off_by_the_file(mpi, program):
+    """SCR_ENABLE=0 in a config file: nothing is cached, made, or said."""
+    with place(mpi, program) as here:
+        (here.prefix / ".scrconf").write_text("SCR_ENABLE=0\n")
+        got = here.run(2, "steady", 10, 5)
+        assert got.status == 0 and not got.err and "step_10" in steps_on_prefix(here), f"{got}"
+        made = [*os.listdir(here.base), *here.prefix.glob(".scr")]
+        assert not made, f"{made} {got}"
+
+
+@case
 def learned_dataset_enters_the_index(mpi, program):
     """A dataset that never was in the cache is known at a restart like any other."""
     with place(mpi, program) as here:
