@@ -38,7 +38,7 @@ impl Ranks {
     /// whether a sealed dataset was revoked for it.
     fn update(&mut self, rank: usize, exists: bool) -> (DatasetKey, bool) {
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
-        let intent = Intent { truncates: false, creates: !exists };
+        let intent = Intent { creates: !exists, ..Intent::UPDATE };
         let placement = match machine.write_open(&file(rank), intent, now) {
             Placement::CopyUp { .. } => machine.copy_up_closed(&file(rank), true, now),
             other => other,
@@ -194,7 +194,7 @@ fn an_open_for_update_that_changes_nothing_begins_nothing() {
     ranks.sync(100);
     let now = ranks.now_ms;
     let machine = &mut ranks.machines[0];
-    let intent = Intent { truncates: false, creates: false };
+    let intent = Intent::UPDATE;
     let placement = machine.write_open(&file(0), intent, now);
     assert!(matches!(placement, Placement::CopyUp { .. }), "{placement:?}");
     assert_eq!(machine.copy_up_closed(&file(0), false, now), Placement::Pass);

@@ -5,7 +5,7 @@ use scr_core::session::machine::{
     Placement, SeriesConfig, Step, SyncKind,
 };
 
-const UPDATE: Intent = Intent { truncates: false, creates: false };
+const UPDATE: Intent = Intent::UPDATE;
 
 fn file(id: &str, rank: usize) -> FileRef {
     let masked = format!("ckpt/{{id}}/{rank}");

@@ -10,6 +10,7 @@ mod events;
 mod files_copy;
 mod kvtree;
 mod machine;
+mod machine_loud;
 mod machine_others;
 mod metadata;
 mod params;

@@ -2,7 +2,7 @@
 to do, and the program's own result is what it is without the shim."""
 
 from bad_input import check_message
-from support import same
+from support import assert_same, assert_same_files, place, same
 
 CASES = []
 
@@ -27,3 +27,58 @@ def files_of_each_rank_without_rank_in_the_pattern(mpi, program):
         got = same(mpi, program, 2, "steady", 20, 5, SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*",
                    SCR_LEARN=learn)
         assert not got.err.strip(), f"not silent: {got}"
+
+
+def never_quiet(mpi, program, kind, learn, pattern="ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"):
+    """It is found, told once, and left alone: later checkpoints are sealed in time, and the next
+    run knows it."""
+    settings = {"SCR_CHECKPOINT_PATTERN": pattern, "SCR_LEARN": learn, "SCR_DEBUG": "1"}
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        for run in range(2):
+            want = plain.run(2, "logs", 160, 20, kind, shim=False)
+            got = here.run(2, "logs", 160, 20, kind, **{"SCR_FLUSH": "1", **settings})
+            assert_same(want, got)
+            assert_same_files(plain, here, got)
+            told = [line for line in got.err.splitlines() if "never quiet" in line]
+            if run == 0:
+                assert len(told) == 1, f"not told once: {got}"
+                for word in ("ckpt/run_", "SCR_CHECKPOINT_PATTERN", "SCR_IGNORE_PATTERN=ckpt/run_"):
+                    assert word in told[0], f"no {word}: {got}"
+            else:
+                assert not told, f"told again: {got}"
+            # Not all of them at the very end.
+            before = got.err.find("checkpoint 120 is on ")
+            assert 0 <= before < got.err.find("checkpoint 160 is sealed"), f"{got}"
+
+
+@case
+def log_that_stays_open(mpi, program):
+    for learn in "01":
+        never_quiet(mpi, program, "open", learn)
+
+
+@case
+def log_that_is_appended_to_at_every_step(mpi, program):
+    for learn in "01":
+        never_quiet(mpi, program, "append", learn)
+
+
+@case
+def log_that_all_ranks_append_to(mpi, program):
+    never_quiet(mpi, program, "shared", "1")
+
+
+@case
+def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
+    """The log of the run that dies is on the PFS as far as it was written, since it is left alone;
+    the next run finds it there, and the checkpoint in the cache."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log",
+                "SCR_FLUSH": "0", "SCR_LEARN": "0"}
+    with place(mpi, program) as here:
+        here.run(2, "logs", 160, 20, "append", **settings)
+        died = here.run(2, "logs", 160, 20, "append", "die", **settings)
+        assert died.status != 0, f"{died}"
+        lines = (here.prefix / "ckpt" / "run_0.log").read_text().splitlines()
+        assert lines[-1].endswith("step 150"), f"the log of the dead run ends with {lines[-1]}"
+        again = here.run(2, "logs", 160, 20, "append", **settings)
+        assert again.status == 0 and "checkpoint 140 is in the cache" in again.err, f"{again}"

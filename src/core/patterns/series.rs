@@ -71,6 +71,8 @@ impl PatternConfig {
 pub struct Series {
     /// `checkpoint`, `checkpoint_2`, ..., `output`, ...: stable, fit for a file name.
     pub name: String,
+    /// The parameter that it comes from.
+    pub parameter: String,
     /// Its datasets are checkpoints.
     pub checkpoint: bool,
     /// Its datasets are output.
@@ -177,7 +179,8 @@ impl SeriesSet {
             }
         }
         let name = series_name(&list.name);
-        self.series.push(Series { name, checkpoint, output: !checkpoint, has_id, text });
+        let parameter = list.name.clone();
+        self.series.push(Series { name, parameter, checkpoint, output: !checkpoint, has_id, text });
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! VERSION / 1
 //! LAUNCH / <prefix, world size, patterns, as one line>
-//! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., PREFIX, REWRITES
+//! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., LOUD / <hash>..., PREFIX,
+//!                   REWRITES
 //!                 / RANK / <rank> / FILES, TEMPORARY / <template>..., SIZE / <hash> / <bytes>
 //! ```
 //! A launch with another LAUNCH line learns anew.
@@ -67,6 +68,7 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         unsafe_names: tree.child("UNSAFE").keys().filter_map(hash).collect(),
         prefix_only: tree.get_flag("PREFIX"),
         rewrites: tree.get_flag("REWRITES"),
+        loud: tree.child("LOUD").keys().filter_map(hash).collect(),
         temporaries: own.child("TEMPORARY").keys().map(str::to_string).collect(),
         kinds: own.child("KIND").keys().filter_map(hash).collect(),
         sizes: sizes.collect(),
@@ -81,8 +83,10 @@ fn shared_tree(known: &Knowledge) -> KvTree {
     tree.set_value("INTERVAL", known.interval_ms);
     tree.set_flag("PREFIX", known.prefix_only);
     tree.set_flag("REWRITES", known.rewrites);
-    for name in &known.unsafe_names {
-        tree.child_mut("UNSAFE").child_mut(format!("{name:016x}"));
+    for (key, names) in [("UNSAFE", &known.unsafe_names), ("LOUD", &known.loud)] {
+        for name in names {
+            tree.child_mut(key).child_mut(format!("{name:016x}"));
+        }
     }
     tree
 }
@@ -161,6 +165,7 @@ mod tests {
             unsafe_names: [1, u64::MAX].into(),
             prefix_only: true,
             rewrites: true,
+            loud: [5].into(),
             temporaries: vec!["0\tsuffix\t.tmp\t".into()],
             kinds: [3].into(),
             sizes: [(9, 4096)].into(),

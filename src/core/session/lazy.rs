@@ -68,7 +68,7 @@ impl Session {
         let gone = || Error::Other(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.match_name(&name).ok_or_else(gone)?;
-        let intent = Intent::of(flags & libc::O_ACCMODE);
+        let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
         let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
         let (path, own) = match answer {
             Answer::Redirect { path, token } => (path, token),
@@ -154,7 +154,7 @@ impl Session {
             let kept = self.keep_change_of_another(state, (&file, &of), &here);
             return self.tell_unkept(kept);
         }
-        let wish = machine::Intent { truncates: false, creates: false };
+        let wish = machine::Intent::UPDATE;
         let now = monotonic_ms();
         match state.machine.write_open(&file, wish, now) {
             // In progress again: others may change it in place.

@@ -48,6 +48,7 @@ mod landing;
 mod launch;
 mod lazy;
 mod lease;
+mod loud;
 pub mod machine;
 pub mod namespace;
 mod need;

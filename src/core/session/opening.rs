@@ -129,7 +129,8 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let wish = machine::Intent { truncates: intent.truncate, creates: !found.exists };
+        let (truncates, creates) = (intent.truncate, !found.exists);
+        let wish = machine::Intent { truncates, creates, appends: intent.append };
         let file = file_ref(name, matched);
         if let Some(of) = of_another(&state, name) {
             return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);

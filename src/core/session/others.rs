@@ -78,7 +78,7 @@ impl Session {
         here: &Path,
     ) -> Result<()> {
         let (name, now) = (file.name.as_str(), monotonic_ms());
-        let wish = Wish { truncates: false, creates: false };
+        let wish = Wish::UPDATE;
         let placement = state.machine.take_over(file, of, wish, now);
         let meta = publish_file(&self.site.prefix, here, &self.site.on_prefix(name))?;
         if let Placement::Dataset(placed) = placement {

@@ -224,7 +224,7 @@ impl Session {
 
     fn own_part(&self, offered: &Offered) -> RestoredFiles {
         let part = |file: &FileMeta| {
-            let matched = self.match_name(&file.name);
+            let matched = self.series.match_path(&file.name);
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };

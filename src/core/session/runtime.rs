@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::books::{Book, Tokens, Tracked, Way};
 use super::events::Events;
 use super::halt::Halt;
+use super::loud::Hushed;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
 use super::need::Need;
@@ -117,6 +118,7 @@ pub struct Session {
     pub(super) events: Events,
     pub(super) neighbours: Neighbours,
     pub(super) need: Mutex<Need>,
+    pub(super) hushed: Hushed,
 }
 
 impl Session {
@@ -169,7 +171,7 @@ impl Session {
     }
 
     pub(super) fn match_name(&self, name: &str) -> Option<Match> {
-        self.series.match_path(name)
+        self.series.match_path(name).filter(|matched| !self.hushed.has(matched))
     }
 
     /// The key as records have it.

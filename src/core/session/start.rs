@@ -11,6 +11,7 @@ use super::events::Events;
 use super::halt::Halt;
 use super::knowledge;
 use super::lease::{self, Lease, Taken};
+use super::loud::Hushed;
 use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use super::namespace::View;
 use super::need::Need;
@@ -101,6 +102,7 @@ impl Preparation {
         session.begin_records(&hosts);
         session.meet_neighbours()?;
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
+        session.hush_restored(&known);
         session.record_places();
         session.tally.time(Count::StartNs, begin);
         Ok(Some(session))
@@ -235,6 +237,7 @@ fn build(
         events: Events::default(),
         neighbours: Neighbours::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
+        hushed: Hushed::default(),
     }
 }
 

@@ -57,6 +57,7 @@ impl Session {
             return Err(Error::Other("the ranks differ in what they know of the run".to_string()));
         }
         self.hear();
+        self.hush();
         loop {
             let step = self.state().machine.next_step();
             let Some(step) = step else { return Ok(()) };
@@ -69,6 +70,7 @@ impl Session {
     fn hear(&self) {
         let mut state = self.state();
         let heard = state.machine.take_heard();
+        self.tell_loud(&heard.loud);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
             let copy = state.view.layer(key).map(|layer| layer.dir.join(name));

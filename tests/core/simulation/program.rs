@@ -13,11 +13,11 @@ impl Sim {
         match op {
             Op::Write(file) => {
                 let creates = !self.ranks[rank].sees.contains_key(&file.name);
-                self.open(rank, &file, Intent { truncates: true, creates });
+                self.open(rank, &file, Intent { creates, ..Intent::REWRITE });
             }
             Op::Update(file) => {
                 let creates = !self.ranks[rank].sees.contains_key(&file.name);
-                self.open(rank, &file, Intent { truncates: false, creates });
+                self.open(rank, &file, Intent { creates, ..Intent::UPDATE });
             }
             Op::Close(name, draft) => {
                 self.close(rank, &name, if draft { Stage::Draft } else { Stage::Final });

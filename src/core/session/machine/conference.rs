@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Machine;
 use super::files::Status;
 use super::keys::DatasetKey;
-use super::local::LocalDataset;
+use super::local::{LocalDataset, LocalFile};
 use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
 use super::shared::{DatasetState, Routing, SharedDataset};
 
@@ -71,6 +71,7 @@ impl Machine {
     /// This rank's part of a conference; `entropy` are fresh random bits.
     pub fn report(&mut self, entropy: u64, now_ms: u64) -> Report {
         self.tick(now_ms);
+        self.find_open_over();
         let mut report = Report {
             entropy,
             digest: self.shared.digest(),
@@ -162,7 +163,8 @@ impl Machine {
         };
         let kept = || {
             let files = dataset.files.iter();
-            files.filter(|(_, file)| !file.deleted && !file.on_prefix)
+            let quiet = |file: &LocalFile| !self.is_hushed(series, file.masked);
+            files.filter(move |(_, file)| !file.deleted && !file.on_prefix && quiet(file))
         };
         let mut bare = kept().filter(|(_, file)| file.bare);
         let report = SealedReport {
@@ -240,6 +242,8 @@ impl Machine {
                         };
                         let at = list.iter().position(is_later).unwrap_or(list.len());
                         list.insert(at, SharedDataset::new(dataset.key.clone()));
+                        let again = dataset.key.generation > 0 && !dataset.key.id.is_empty();
+                        self.series[series].begun += u64::from(!again);
                         at
                     }
                 };

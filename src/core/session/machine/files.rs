@@ -24,11 +24,15 @@ impl Machine {
         if self.is_passive() {
             return self.write_open_passive(file, intent);
         }
+        if self.is_left_alone(file) {
+            return Placement::Pass;
+        }
+        self.expect_append(file, intent);
         if intent.rewrites() {
             return Placement::Dataset(self.place(file, false));
         }
         match self.holder(file) {
-            Some((key, Status::Open)) if !self.is_changed_again(&key, file) => {
+            Some((key, Status::Open)) if !self.is_changed_again(&key, file, intent) => {
                 Placement::Dataset(self.put(file, key, false))
             }
             Some((key, status))
@@ -118,6 +122,7 @@ impl Machine {
             *largest = bytes.max(*largest);
         }
         self.agreement.changed(1);
+        self.note_append(key, name, bytes);
     }
 
     /// A write, truncate, fsync or close failed, or the store was full: the dataset is invalid.
@@ -170,7 +175,7 @@ impl Machine {
         let open = from.map_or(0, |file| self.open_count(file));
         let deletion = from.map(|file| self.delete(file));
         let placement = match to {
-            Some(to) if !self.is_passive() => {
+            Some(to) if !self.is_passive() && !self.is_left_alone(to) => {
                 if keep_on_prefix && to.masked == to.name {
                     self.mark_unsafe(to); // its older versions are gone: no roll-back is consistent
                 }
@@ -301,10 +306,14 @@ impl Machine {
 
     /// In a series without ids: the program changes a file of its last checkpoint in place. While
     /// learning that is enough to leave the series alone: nothing tells such a change from one
-    /// within a checkpoint, so that no roll-back would be sure to be consistent.
-    fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef) -> bool {
+    /// within a checkpoint, so that no roll-back would be sure to be consistent. What is only
+    /// appended to may be a log: see `expect_append`.
+    fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
         let again = !self.config.series[key.series].has_id && self.written_before(key, file);
         if again && self.shared.series[key.series].routing == Routing::Learning {
+            if intent.appends {
+                return false;
+            }
             self.mark_unsafe(file);
         }
         again
@@ -392,6 +401,7 @@ impl Machine {
         if learning {
             series.written.insert(name_hash(&file.masked));
         }
+        let begun = series.begun;
         let dataset = series.entry(&key, now_ms);
         let begin = !dataset.begun;
         let revoke = std::mem::take(&mut dataset.prepared);
@@ -400,7 +410,7 @@ impl Machine {
             dataset.begun_ms = now_ms;
         }
         dataset.phase = Phase::Open;
-        dataset.open_file(file, on_prefix);
+        dataset.open_file(file, on_prefix, begun);
         dataset.touch(now_ms);
         if begin && !floating {
             series.note_begin(&key, now_ms);

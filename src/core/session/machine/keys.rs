@@ -54,15 +54,19 @@ pub struct Intent {
     pub truncates: bool,
     /// O_CREAT, and the program sees no file of that name now.
     pub creates: bool,
+    /// O_APPEND.
+    pub appends: bool,
 }
 
 impl Intent {
     /// The file starts anew: whatever the name held before is not part of it.
-    pub const REWRITE: Intent = Intent { truncates: true, creates: false };
+    pub const REWRITE: Intent = Intent { truncates: true, creates: false, appends: false };
     /// The file is new in what the program sees.
-    pub const CREATE: Intent = Intent { truncates: false, creates: true };
-    /// An existing file is opened for update or append.
-    pub const UPDATE: Intent = Intent { truncates: false, creates: false };
+    pub const CREATE: Intent = Intent { truncates: false, creates: true, appends: false };
+    /// An existing file is opened for update.
+    pub const UPDATE: Intent = Intent { truncates: false, creates: false, appends: false };
+    /// An existing file is opened to be appended to.
+    pub const APPEND: Intent = Intent { truncates: false, creates: false, appends: true };
 
     pub(super) fn rewrites(self) -> bool {
         self.truncates || self.creates

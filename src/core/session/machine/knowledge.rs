@@ -56,6 +56,8 @@ pub struct Knowledge {
     /// Files are written again inside one checkpoint, so that a full set does not tell that it is
     /// complete.
     pub rewrites: bool,
+    /// Names ([`name_hash`]) that are never quiet: they belong to no dataset.
+    pub loud: BTreeSet<u64>,
     /// This rank's temporary-name templates (`patterns::temporary`), in text.
     pub temporaries: Vec<String>,
     /// Kinds of names ([`kind_hash`]) that this rank has written in confirmed datasets.

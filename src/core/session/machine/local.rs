@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash, set_hash};
+use super::loud::Appends;
 use super::report::SeriesReport;
 
 /// How far this rank's part of a dataset is.
@@ -35,6 +36,8 @@ pub(super) struct LocalFile {
     pub bare: bool,
     /// Opens for writing that are not closed.
     pub open: u32,
+    /// Checkpoints of the series that had begun when it was opened.
+    pub open_since: u64,
     pub on_prefix: bool,
     /// The program deleted it; a sealed dataset keeps it nonetheless.
     pub deleted: bool,
@@ -128,13 +131,14 @@ impl LocalDataset {
         self.touched_ms = now_ms;
     }
 
-    /// Notes one more open of `file`.
-    pub fn open_file(&mut self, file: &FileRef, on_prefix: bool) {
+    /// Notes one more open of `file`, when so many checkpoints of the series have `begun`.
+    pub fn open_file(&mut self, file: &FileRef, on_prefix: bool, begun: u64) {
         let entry = self.files.entry(file.name.clone()).or_insert_with(|| LocalFile {
             masked: name_hash(&file.masked),
             kind: kind_hash(&file.masked),
             bare: file.masked == file.name,
             open: 0,
+            open_since: 0,
             on_prefix,
             deleted: false,
             deleted_early: false,
@@ -145,6 +149,9 @@ impl LocalDataset {
             published: false,
             outlived: false,
         });
+        if entry.open == 0 {
+            entry.open_since = begun;
+        }
         entry.open += 1;
         entry.deleted = false;
         entry.deleted_early = false;
@@ -188,6 +195,12 @@ pub(super) struct LocalSeries {
     /// Kinds of names ([`kind_hash`]) written in confirmed datasets.
     pub kinds: BTreeSet<u64>,
     pub sizes: BTreeMap<u64, u64>,
+    /// Checkpoints that are known to have begun in this launch, on any rank.
+    pub begun: u64,
+    /// Files that are appended to, by name.
+    pub appends: BTreeMap<String, Appends>,
+    /// Templates ([`name_hash`]) of files that are never quiet, and belong to no dataset.
+    pub hushed: BTreeSet<u64>,
     /// Floating datasets so far, so that their directories differ.
     pub floating: u64,
 }

@@ -45,6 +45,7 @@ mod files;
 mod keys;
 mod knowledge;
 mod local;
+mod loud;
 mod others;
 mod outcome;
 mod overdue;
@@ -61,6 +62,7 @@ pub use config::{
 };
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
+pub use loud::{Hushed, Loud};
 pub use others::Heard;
 pub use outcome::{Outcome, SealFile};
 pub use places::Places;
@@ -130,6 +132,7 @@ impl Machine {
                 temporaries: known.temporaries,
                 kinds: known.kinds,
                 sizes: known.sizes,
+                hushed: known.loud,
                 ..LocalSeries::default()
             }
         });
@@ -219,6 +222,7 @@ impl Machine {
                 kind: kind_hash(masked),
                 bare: name == masked,
                 open: 0,
+                open_since: 0,
                 on_prefix: *on_prefix,
                 deleted: false,
                 deleted_early: false,
@@ -276,6 +280,7 @@ impl Machine {
             unsafe_names: shared.unsafe_names.clone(),
             prefix_only: shared.routing == Routing::Prefix,
             rewrites: shared.rewrites,
+            loud: shared.loud.clone(),
             temporaries: local.temporaries.clone(),
             kinds: local.kinds.clone(),
             sizes: local.sizes.clone(),

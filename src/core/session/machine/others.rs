@@ -6,6 +6,7 @@ use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent, Placement};
 use super::local::{LocalFile, Phase};
+use super::loud::Loud;
 use super::report::{Report, SeriesReport};
 use super::shared::DatasetState;
 
@@ -21,6 +22,8 @@ pub struct Heard {
     pub taken: Vec<String>,
     /// Of those, this rank's copies in cache that belong to no dataset any more.
     pub dropped: Vec<(DatasetKey, String)>,
+    /// Names that turn out to be never quiet; the same on all ranks.
+    pub loud: Vec<Loud>,
 }
 
 impl Machine {
@@ -47,7 +50,7 @@ impl Machine {
     /// The same for a file that is being written by another rank of this node: both write to it.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.is_passive() || self.status(of) != Status::Open {
-            return self.write_open(file, Intent { truncates: false, creates: false }, now_ms);
+            return self.write_open(file, Intent::UPDATE, now_ms);
         }
         self.tick(now_ms);
         self.mark_unsafe(file);
@@ -91,7 +94,7 @@ impl Machine {
 
     /// What the others' reports say of this rank's files, and of those that it deleted.
     pub(super) fn listen(&mut self, reports: &[Report]) -> Heard {
-        let mut heard = Heard::default();
+        let mut heard = Heard { loud: self.listen_loud(reports), ..Heard::default() };
         let own = self.config.rank;
         let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
         let news = others.flat_map(|(rank, report)| {

@@ -72,7 +72,7 @@ impl Machine {
 
     /// A flush of the dataset must not write this file of ours: the program's deletion of it has
     /// become real (a newer dataset is confirmed, or the run ends), the PFS has it under another
-    /// name, or holds a newer content of it from this rank.
+    /// name, or holds a newer content of it from this rank, or it is never quiet.
     #[must_use]
     pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_withdrawn(key, name) || self.is_replaced(key, name)
@@ -110,8 +110,9 @@ impl Machine {
         let file = own.and_then(|own| own.files.get(name));
         let deleted = file.is_some_and(|file| file.deleted);
         let moved = file.is_some_and(|file| file.moved);
+        let hushed = file.is_some_and(|file| self.is_hushed(key.series, file.masked));
         let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        moved || (deleted && real) || self.has_newer_on_prefix(key, name)
+        moved || hushed || (deleted && real) || self.has_newer_on_prefix(key, name)
     }
 
     /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),

@@ -45,6 +45,8 @@ pub struct SeriesReport {
     /// Files of other ranks whose newest content this rank writes on the PFS, and the sync points
     /// passed when it began to.
     pub taken: Vec<(String, u64)>,
+    /// Names that are never quiet, and their hash with the id masked.
+    pub loud: Vec<(String, u64)>,
 }
 
 /// What a rank says of a dataset that is not confirmed.

@@ -126,6 +126,8 @@ pub(super) struct SharedSeries {
     pub unsafe_names: BTreeSet<u64>,
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
     pub rewrites: bool,
+    /// Names that are never quiet.
+    pub loud: BTreeSet<u64>,
     /// Oldest first.
     pub datasets: Vec<SharedDataset>,
     /// (name, rank) of all files written while learning, or new, since the last confirmation.
@@ -163,6 +165,7 @@ impl Shared {
                 next_number: 1,
                 unsafe_names: known.unsafe_names,
                 rewrites: known.rewrites,
+                loud: known.loud,
                 datasets: Vec::new(),
                 written: BTreeSet::new(),
                 read: BTreeSet::new(),

@@ -4,7 +4,7 @@ use super::keys::DatasetKey;
 use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 2;
+const VERSION: u8 = 4;
 
 impl Report {
     /// The report for an all-gather.
@@ -75,7 +75,7 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
         put(out, *name);
         put_flags(out, &[*bare]);
     }
-    for names in [&series.deleted, &series.taken] {
+    for names in [&series.deleted, &series.taken, &series.loud] {
         put(out, names.len() as u64);
         for (name, count) in names {
             put_text(out, name);
@@ -172,6 +172,7 @@ impl Input<'_> {
             read: self.list(|input| Some((input.word()?, input.flags()? & 1 != 0)))?,
             deleted: self.list(Input::name_and_count)?,
             taken: self.list(Input::name_and_count)?,
+            loud: self.list(Input::name_and_count)?,
             revived: self.list(Input::text)?,
         })
     }
@@ -245,6 +246,7 @@ mod tests {
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
                 taken: vec![("a/d".into(), 8)],
+                loud: vec![("run.log".into(), 8)],
                 read: vec![(4, true), (5, false)],
             }],
             datasets: vec![DatasetReport {

@@ -12,6 +12,8 @@ pub struct Intent {
     pub exclusive: bool,
     /// O_TRUNC with write access: the old content is not wanted.
     pub truncate: bool,
+    /// O_APPEND: what it holds stays as it is.
+    pub append: bool,
     /// Something that the cache's file system may not honour, or no file at all: O_DIRECT,
     /// O_TMPFILE, O_PATH, O_DIRECTORY.
     pub special: bool,
@@ -29,6 +31,7 @@ impl Intent {
             create,
             exclusive: create && has(libc::O_EXCL),
             truncate: truncate && writes,
+            append: has(libc::O_APPEND),
             special: has(libc::O_DIRECT)
                 || has(libc::O_TMPFILE)
                 || has(libc::O_PATH)

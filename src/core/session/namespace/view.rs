@@ -101,6 +101,8 @@ pub struct View {
     gone_by: ByOthers,
     /// What the other ranks of the node are to be told.
     news: Vec<Told>,
+    /// Files that are what the PFS has, whatever a layer holds.
+    left_alone: BTreeSet<String>,
 }
 
 impl View {
@@ -143,6 +145,9 @@ impl View {
     pub fn place(&self, name: &str) -> Place {
         if let Some(path) = self.private.get(name) {
             return Place::Private(path.clone());
+        }
+        if self.left_alone.contains(name) {
+            return Place::Prefix;
         }
         if self.deleted.contains(name) || self.deleted_by.has(name) {
             return Place::Deleted;
@@ -189,6 +194,18 @@ impl View {
         }
     }
 
+    /// All files that some layer has, on this node or on another.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| !layer.hidden) {
+            let mut here = BTreeSet::new();
+            files_below(&layer.dir, ".", &mut here);
+            names.extend(here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from));
+            names.extend(layer.elsewhere.keys().cloned());
+        }
+        names
+    }
+
     /// All files below the directory `dir` that are not just on the PFS: cached ones, those of
     /// other nodes, and names that stand for something else than what the PFS has.
     pub fn names_below(&self, dir: &str) -> BTreeSet<String> {
@@ -202,7 +219,13 @@ impl View {
         let others = others.chain(self.ghosts.keys());
         let others = others.chain(self.deleted_by.names());
         names.extend(others.filter(|name| name.starts_with(&below)).cloned());
+        names.retain(|name| self.is_private(name) || !self.left_alone.contains(name));
         names
+    }
+
+    /// From now on `name` is what the PFS has, or a private file.
+    pub fn leave_alone(&mut self, name: &str) {
+        self.left_alone.insert(name.to_string());
     }
 
     /// `name` is a temporary one, its file is at `path`.
