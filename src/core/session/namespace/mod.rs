@@ -6,6 +6,7 @@
 
 mod hidden_dir;
 mod intent;
+mod layer;
 mod listing;
 mod names;
 mod target;
@@ -14,6 +15,7 @@ mod view;
 
 pub use hidden_dir::HiddenDir;
 pub use intent::Intent;
+pub use layer::{Layer, Remote};
 pub use listing::entries;
 pub use names::{REFUGE, STATE_FOLDER, is_ours, parent, relative, stable_number};
 pub use target::{
@@ -21,4 +23,4 @@ pub use target::{
     remove,
 };
 pub use told::Told;
-pub use view::{Layer, Place, Remote, View};
+pub use view::{Place, View};
