@@ -78,7 +78,7 @@ pub(crate) unsafe fn below_prefix<T>(
     if written.is_some_and(|key| key.recall() == Known::Foreign) {
         return None;
     }
-    ask_below(active, failed, dirfd, path, written, job)
+    ask_below(active, failed, dirfd, path, written, refusing_files(path, job))
 }
 
 /// Like [`below_prefix`], for calls that make or remove links and directories: even a name that is
@@ -98,7 +98,45 @@ pub(crate) unsafe fn below_prefix_anew<T>(
     }
     // SAFETY: as in `below_prefix`.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    ask_below(active, failed, dirfd, path, None, refusing_files(path, job))
+}
+
+/// Like [`below_prefix_anew`], for calls that make what they name: a slash behind the name does not
+/// mean that it has to be a directory already.
+///
+/// # Safety
+/// As for [`below_prefix`].
+pub(crate) unsafe fn below_prefix_to_make<T>(
+    failed: T,
+    dirfd: c_int,
+    path: *const c_char,
+    job: impl FnOnce(Question) -> Outcome<T>,
+) -> Option<T> {
+    let active = engine::active()?;
+    if path.is_null() || guard::inside() {
+        return None;
+    }
+    // SAFETY: as in `below_prefix`.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     ask_below(active, failed, dirfd, path, None, job)
+}
+
+/// `job`, but a name that the program means for a directory's is none of a cached file.
+fn refusing_files<T>(
+    written: &[u8],
+    job: impl FnOnce(Question) -> Outcome<T>,
+) -> impl FnOnce(Question) -> Outcome<T> {
+    let means_directory = paths::means_directory(written);
+    move |mut question| {
+        if means_directory && !paths::is_directory(&question.path) {
+            return match question.lookup(true) {
+                Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
+                Answer::Fail(code) => Outcome::Fail(code),
+                Answer::Pass | Answer::Done => Outcome::Pass,
+            };
+        }
+        job(question)
+    }
 }
 
 fn ask_below<T>(

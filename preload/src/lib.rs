@@ -24,6 +24,8 @@ mod guard;
 #[cfg(not(test))]
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
+mod identity;
+#[cfg_attr(test, allow(dead_code))]
 mod launcher;
 #[cfg_attr(test, allow(dead_code))]
 mod lazy;

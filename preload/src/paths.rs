@@ -93,6 +93,21 @@ pub(crate) fn is_outside(prefix: &[u8], dirfd: c_int, path: &[u8]) -> bool {
             .is_some_and(|whole| !has_dot_dot(&whole) && surely_outside(prefix, &lexical(&whole)))
 }
 
+/// True if `path`, as written, can only name a directory.
+pub(crate) fn means_directory(path: &[u8]) -> bool {
+    path.ends_with(b"/") || path.ends_with(b"/.")
+}
+
+/// True if the file system has a directory, or a symlink to one, of that name. Guard held.
+pub(crate) fn is_directory(path: &CStr) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: stat writes the structure when it returns 0.
+    unsafe {
+        libc::stat(path.as_ptr(), found.as_mut_ptr()) == 0
+            && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
+    }
+}
+
 /// True if the file `path` (canonical) is known to be no symlink.
 pub(crate) fn is_no_link(path: &CStr) -> bool {
     Key::of(path.to_bytes(), About::File).recall() == Known::NoLink
@@ -295,7 +310,8 @@ fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
 fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
     let Some(head) = directory.strip_suffix(tail) else { return };
     let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };
-    if SPELLINGS.lock().iter().any(|known| known == head) {
+    // What `/proc/self/cwd` leads to changes without any name being changed.
+    if head.starts_with(b"/proc/") || SPELLINGS.lock().iter().any(|known| known == head) {
         return;
     }
     let is = |path: &[u8], wanted: fn(&[u8], &[u8]) -> bool| {

@@ -5,6 +5,7 @@
  * qN of its own, with names that match patterns (c*, state*) and names that do not (n*). */
 #include "differ.h"
 #include "names.h"
+#include "wide.h"
 
 static void do_open(void)
 {
@@ -264,7 +265,11 @@ static const struct { void (*run)(void); int weight; } operations[] = {
     { do_rename, 8 }, { do_link, 3 }, { do_symlink, 3 }, { do_mkdir, 4 }, { do_change, 5 },
     { do_list, 5 }, { do_real_path, 2 }, { do_move, 3 }, { do_map, 3 }, { do_transfer, 3 },
     { do_agree, 10 },
+    /* From here on only from WIDE on. */
+    { do_at, 14 }, { do_nameless, 3 }, { do_open_anew, 6 }, { do_reopen, 3 }, { do_vector, 6 },
+    { do_range, 5 }, { do_lock, 4 }, { do_positions, 4 },
 };
+enum { USUAL = 25 };
 
 /* Everything that the program sees below `path`, with contents. */
 static void show(const char *path, int depth)
@@ -297,15 +302,19 @@ static void show(const char *path, int depth)
     }
 }
 
-static void sequence(int number, int length)
+static void sequence(int length)
 {
     unsigned total = 0;
+    char link_name[PATH_MAX];
+    size_t count = number < WIDE ? USUAL : sizeof operations / sizeof *operations;
     state = 0x1234567u + 7919u * (uint64_t)number;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    for (size_t i = 0; i < count; i++)
         total += operations[i].weight;
     snprintf(home, sizeof home, "%.*s/q%d", PATH_MAX - 32, top, number);
     for (int i = 0; i < FDS; i++) fds[i] = -1;
     say("== %d\n", number);
+    snprintf(link_name, sizeof link_name, "%.*s/by%d", PATH_MAX - 32, top, number);
+    if (number >= WIDE && symlink(strrchr(home, '/') + 1, link_name)) abort();
     if (mkdir(home, 0755) || chdir(home) || mkdir("sub", 0755)) abort();
     if (pick(2) && (mkdir("deep", 0755) || mkdir("deep/er", 0755))) abort();
     for (step = 0; step < length; step++) {
@@ -330,7 +339,10 @@ int main(int argc, char **argv)
     out = stdout;
     MPI_Init(&argc, &argv);
     int first = atoi(argv[1]), count = atoi(argv[2]);
-    for (int i = 0; i < count; i++) sequence(first + i, atoi(argv[3]));
+    for (int i = 0; i < count; i++) {
+        number = first + i;
+        sequence(atoi(argv[3]));
+    }
     fflush(out);
     MPI_Finalize();
     return 0;

@@ -12,19 +12,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { FDS = 5, STREAMS = 3 };
+enum { WIDE = 10000 }; /* sequences from here on do more */
 
 static uint64_t state;
 static int fds[FDS];
 static FILE *streams[STREAMS];
 static char top[PATH_MAX], home[PATH_MAX]; /* the prefix; the sequence's directory */
 static FILE *out;
-static int step;
+static int step, number;
+static int slashes = 1; /* 0 for two names: which error comes first is not worth a comparison */
 
 static unsigned pick(unsigned n)
 {
@@ -80,7 +84,10 @@ static const char *spelled(const char *plain)
     static int turn;
     char *to = buffers[turn++ % 4], cwd[PATH_MAX];
     int deep = getcwd(cwd, sizeof cwd) && strcmp(cwd, home) != 0;
-    switch (pick(6)) {
+    switch (pick(number < WIDE ? 6 : 9)) {
+    case 6: snprintf(to, sizeof buffers[0], "%s/by%d/%s", top, number, plain); break;
+    case 7: snprintf(to, sizeof buffers[0], "/proc/self/cwd/%s%s", deep ? "../" : "", plain); break;
+    case 8: snprintf(to, sizeof buffers[0], "%s/%s%s", home, plain, slashes ? "/" : ""); break;
     case 0: snprintf(to, sizeof buffers[0], "%s/%s", home, plain); break;
     case 1: snprintf(to, sizeof buffers[0], "%s./%s", deep ? ".././" : "", plain); break;
     case 2: snprintf(to, sizeof buffers[0], "%s/./sub/..//%s", home, plain); break;

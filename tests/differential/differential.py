@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Random sequences of file operations on matching names and beside them, each run with and without
 the shim: every return value, errno and content must be the same, and, with SCR_FLUSH=1, what is on
-the PFS in the end. Last line: N passed, N failed.
+the PFS in the end. Those from number 10000 on know more operations (wide.h). Last line: N passed,
+N failed.
 
 usage: differential.py [FIRST [COUNT [LENGTH]]]
 SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 500. A failure prints the first
@@ -21,6 +22,7 @@ sys.path.insert(0, str(HERE.parent / "hard"))
 import support  # noqa: E402
 
 COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "500"))
+WIDE = 10000  # sequences from here on do more; see wide.h
 # Of the sequences beyond those, the ones that have failed once, with what has to run before them.
 REGRESSIONS = [(1540, 1588), (1867, 1867), (1831, 1831), (2019, 2019), (2090, 2118), (2246, 2246),
                (2350, 2411)]
@@ -35,9 +37,8 @@ PATTERNS = {
 }
 
 
-def run(program, mpi, top, shim, first, count, length):
+def run(program, mpi, prefix, base, shim, first, count, length):
     """Runs one batch; returns (status, lines of output, standard error, tree of the prefix)."""
-    prefix, base = top / "prefix", top / "base"
     for folder in (prefix, base):
         folder.mkdir(mode=0o700)
     env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
@@ -61,7 +62,8 @@ def run(program, mpi, top, shim, first, count, length):
             tree[name] = (oct(path.stat().st_mode), path.read_bytes())
         else:
             tree[name] = "directory"
-    shutil.rmtree(top)
+    shutil.rmtree(prefix)
+    shutil.rmtree(base)
     return done.returncode, done.stdout.splitlines(), done.stderr, tree
 
 
@@ -89,7 +91,7 @@ def compare(plain, shimmed, numbers):
     for name in sorted(plain[3].keys() | shimmed[3].keys()):
         a, b = plain[3].get(name), shimmed[3].get(name)
         if a != b:
-            number = int(name.split("/")[0][1:])
+            number = int(name.split("/")[0].lstrip("qby"))
             short = [str(one)[:60] for one in (a, b)]
             text = f"on the PFS: {name}: without {short[0]}, with {short[1]}"
             complaints.setdefault(number, text)
@@ -99,22 +101,25 @@ def compare(plain, shimmed, numbers):
 def main(words):
     first, count, length = [int(w) for w in words] + [1, COUNT, LENGTH][len(words):]
     mpi, failed = "openmpi", 0
-    with tempfile.TemporaryDirectory(prefix="scr-differ-", dir="/dev/shm") as scratch:
-        scratch = pathlib.Path(scratch)
+    with (tempfile.TemporaryDirectory(prefix="scr-differ-", dir="/dev/shm") as scratch,
+          tempfile.TemporaryDirectory(prefix="scr-differ-", dir=support.ROOT / "target") as disk):
+        scratch, disk = pathlib.Path(scratch), pathlib.Path(disk)
         program = scratch / "differ"
         subprocess.run([f"mpicc.{mpi}", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
                         HERE / "differ.c"], check=True)
         batches = [(begin, min(BATCH, first + count - begin))
                    for begin in range(first, first + count, BATCH)]
-        if not words:
+        if not words:  # every second batch is a wide one
+            batches = [(begin + WIDE * (i % 2), size) for i, (begin, size) in enumerate(batches)]
             batches += [(begin, last + 1 - begin) for begin, last in REGRESSIONS]
             count = sum(size for _, size in batches)
         for begin, size in batches:
             runs = []
             for shim in (False, True):
-                top = scratch / "run"
-                top.mkdir()
-                runs.append(run(program, mpi, top, shim, begin, size, length))
+                base = scratch / "run"
+                # In wide sequences the cache is another file system than the prefix.
+                prefix = (disk if begin >= WIDE else scratch) / "prefix"
+                runs.append(run(program, mpi, prefix, base, shim, begin, size, length))
             complaints = compare(*runs, range(begin, begin + size))
             for number, text in list(complaints.items())[:SHOWN]:
                 print(f"-- sequence {number}\n{text}", flush=True)

@@ -69,9 +69,11 @@ static void do_rename(void)
     say("rename");
     int dirs = !pick(8);
     if (dirs) close_all();
+    slashes = 0;
     const char *from = spelled(dirs ? directory() : name());
     const char *to = spelled(dirs && pick(4) ? directory() : name());
     int what = pick(6), r;
+    slashes = 1;
     say(" %d", what);
     if (!strcmp(from + strlen(from) - 4, "link")) to = strstr(to, "link") ? to : "n1";
     if (what == 0) r = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
@@ -84,7 +86,9 @@ static void do_link(void)
 {
     say("link");
     close_all();
+    slashes = 0;
     const char *from = spelled(name()), *to = spelled(name());
+    slashes = 1;
     int r = link(from, to);
     result(r, r < 0);
 }

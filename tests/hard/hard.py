@@ -73,6 +73,11 @@ def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
 
 
 @case
+def calls_that_name_a_file_in_unusual_ways(mpi, program):
+    same(mpi, program, 1, "oddities", SCR_SETTLE_MILLISECONDS="0")
+
+
+@case
 def callback_writes_in_finalize(mpi, program):
     same(mpi, program, 3, "self_callback")
 

@@ -37,8 +37,8 @@ const FAMILIES: &str = "
     aio_error aio_error64 aio_return aio_return64
     dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
-    chdir fchdir
-    system pclose wait __wait waitpid __waitpid wait3 wait4 waitid
+    chdir fchdir pathconf ftok inotify_add_watch name_to_handle_at ioctl
+    posix_spawn posix_spawnp popen system pclose wait __wait waitpid __waitpid wait3 wait4 waitid
 ";
 
 /// On a descriptor, which leads to the right file already; or a file of no name; or another
@@ -47,7 +47,7 @@ const LEFT_ALONE: &str = "
     read pread pread64 readv preadv lseek lseek64 fstat fstat64 __fxstat __fxstat64
     fstatfs fstatvfs fchmod fchown futimes futimens flock lockf fgetxattr fsetxattr
     mkstemp mkostemp mkdtemp tmpfile getcwd getdents64 fts_open fts_read
-    popen posix_spawn posix_spawnp execve vfork
+    execve vfork
 ";
 
 fn names(list: &str) -> BTreeSet<String> {

@@ -1,13 +1,22 @@
-//! The end of a child: what it has done to names (`ln -sfn` by system(3), say) passed no hook of
-//! this process.
+//! Children that are made without fork(2)'s handlers, and the end of any: what a child writes, and
+//! what it does to names (`ln -sfn` by system(3), say), passes no hook of this process.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
 
 use crate::family::interpose;
-use crate::{engine, guard, paths};
+use crate::{engine, guard, lazy, paths};
 
+type Spawn = unsafe extern "C-unwind" fn(
+    *mut pid_t,
+    *const c_char,
+    *const c_void,
+    *const c_void,
+    *const *mut c_char,
+    *const *mut c_char,
+) -> c_int;
+type Popen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type System = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type Pclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
 type Wait = unsafe extern "C-unwind" fn(*mut c_int) -> pid_t;
@@ -17,6 +26,11 @@ type Wait4 = unsafe extern "C-unwind" fn(pid_t, *mut c_int, c_int, *mut c_void) 
 type WaitId = unsafe extern "C-unwind" fn(idtype_t, id_t, *mut siginfo_t, c_int) -> c_int;
 
 interpose! {
+    plain [posix_spawn, posix_spawnp](
+        pid: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: *const *mut c_char, environment: *const *mut c_char
+    ) -> c_int = Spawn => spawn;
+    plain [popen](command: *const c_char, mode: *const c_char) -> *mut FILE = Popen => popen;
     cancellable [system](command: *const c_char) -> c_int = System => system;
     cancellable [pclose](stream: *mut FILE) -> c_int = Pclose => pclose;
     cancellable [wait, __wait](status: *mut c_int) -> pid_t = Wait => wait;
@@ -38,28 +52,57 @@ fn ended(result: c_int) -> c_int {
     result
 }
 
-unsafe fn system(real: System, command: *const c_char) -> c_int {
+unsafe fn spawn(
+    real: Spawn,
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: *const *mut c_char,
+    environment: *const *mut c_char,
+) -> c_int {
+    lazy::before_fork();
     // SAFETY: the program's own call, here and below.
-    ended(unsafe { real(command) })
+    let result = unsafe { real(pid, path, actions, attributes, arguments, environment) };
+    lazy::after_fork();
+    result
+}
+
+unsafe fn popen(real: Popen, command: *const c_char, mode: *const c_char) -> *mut FILE {
+    lazy::before_fork();
+    // SAFETY: as in `spawn`.
+    let stream = unsafe { real(command, mode) };
+    lazy::after_fork();
+    stream
+}
+
+unsafe fn system(real: System, command: *const c_char) -> c_int {
+    if !command.is_null() {
+        lazy::before_fork();
+    }
+    // SAFETY: as in `spawn`.
+    let result = unsafe { real(command) };
+    lazy::after_fork();
+    ended(result)
 }
 
 unsafe fn pclose(real: Pclose, stream: *mut FILE) -> c_int {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(stream) })
 }
 
 unsafe fn wait(real: Wait, status: *mut c_int) -> pid_t {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(status) })
 }
 
 unsafe fn waitpid(real: WaitPid, pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(pid, status, options) })
 }
 
 unsafe fn wait3(real: Wait3, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(status, options, usage) })
 }
 
@@ -70,7 +113,7 @@ unsafe fn wait4(
     options: c_int,
     usage: *mut c_void,
 ) -> pid_t {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(pid, status, options, usage) })
 }
 
@@ -81,6 +124,6 @@ unsafe fn waitid(
     info: *mut siginfo_t,
     options: c_int,
 ) -> c_int {
-    // SAFETY: as in `system`.
+    // SAFETY: as in `spawn`.
     ended(unsafe { real(what, id, info, options) })
 }

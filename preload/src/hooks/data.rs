@@ -4,14 +4,14 @@
 //! (`refuge.rs`) and the call is made again, or goes on where it was cut short. Any other failure
 //! makes the dataset invalid.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::family::interpose;
-use crate::guard;
 use crate::hooks::intent::may_change;
 use crate::refuge::{left_undone, try_again};
+use crate::{engine, guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
@@ -21,10 +21,18 @@ type Pwritev2 = unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t, c
 type Sendfile = unsafe extern "C-unwind" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type CopyRange =
     unsafe extern "C-unwind" fn(c_int, *mut i64, c_int, *mut i64, size_t, u32) -> ssize_t;
+type Ioctl = unsafe extern "C-unwind" fn(c_int, c_ulong, ...) -> c_int;
 type Sync = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type Ftruncate = unsafe extern "C-unwind" fn(c_int, off_t) -> c_int;
 type Fallocate = unsafe extern "C-unwind" fn(c_int, c_int, off_t, off_t) -> c_int;
 type PosixFallocate = unsafe extern "C-unwind" fn(c_int, off_t, off_t) -> c_int;
+
+/// What [`copied_by_hand`] moves in one call.
+const COPY_BYTES: usize = 1 << 20;
+
+// linux/fs.h: the blocks of another file become those of this one.
+const FICLONE: c_ulong = 0x4004_9409;
+const FICLONERANGE: c_ulong = 0x4020_940d;
 
 interpose! {
     cancellable [write, __write](fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t
@@ -49,6 +57,7 @@ interpose! {
     cancellable [splice](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
     ) -> ssize_t = CopyRange => splice;
+    plain [ioctl](fd: c_int, request: c_ulong, argument: usize) -> c_int = Ioctl => ioctl;
     cancellable [fsync](fd: c_int) -> c_int = Sync => fsync;
     cancellable [fdatasync](fd: c_int) -> c_int = Sync => fdatasync;
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int = Ftruncate => ftruncate;
@@ -211,7 +220,62 @@ unsafe fn copy_file_range(
     bytes: size_t,
     flags: u32,
 ) -> ssize_t {
-    checked!(to, real(from, from_at, to, to_at, bytes, flags))
+    let done = checked!(to, real(from, from_at, to, to_at, bytes, flags));
+    if done == -1 && guard::errno() == libc::EXDEV && engine::active().is_some() {
+        // SAFETY: the program's arguments; the kernel has checked all but the file systems.
+        return unsafe { copied_by_hand(from, from_at.as_mut(), to, to_at.as_mut(), bytes) };
+    }
+    done
+}
+
+/// copy_file_range(2) between a cached file and one that is not: for the program both lie on one
+/// file system. Like the kernel's it may copy less than was asked for.
+unsafe fn copied_by_hand(
+    from: c_int,
+    from_at: Option<&mut i64>,
+    to: c_int,
+    to_at: Option<&mut i64>,
+    bytes: size_t,
+) -> ssize_t {
+    let mut data = vec![0_u8; bytes.min(COPY_BYTES)];
+    // SAFETY: the exported functions, on the program's descriptors and a buffer of that length.
+    unsafe {
+        let read = match &from_at {
+            Some(at) => libc::pread(from, data.as_mut_ptr().cast(), data.len(), **at),
+            None => libc::read(from, data.as_mut_ptr().cast(), data.len()),
+        };
+        if read <= 0 {
+            return read;
+        }
+        let had = data.as_ptr().cast();
+        let written = match &to_at {
+            Some(at) => libc::pwrite(to, had, read.unsigned_abs(), **at),
+            None => libc::write(to, had, read.unsigned_abs()),
+        };
+        let moved = written.max(0) as i64;
+        match from_at {
+            Some(at) => *at += moved,
+            // What was read and not written is to be read again.
+            None if moved < read as i64 => {
+                let code = guard::errno();
+                libc::lseek(from, moved - read as i64, libc::SEEK_CUR);
+                guard::set_errno(code);
+            }
+            None => {}
+        }
+        if let Some(at) = to_at {
+            *at += moved;
+        }
+        written
+    }
+}
+
+unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    if matches!(request, FICLONE | FICLONERANGE) && !may_change(fd) {
+        return -1;
+    }
+    // SAFETY: the argument is passed on in the width of a register, as it came.
+    unsafe { real(fd, request, argument) }
 }
 
 unsafe fn splice(

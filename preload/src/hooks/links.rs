@@ -1,13 +1,14 @@
 //! Links, what names lead to (readlink, realpath), and what holds them (statfs, statvfs).
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, size_t, ssize_t};
 
 use crate::abi::Engine;
-use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_anew};
+use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make};
 use crate::family::interpose;
-use crate::{engine, paths};
+use crate::hooks::names::{self, rename_below};
+use crate::{engine, identity, paths};
 
 type Link = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
 type LinkAt =
@@ -70,9 +71,78 @@ unsafe fn linkat(
 ) -> c_int {
     // SAFETY: as in `link`.
     unsafe {
-        hard_link(target_dir, target, dirfd, path)
+        let call = |to: &CStr| real(target_dir, target, AT_FDCWD, to.as_ptr(), flags);
+        let handle = is_handle(target, flags);
+        let followed = handle.then(|| nameless(target_dir, target, dirfd, path, call));
+        followed
+            .unwrap_or_else(|| hard_link(target_dir, target, dirfd, path))
             .unwrap_or_else(|| real(target_dir, target, dirfd, path, flags))
     }
+}
+
+/// True if `target` is a descriptor in a name's clothes: a file that has no name, mostly.
+///
+/// # Safety
+/// `target` is null or a C string.
+unsafe fn is_handle(target: *const c_char, flags: c_int) -> bool {
+    if target.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let target = unsafe { CStr::from_ptr(target) }.to_bytes();
+    flags & libc::AT_EMPTY_PATH != 0 && target.is_empty()
+        || flags & libc::AT_SYMLINK_FOLLOW != 0 && identity::number_in(target).is_some()
+}
+
+/// Gives such a file a name; `call` makes the real call with another one. What lies in the cache is
+/// linked by its own name.
+unsafe fn nameless(
+    target_dir: c_int,
+    target: *const c_char,
+    dirfd: c_int,
+    path: *const c_char,
+    call: impl Fn(&CStr) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: C strings of the program.
+    unsafe {
+        let fd = identity::number_in(CStr::from_ptr(target).to_bytes()).unwrap_or(target_dir);
+        if let Some(name) = identity::name_behind(fd) {
+            return hard_link(AT_FDCWD, name.as_ptr(), dirfd, path);
+        }
+        let job = |mut question: Question| match question.lookup(false) {
+            Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::EEXIST),
+            Answer::Fail(libc::ENOENT) => in_place_of_a_deleted_one(question, call),
+            _ => Outcome::Pass,
+        };
+        below_prefix_to_make(-1, dirfd, path, job)
+    }
+}
+
+/// The name's old file is gone for the program only. It takes another name, and is renamed.
+fn in_place_of_a_deleted_one(question: Question, call: impl Fn(&CStr) -> c_int) -> Outcome<c_int> {
+    // SAFETY: gettid has no preconditions.
+    let unique = format!(".scr-link-{}", unsafe { libc::gettid() });
+    let path = question.path.to_bytes();
+    let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    let Ok(other) = CString::new([&path[..=slash], unique.as_bytes()].concat()) else {
+        return Outcome::Pass;
+    };
+    if call(&other) != 0 {
+        return Outcome::of(-1);
+    }
+    let to = question.path.clone();
+    let outcome = match rename_below(question.engine, question.prefix, other.clone(), to, 0) {
+        Outcome::Pass => {
+            // SAFETY: C strings of ours.
+            Outcome::of(unsafe { libc::rename(other.as_ptr(), question.path.as_ptr()) })
+        }
+        told => told,
+    };
+    if matches!(outcome, Outcome::Fail(_)) {
+        // SAFETY: as above.
+        unsafe { libc::unlink(other.as_ptr()) };
+    }
+    outcome
 }
 
 /// `None`: the real call. The new name decides whose business it is, and the target, if the new
@@ -89,11 +159,30 @@ unsafe fn hard_link(
     // SAFETY: not null, so C strings of the program.
     let (target_bytes, path_bytes) =
         unsafe { (CStr::from_ptr(target).to_bytes(), CStr::from_ptr(path).to_bytes()) };
-    let job = |question: Question| {
+    let job = |mut question: Question| {
         let Some(from) = paths::absolute_name(target_dir, target_bytes) else {
             return Outcome::Pass;
         };
         let from = paths::locate(question.prefix, AT_FDCWD, from.to_bytes()).unwrap_or(from);
+        if paths::means_directory(target_bytes) && !paths::is_directory(&from) {
+            let (answer, _) = ask(|verdict| (question.engine.lookup)(from.as_ptr(), 0, verdict));
+            return match answer {
+                Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
+                _ => Outcome::Pass,
+            };
+        }
+        if paths::means_directory(path_bytes) {
+            // The kernel links to no directory, and makes none.
+            let (target, _) = ask(|verdict| (question.engine.lookup)(from.as_ptr(), 0, verdict));
+            let cached = |answer: &Answer| matches!(answer, Answer::Redirect(_) | Answer::Stat(_));
+            let there = cached(&target) || names::exists(&from);
+            let taken = match question.lookup(false) {
+                Answer::Pass | Answer::Done => names::exists(&question.path),
+                Answer::Redirect(_) | Answer::Stat(_) => true,
+                Answer::Fail(_) => false,
+            };
+            return Outcome::Fail(if there && taken { libc::EEXIST } else { libc::ENOENT });
+        }
         answered(question.engine, &from, &question.path)
     };
     let from_below = |question: Question| match paths::absolute_name(dirfd, path_bytes) {
@@ -102,7 +191,7 @@ unsafe fn hard_link(
     };
     // SAFETY: C strings of the program.
     unsafe {
-        below_prefix(-1, dirfd, path, job)
+        below_prefix_to_make(-1, dirfd, path, job)
             .or_else(|| below_prefix(-1, target_dir, target, from_below))
     }
 }
@@ -154,7 +243,7 @@ unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char
         return None;
     }
     // SAFETY: `path` is null or a C string of the program.
-    unsafe { below_prefix_anew(-1, dirfd, path, job) }
+    unsafe { below_prefix_to_make(-1, dirfd, path, job) }
 }
 
 unsafe fn readlink(
@@ -309,7 +398,7 @@ unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Opt
         Answer::Stat(_) => {
             let path = question.path.to_bytes();
             let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-            match std::ffi::CString::new(&path[..slash.max(1)]) {
+            match CString::new(&path[..slash.max(1)]) {
                 Ok(directory) => Outcome::of(call(&directory)),
                 Err(_) => Outcome::Pass,
             }

@@ -19,6 +19,7 @@ mod mpi;
 mod mpi_files;
 mod names;
 mod open;
+mod queries;
 mod stat;
 mod stdio;
 mod tree;

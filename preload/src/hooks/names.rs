@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use libc::{AT_FDCWD, dev_t, mode_t};
 
 use crate::abi::event;
-use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, handle};
+use crate::ask::{
+    Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, below_prefix_to_make, handle,
+};
 use crate::family::interpose;
 use crate::{engine, guard, paths};
 
@@ -69,7 +71,7 @@ unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_i
             if flags & libc::AT_REMOVEDIR == 0 {
                 unlink_below(&question)
             } else {
-                rmdir_below(&question)
+                rmdir_below(question)
             }
         })
         .unwrap_or_else(|| real(dirfd, path, flags))
@@ -82,7 +84,7 @@ unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
         if is_dots(path) {
             return real(path);
         }
-        below_prefix_anew(-1, AT_FDCWD, path, |question| rmdir_below(&question))
+        below_prefix_anew(-1, AT_FDCWD, path, |question| rmdir_below(question))
             .unwrap_or_else(|| real(path))
     }
 }
@@ -96,7 +98,7 @@ unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
         }
         below_prefix_anew(-1, AT_FDCWD, path, |question| {
             if kind_of(&question.path) == libc::S_IFDIR {
-                rmdir_below(&question)
+                rmdir_below(question)
             } else {
                 unlink_below(&question)
             }
@@ -117,7 +119,7 @@ fn kind_of(path: &CStr) -> libc::mode_t {
     }
 }
 
-fn exists(path: &CStr) -> bool {
+pub(super) fn exists(path: &CStr) -> bool {
     // SAFETY: a C string; the guard is held, so this asks the file system itself.
     unsafe { libc::faccessat(AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_SYMLINK_NOFOLLOW) == 0 }
 }
@@ -144,7 +146,10 @@ unsafe fn is_dots(path: *const c_char) -> bool {
     !path.is_null() && ends_in_dots(unsafe { CStr::from_ptr(path) }.to_bytes())
 }
 
-fn rmdir_below(question: &Question) -> Outcome<c_int> {
+fn rmdir_below(mut question: Question) -> Outcome<c_int> {
+    if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
+        return Outcome::Fail(libc::ENOTDIR);
+    }
     let (answer, _) = ask(|verdict| (question.engine.rmdir)(question.path.as_ptr(), verdict));
     let outcome = removed(answer, |path| {
         // SAFETY: a path of the engine.
@@ -178,7 +183,7 @@ unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t
 unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
     // SAFETY: as in `unlink`.
     let done = unsafe {
-        below_prefix_anew(-1, dirfd, path, |mut question| {
+        below_prefix_to_make(-1, dirfd, path, |mut question| {
             if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
                 return Outcome::Fail(libc::EEXIST);
             }
@@ -205,7 +210,7 @@ unsafe fn make_special(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_i
         _ => Outcome::Pass,
     };
     // SAFETY: as in `unlink`.
-    unsafe { below_prefix_anew(-1, dirfd, path, job) }.unwrap_or_else(call)
+    unsafe { below_prefix_to_make(-1, dirfd, path, job) }.unwrap_or_else(call)
 }
 
 unsafe fn mkfifo(real: Mkdir, path: *const c_char, mode: mode_t) -> c_int {
@@ -312,6 +317,7 @@ unsafe fn rename_any(
     if ends_in_dots(from) || ends_in_dots(to) {
         return None;
     }
+    let means_directories = paths::means_directory(from) || paths::means_directory(to);
     handle(-1, active, || {
         let below = (paths::locate(prefix, from_dir, from), paths::locate(prefix, to_dir, to));
         let (from, to) = match below {
@@ -329,11 +335,23 @@ unsafe fn rename_any(
         if matches!(kind_of(&from), libc::S_IFDIR | libc::S_IFLNK) {
             paths::forget();
         }
+        if means_directories && !paths::is_directory(&from) && paths::below(prefix, from.to_bytes())
+        {
+            return match place_of(&active.table, prefix, &from) {
+                Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
+                Answer::Fail(code) => Outcome::Fail(code),
+                Answer::Pass | Answer::Done => Outcome::Pass,
+            };
+        }
         rename_below(&active.table, &active.prefix, from, to, flags)
     })
 }
 
-fn rename_below(
+fn place_of(table: &'static crate::abi::Engine, prefix: &'static [u8], path: &CString) -> Answer {
+    Question { engine: table, prefix, path: path.clone(), written: None }.lookup(false)
+}
+
+pub(super) fn rename_below(
     table: &'static crate::abi::Engine,
     prefix: &'static [u8],
     from: CString,
@@ -341,10 +359,7 @@ fn rename_below(
     flags: c_uint,
 ) -> Outcome<c_int> {
     if flags != 0 {
-        let place = |path: &CString| {
-            let path = path.clone();
-            Question { engine: table, prefix, path, written: None }.lookup(false)
-        };
+        let place = |path| place_of(table, prefix, path);
         let (from_place, to_place) = (place(&from), place(&to));
         let is_dir = kind_of(&from) == libc::S_IFDIR;
         if flags != libc::RENAME_NOREPLACE {

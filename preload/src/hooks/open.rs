@@ -1,6 +1,6 @@
 //! open(2) and its relatives.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
 
@@ -10,7 +10,7 @@ use crate::family::interpose;
 use crate::hooks::hidden;
 use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::open_files::{self, Claim, Released};
-use crate::{engine, guard, refuge};
+use crate::{engine, guard, identity, refuge};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -100,6 +100,13 @@ unsafe fn open_any(
         return fresh(done.unwrap_or_else(|| call(None)));
     }
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
+    // SAFETY: as below.
+    let behind = unsafe { name_behind(path, flags) };
+    let path = behind.as_ref().map_or(path, |name| name.as_ptr());
+    // SAFETY: as below.
+    if unsafe { is_refused(path, flags) } {
+        return fresh(call(None));
+    }
     // SAFETY: `path` is what the program gave for a C string.
     let done = unsafe {
         below_prefix(-1, dirfd, path, |question| {
@@ -120,6 +127,30 @@ unsafe fn open_any(
         })
     };
     done.unwrap_or_else(|| fresh(call(None)))
+}
+
+/// The kernel creates no file with a slash behind its name, whatever is there.
+///
+/// # Safety
+/// `path` is null or a C string.
+pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
+    // SAFETY: the caller's promise.
+    flags & libc::O_CREAT != 0
+        && !path.is_null()
+        && unsafe { CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
+}
+
+/// The name by which a descriptor's own name has to be opened.
+///
+/// # Safety
+/// `path` is null or a C string.
+pub(super) unsafe fn name_behind(path: *const c_char, flags: c_int) -> Option<CString> {
+    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0;
+    if !writes || path.is_null() || engine::active().is_none() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes()).and_then(identity::name_behind)
 }
 
 /// Opens a directory or a path handle: never tracked, but what is seen under the name decides.
@@ -194,6 +225,9 @@ fn open_as_told<T>(
         Answer::Fail(code) => Err(code),
         _ => call(None),
     };
+    if let (true, Ok((_, fd))) = (redirected, &result) {
+        identity::note(*fd, &question.path);
+    }
     if token != 0 {
         match &result {
             Ok((_, fd)) => {

@@ -10,9 +10,9 @@ use crate::family::interpose;
 use crate::hooks::close::loses_data;
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
-use crate::hooks::open::{fresh, open_below, report, take_back};
+use crate::hooks::open::{fresh, is_refused, open_below, report, take_back};
 use crate::lazy::wake_descriptor;
-use crate::{engine, guard, open_files, stream_writes};
+use crate::{engine, guard, identity, open_files, stream_writes};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
@@ -79,9 +79,13 @@ unsafe fn open_stream<T>(
     call: impl Fn(Option<&CStr>) -> *mut FILE,
     undo: impl FnOnce(*mut FILE) -> T,
 ) -> Option<*mut FILE> {
+    // SAFETY: `mode` is what the program gave for a C string.
+    let flags = flags_of(unsafe { CStr::from_ptr(mode) })?;
+    // SAFETY: as above.
+    if unsafe { is_refused(path, flags) } {
+        return None;
+    }
     let open = |question: crate::ask::Question| {
-        // SAFETY: `mode` is what the program gave for a C string.
-        let Some(flags) = flags_of(unsafe { CStr::from_ptr(mode) }) else { return Outcome::Pass };
         let engine = question.engine;
         let opened = open_below(question, flags, MODE, |to| {
             let stream = call(to);
@@ -141,7 +145,14 @@ unsafe fn freopen(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    // Without a path only the mode changes; the descriptor stays what it is.
+    // Without a path libc opens the descriptor anew.
+    // SAFETY: the program's stream and string.
+    let behind = unsafe {
+        let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
+        let anew = path.is_null() && writes && !stream.is_null() && engine::active().is_some();
+        if anew { identity::name_behind(libc::fileno(stream)) } else { None }
+    };
+    let path = behind.as_ref().map_or(path, |name| name.as_ptr());
     if path.is_null() || stream.is_null() || engine::active().is_none() {
         // SAFETY: the program's own call.
         return unsafe { real(path, mode, stream) };

@@ -133,7 +133,8 @@ impl<F: FnMut(&CStr, &libc::stat, c_int, Position) -> c_int> Walk<F> {
         let Ok(name) = CString::new(path) else { return Ok(()) };
         let position = || Position { base: base as c_int, level };
         let (stat, mut what) = self.kind_of(&name, level)?;
-        if self.device.is_some_and(|device| device != stat.st_dev) {
+        // A cached file lies on another device than its directory; only those tell of mounts.
+        if what == FTW_D && self.device.is_some_and(|device| device != stat.st_dev) {
             return Ok(());
         }
         if level == 0 && self.flags & FTW_MOUNT != 0 {

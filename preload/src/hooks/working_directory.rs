@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use crate::ask::{Answer, Outcome, Question, below_prefix};
 use crate::family::interpose;
 use crate::{engine, guard, paths};
 
@@ -15,7 +16,16 @@ interpose! {
 
 unsafe fn chdir(real: Chdir, path: *const c_char) -> c_int {
     // SAFETY: the program's own call.
-    moved(unsafe { real(path) })
+    let result = moved(unsafe { real(path) });
+    if result == 0 || guard::errno() != libc::ENOENT {
+        return result;
+    }
+    let job = |mut question: Question| match question.lookup(true) {
+        Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
+        _ => Outcome::Pass,
+    };
+    // SAFETY: `path` is null or a C string of the program.
+    unsafe { below_prefix(-1, libc::AT_FDCWD, path, job) }.unwrap_or(result)
 }
 
 unsafe fn fchdir(real: Fchdir, fd: c_int) -> c_int {
