@@ -85,6 +85,9 @@ def halt_at_the_start(mpi, program):
         assert got.status == 0 and got.out == "" and "SCR_EXIT_BEFORE" in got.err, f"{got}"
         went = here.run(2, "steady", 20, 5, SCR_END_TIME=end)
         assert went.line("checksum") and not went.err, f"{went}"
+        write_tree_file(here, "halt.scr", [("ExitBefore", int(time.time()))])
+        asked = here.run(2, "steady", 20, 5)
+        assert asked.out == "" and "SCR_EXIT_BEFORE" in asked.err, f"{asked}"
 
 
 @case

@@ -42,6 +42,16 @@ impl HaltFile {
         }
     }
 
+    /// Adds what the settings say and the file does not: halt `seconds` (0: no wish) before `end`,
+    /// the end of the allocation (seconds since 1970).
+    pub fn add_settings(&mut self, seconds: u64, end: Option<u64>) {
+        self.halt_seconds = self.halt_seconds.or((seconds > 0).then_some(seconds));
+        if self.halt_seconds.is_some() {
+            // The end of the allocation alone is no wish to halt before it; a person's time is.
+            self.exit_before = self.exit_before.or(end);
+        }
+    }
+
     /// Takes back what an earlier run has recorded itself; what a person asked for stays. `true`
     /// if there was something.
     pub fn forget_own_reason(&mut self) -> bool {
@@ -124,6 +134,20 @@ mod tests {
         assert_eq!(none_left.due(0), Some(NO_CHECKPOINTS_LEFT));
         let asked = HaltFile { exit_reason: Some("maintenance".into()), ..before };
         assert_eq!(asked.due(0), Some("maintenance"));
+    }
+
+    #[test]
+    fn a_time_in_the_file_needs_no_setting_but_the_allocations_end_does() {
+        let with = |exit_before, seconds, end| {
+            let mut file = HaltFile { exit_before, ..HaltFile::default() };
+            file.add_settings(seconds, end);
+            (file.exit_before, file.halt_seconds)
+        };
+        assert_eq!(with(Some(1000), 0, None), (Some(1000), None));
+        assert_eq!(with(Some(1000), 0, Some(5000)), (Some(1000), None));
+        assert_eq!(with(Some(1000), 60, Some(5000)), (Some(1000), Some(60)));
+        assert_eq!(with(None, 0, Some(5000)), (None, None));
+        assert_eq!(with(None, 60, Some(5000)), (Some(5000), Some(60)));
     }
 
     #[test]

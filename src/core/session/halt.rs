@@ -55,17 +55,12 @@ impl Session {
         });
         let file = file.get_or_insert_default();
         let end = settings.get_optional(keys::END_TIME).or(self.site.end_time);
-        file.exit_before = file.exit_before.or(end);
-        let seconds = settings.get(keys::HALT_SECONDS).as_secs();
-        file.halt_seconds = file.halt_seconds.or((seconds > 0).then_some(seconds));
-        if file.halt_seconds.is_none() {
-            // The end of the allocation alone is no wish to halt before it.
-            file.exit_before = None;
-        }
+        file.add_settings(settings.get(keys::HALT_SECONDS).as_secs(), end);
         file.clone()
     }
 
-    /// Tests the conditions before the program goes on. Collective.
+    /// Tests the conditions before the program goes on; what an earlier launch left is flushed
+    /// first. Collective.
     pub fn halt_at_start(&self) {
         let Some(links) = self.links() else { return };
         let mut due = String::new();
@@ -84,7 +79,10 @@ impl Session {
         }
         let reason = String::from_utf8_lossy(&bytes).into_owned();
         *self.halt_reason() = Some(reason);
-        if let Err(error) = self.site.host.inside(|| self.halt(&links)) {
+        if self.site.rank == 0 {
+            self.state().machine.request_halt(HALT);
+        }
+        if let Err(error) = self.site.host.inside(|| self.confer(&links)) {
             self.stop_agreements(&error);
         }
     }
