@@ -1,6 +1,7 @@
 """Settings that change what a run does: each case fails if its parameter is ignored."""
 
 import os
+import re
 import signal
 import time
 
@@ -99,6 +100,24 @@ def halt_that_only_flushes(mpi, program):
         assert got.line("checksum") and got.err.count("maintenance") == 1, f"{got}"
         stopped = here.run(2, "steady", 80, 5)
         assert stopped.out == "" and "maintenance" in stopped.err, f"{stopped}"
+
+
+@case
+def output_leaves_the_cache_once_it_is_on_the_prefix(mpi, program):
+    """Unless it is a checkpoint, too: then those are kept that a restart may need."""
+    pattern = "ckpt/step_{id}/rank_{rank}.dat"
+    for checkpoint, kept in ((None, []), (pattern, ["10", "15"])):
+        with place(mpi, program) as here:
+            pause = here.prefix / "pause"
+            run = here.start(2, "steady", 40, 5, 17, pause, SCR_FLUSH="0",
+                             SCR_OUTPUT_PATTERN=pattern, SCR_CHECKPOINT_PATTERN=checkpoint)
+            hard().wait_for(pause.exists, run)
+            cached = sorted({re.search(r"step_(\d+)", path).group(1) for path in here.cached()})
+            assert cached == kept, f"{here.cached()}"
+            assert steps_on_prefix(here) == ["step_10", "step_15", "step_5"], f"{here.tree()}"
+            pause.unlink()
+            got = finish(run)
+            assert got.status == 0 and not got.err, f"{got}"
 
 
 @case

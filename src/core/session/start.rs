@@ -267,6 +267,7 @@ fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineC
     let nodes = numbered.map(|(rank, host)| *first.entry(host).or_insert(rank)).collect();
     let one = |series: &crate::patterns::Series| SeriesConfig {
         output: series.output,
+        output_only: series.output && !series.checkpoint,
         learn,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),

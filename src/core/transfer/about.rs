@@ -9,7 +9,7 @@ use crate::system;
 
 /// Tag of a record: number among the checkpoints.
 pub const TAG_CHECKPOINT: &str = "CKPT";
-/// Tag of a record: 1 for output that no restart needs.
+/// Tag of a record: 1 for output, which stays on the prefix; with a number it is a checkpoint, too.
 pub const TAG_OUTPUT: &str = "OUTPUT";
 /// Tag of a record: the job that wrote it.
 pub const TAG_JOB: &str = "JOBID";

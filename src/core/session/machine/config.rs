@@ -11,6 +11,9 @@ pub struct SeriesConfig {
     pub has_id: bool,
     /// An output series: every dataset is due for a flush.
     pub output: bool,
+    /// No restart needs its datasets: one that has reached the PFS leaves the cache (004, Output
+    /// API).
+    pub output_only: bool,
     /// Learn first, unless knowledge is given: `false` for `:own` or `SCR_LEARN=0`.
     pub learn: bool,
     /// The user's word that a dataset is complete at its first seal.
@@ -31,6 +34,7 @@ impl SeriesConfig {
             name: name.into(),
             has_id,
             output: false,
+            output_only: false,
             learn: true,
             seals_once: false,
             cache_size: 2,

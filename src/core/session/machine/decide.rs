@@ -327,8 +327,10 @@ impl Machine {
         for at in 0..self.shared.series[index].datasets.len() {
             let series = &self.shared.series[index];
             let dataset = &series.datasets[at];
-            if !series.newer_confirmed(at) {
-                return None;
+            let confirmed = dataset.state == DatasetState::Confirmed;
+            let written = rule.output_only && confirmed && dataset.flushed;
+            if !written && !series.newer_confirmed(at) {
+                continue;
             }
             let store = self.store_of(index, dataset.number);
             let beside = |other: &SharedDataset| self.store_of(index, other.number) == store;
@@ -340,7 +342,8 @@ impl Machine {
                 DatasetState::Dropped => true,
                 DatasetState::Provisional => dataset.is_second_rate(),
                 DatasetState::Confirmed => {
-                    in_store >= self.kept_in(index, store)
+                    written
+                        || in_store >= self.kept_in(index, store)
                         || replaced
                         || (dataset.deleted_from && newer >= 1)
                 }
