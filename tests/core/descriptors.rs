@@ -98,7 +98,8 @@ fn a_store_without_directories_caches_nothing_and_says_so() {
     let all = descriptors(lines);
     assert_eq!((all.select(1, false).bypass, all.select(2, false).bypass), (false, true));
     assert!(all.warnings[0].contains("/flat cannot hold directories"), "{:?}", all.warnings);
-    assert!(descriptors("STORE=/flat MKDIR=0\n").warnings.is_empty());
+    let unused = descriptors("STORE=/flat MKDIR=0\n").warnings;
+    assert!(unused.len() == 1 && !unused[0].contains("directories"), "{unused:?}");
 }
 
 #[test]
@@ -192,10 +193,31 @@ fn failures_are_what_the_scheme_can_do_with() {
         assert_eq!(failures(&all), set, "{scheme}");
         let line = format!("SCR_COPY_TYPE=FILE\nCKPT=0 TYPE={scheme} SET_FAILURES=3\n");
         assert_eq!(failures(&line), set, "{scheme}");
+        let told = |text: &str| {
+            let warnings = descriptors(text).warnings;
+            warnings.iter().filter(|one| one.contains("SET_FAILURES=3 has no effect")).count()
+        };
+        let lacks = usize::from(set < 3);
+        assert_eq!((told(&all), told(&line)), (lacks, lacks), "{scheme}");
     }
+    // A value for all is for those that have a choice.
+    let both = "SCR_COPY_TYPE=FILE\nSCR_SET_FAILURES=3\nCKPT=0 TYPE=XOR\n\
+                CKPT=1 INTERVAL=4 TYPE=RS\n";
+    assert_eq!(descriptors(both).warnings, [""; 0]);
     // A set has room for the losses, whatever its smallest size.
     let all = descriptors("SCR_COPY_TYPE=RS\nSCR_SET_SIZE=2\nSCR_SET_FAILURES=3\n");
     assert!(all.groups.sets(&all.redundancy[0]).iter().all(|set| set.len() >= 4));
+}
+
+#[test]
+fn a_store_that_nothing_goes_to_is_told_of_unless_the_system_describes_it() {
+    let lines = "STORE=/ssd\nSTORE=/ram ENABLED=0\n";
+    let told = descriptors(lines).warnings;
+    assert!(told.len() == 1 && told[0].contains("store /ssd: SCR_CACHE_BASE is"), "{told:?}");
+    let named = format!("{lines}SCR_COPY_TYPE=FILE\nCKPT=0 STORE=/ssd\n");
+    assert_eq!(descriptors(&named).warnings, [""; 0]);
+    let system = settings_with_system("", &format!("SCR_CACHE_BASE=/ram2\nSTORE=/ram2\n{lines}"));
+    assert_eq!(Descriptors::new(&system, &hosts(4)).expect("valid").warnings, [""; 0]);
 }
 
 #[test]
@@ -231,6 +253,9 @@ fn a_stored_descriptor_gives_the_same_sets_under_another_configuration() {
     let (membership, completed) = later.choose(&tree, 4).expect("a descriptor");
     assert_eq!(membership.members.len(), 4);
     assert_eq!(completed.get_value("GROUP_SIZE"), Some("4"));
+    assert!(later.is_spread(&tree, &membership.members), "encoded again at each restart");
+    assert_eq!(later.former_group(&tree).as_deref(), Some("SWITCH"));
+    assert_eq!(all.former_group(&tree), None);
     assert!(all.is_spread(&tree, &[0, 4]));
     assert!(!all.is_spread(&tree, &[0, 2]));
     assert!(!all.is_spread(&tree, &[0, 99]));

@@ -88,6 +88,12 @@ impl Groups {
         self.values.get(name).map(Vec::as_slice)
     }
 
+    /// The value of each rank in the group of `descriptor`; NODE stands in for one that a stored
+    /// descriptor names and the settings do not have any more.
+    pub(super) fn of_descriptor(&self, descriptor: &RedundancyDesc) -> &[String] {
+        self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE])
+    }
+
     /// The ranks that share the group called `name` with `rank`, ascending; itself included.
     #[must_use]
     pub fn members(&self, name: &str, rank: usize) -> Vec<usize> {
@@ -102,9 +108,7 @@ impl Groups {
         if descriptor.scheme == SchemeKind::Single {
             return (0..self.hosts.len()).map(|rank| vec![rank]).collect();
         }
-        // A stored descriptor may name a group that is configured no more.
-        let groups = self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE]);
-        let sets = choose_sets(groups, descriptor.set_size_min());
+        let sets = choose_sets(self.of_descriptor(descriptor), descriptor.set_size_min());
         sets.iter().map(|set| order_by_hops(set, descriptor.hop_distance)).collect()
     }
 

@@ -15,9 +15,11 @@ mod redundancy;
 mod sets;
 mod store;
 
+use std::path::{Path, PathBuf};
+
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::params::Settings;
+use crate::params::{LineKind, Settings, Source, keys};
 
 pub use group::{Groups, NODE, WORLD};
 pub use redundancy::{RedundancyDesc, SchemeKind};
@@ -49,6 +51,7 @@ impl Descriptors {
         let redundancy = redundancy::descriptors(settings, &groups, &mut stores, &mut warnings)?;
         let mut descriptors = Descriptors { groups, stores, redundancy, warnings };
         descriptors.warn_of_flat_stores();
+        descriptors.warn_of_unused_stores(settings);
         descriptors.warn_of_degraded();
         Ok(descriptors)
     }
@@ -106,14 +109,22 @@ impl Descriptors {
     #[must_use]
     pub fn is_spread(&self, tree: &KvTree, ranks: &[usize]) -> bool {
         let Some(descriptor) = RedundancyDesc::from_tree(tree) else { return false };
-        let Some(groups) = self.groups.of_ranks(&descriptor.group) else {
-            return ranks.len() <= 1;
-        };
+        let groups = self.groups.of_descriptor(&descriptor);
         let mut taken: Vec<_> = ranks.iter().map(|rank| groups.get(*rank)).collect();
         let complete = taken.iter().all(Option::is_some);
         taken.sort();
         taken.dedup();
         complete && taken.len() == ranks.len() && !self.is_too_small(&descriptor, ranks)
+    }
+
+    /// The failure group of a stored descriptor, if the settings do not have it any more: NODE
+    /// stands in for it.
+    #[must_use]
+    pub fn former_group(&self, tree: &KvTree) -> Option<String> {
+        let descriptor = RedundancyDesc::from_tree(tree)?;
+        let matters = descriptor.scheme != SchemeKind::Single;
+        let is_known = self.groups.of_ranks(&descriptor.group).is_some();
+        (matters && !is_known).then_some(descriptor.group)
     }
 
     /// Whether the present placement allows a larger set where `ranks` are fewer than needed.
@@ -137,6 +148,28 @@ impl Descriptors {
                 "the store {} cannot hold directories (MKDIR=0), so nothing is cached in it: what \
                  would go there goes straight to the parallel file system",
                 store.base.display()
+            ));
+        }
+    }
+
+    /// The user has described a store, and nothing goes there.
+    fn warn_of_unused_stores(&mut self, settings: &Settings) {
+        let lines = settings.lines(LineKind::Store);
+        for line in lines.filter(|line| line.source != Source::SystemFile) {
+            let base: PathBuf = Path::new(&line.subject).components().collect();
+            let store = self.stores.iter().find(|store| store.base == base && store.enabled);
+            let named = |index: usize| self.redundancy.iter().any(|one| one.store == index);
+            if store.is_none_or(|store| named(store.index)) {
+                continue;
+            }
+            let names = match settings.get(keys::COPY_TYPE) == "FILE" {
+                true => "no CKPT line names it".to_string(),
+                false => format!("SCR_CACHE_BASE is {}", settings.get(keys::CACHE_BASE).display()),
+            };
+            self.warnings.push(format!(
+                "{}: nothing is cached in the store {}: {names}",
+                line.place,
+                base.display()
             ));
         }
     }

@@ -137,6 +137,21 @@ impl RedundancyDesc {
         }
     }
 
+    /// That the scheme has no choice of what was asked for, in a sentence.
+    fn unheeded_failures(&self, asked: usize) -> Option<String> {
+        let survived = match self.set_failures {
+            0 => "no loss",
+            _ => "one loss in each set",
+        };
+        let scheme = self.scheme.name();
+        (self.enabled && !self.bypass && asked > self.set_failures).then(|| {
+            format!(
+                "SET_FAILURES={asked} has no effect: {scheme} survives {survived}. RS and PARTNER \
+                 can survive more"
+            )
+        })
+    }
+
     /// The hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
     #[must_use]
     pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
@@ -208,12 +223,23 @@ pub(super) fn descriptors(
         let place = || place_of(settings, keys::COPY_TYPE.param.name);
         let descriptor = implied_descriptor(settings, groups, stores)
             .map_err(|what| Error::Config { place: place(), what })?;
+        let failures = keys::SET_FAILURES.param.name;
+        if settings.is_asked_for(failures)
+            && let Some(what) = descriptor.unheeded_failures(default_failures(settings))
+        {
+            warnings.push(format!("{}: {what}", place_of(settings, failures)));
+        }
         return Ok(vec![descriptor]);
     }
     let mut descriptors = Vec::new();
     for line in &lines {
         let descriptor = read(settings, groups, stores, line)
             .map_err(|what| Error::Config { place: line.place.clone(), what })?;
+        let asked = line.fields.iter().find(|(key, _)| key == "SET_FAILURES");
+        let asked = asked.and_then(|(_, value)| value.parse().ok());
+        if let Some(what) = asked.and_then(|asked| descriptor.unheeded_failures(asked)) {
+            warnings.push(format!("{}: {what}", line.place));
+        }
         descriptors.push((descriptor, line.place.clone()));
     }
     descriptors.sort_by_key(|(descriptor, _)| descriptor.index);
@@ -260,8 +286,8 @@ fn implied_descriptor(
 
 /// SCR_SET_FAILURES, if somebody has set it.
 fn asked_failures(settings: &Settings) -> Option<usize> {
-    let setting = settings.setting(keys::SET_FAILURES.param.name)?;
-    (setting.origin.source != Source::Default).then(|| default_failures(settings))
+    let is_default = settings.source(keys::SET_FAILURES.param.name) == Source::Default;
+    (!is_default).then(|| default_failures(settings))
 }
 
 fn default_failures(settings: &Settings) -> usize {

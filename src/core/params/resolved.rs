@@ -112,6 +112,18 @@ impl Settings {
         self.values.get(&(named.param.name, named.number))
     }
 
+    /// Who set the parameter called `name`; [`Source::Default`] if nobody did.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Source {
+        self.setting(name).map_or(Source::Default, |setting| setting.origin.source)
+    }
+
+    /// Whether the user or the program set it, not the system's file.
+    #[must_use]
+    pub fn is_asked_for(&self, name: &str) -> bool {
+        !matches!(self.source(name), Source::Default | Source::SystemFile)
+    }
+
     /// Sets one value, as [`Source::Program`] does, whatever the value's source was.
     ///
     /// # Errors

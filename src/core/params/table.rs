@@ -230,7 +230,8 @@ parameters! {
             status(Status::Alias("SCR_HALT_EXIT"));
         HALT_STATUS: Count = "0", "", "Exit status of a run that a halt condition ended.";
         WATCHDOG: Bool = "0", "",
-            "1: kill a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT.";
+            "1: kill a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT; giving that is \
+             enough.";
         WATCHDOG_TIMEOUT: Seconds, "seconds", "Time without a checkpoint before the run is killed.";
         WATCHDOG_TIMEOUT_PFS: Seconds, "seconds",
             "The same while a checkpoint is written to the parallel file system.";

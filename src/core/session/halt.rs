@@ -140,9 +140,9 @@ impl Session {
 
     /// Whether a condition ends the process; SCR_HALT_EXIT=0 says that it is only to be flushed.
     fn halt_exits(&self) -> bool {
-        let setting = self.site.settings.setting(keys::HALT_EXIT.param.name);
-        let chosen = setting.is_some_and(|setting| setting.origin.source != Source::Default);
-        !chosen || self.site.settings.get(keys::HALT_EXIT)
+        let settings = &self.site.settings;
+        let is_default = settings.source(keys::HALT_EXIT.param.name) == Source::Default;
+        is_default || settings.get(keys::HALT_EXIT)
     }
 
     /// All is sealed and flushed: the launch ends here, on every rank. Collective.

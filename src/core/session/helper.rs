@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::runtime::Session;
 use super::wanted::Served;
 use crate::log;
-use crate::params::keys;
+use crate::params::{Settings, Source, keys};
 use crate::system::{block_signals, exit_at_once};
 
 /// How often it looks.
@@ -40,12 +40,18 @@ impl Watchdog {
         let limit = if now.to_prefix { self.limit_on_prefix } else { self.limit };
         if self.since.elapsed() > limit {
             log::warn(format_args!(
-                "no checkpoint was completed for {} s: the run is killed (SCR_WATCHDOG=1)",
+                "no checkpoint was completed for {} s: the run is killed (SCR_WATCHDOG_TIMEOUT)",
                 limit.as_secs_f64()
             ));
             exit_at_once(1);
         }
     }
+}
+
+/// Whoever gives a time means it; SCR_WATCHDOG=0 is the word against it.
+fn is_watched(settings: &Settings) -> bool {
+    let is_default = settings.source(keys::WATCHDOG.param.name) == Source::Default;
+    is_default || settings.get(keys::WATCHDOG)
 }
 
 impl Session {
@@ -54,7 +60,7 @@ impl Session {
         let settings = &self.site.settings;
         let limit = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
         let on_prefix = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS);
-        let wanted = settings.get(keys::WATCHDOG) && self.site.rank == 0;
+        let wanted = is_watched(settings) && self.site.rank == 0;
         wanted.then(|| Watchdog {
             limit,
             limit_on_prefix: on_prefix.unwrap_or(limit),

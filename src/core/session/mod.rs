@@ -6,6 +6,7 @@
 //! | `census.rs` | which ranks are ready, and where the missing ones are |
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
+//! | `ineffective.rs` | settings that do nothing for want of another one |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
@@ -43,6 +44,7 @@ mod finish;
 mod halt;
 mod helper;
 mod hiding;
+mod ineffective;
 mod knowledge;
 mod landing;
 mod launch;

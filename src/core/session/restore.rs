@@ -1,5 +1,6 @@
 //! What an earlier launch left comes into view, and is told in one line.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
@@ -11,7 +12,7 @@ use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::records::{self, FileMeta};
+use crate::records::{self, DatasetRecord, FileMeta};
 use crate::transfer::{Repaired, about, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
@@ -124,6 +125,7 @@ impl Session {
                 ));
             }
             report.withheld.iter().for_each(|one| self.tell_withheld(one));
+            self.tell_former_groups(report);
             self.tell_offered(report, elapsed);
             self.log_offered(report);
         }
@@ -279,6 +281,19 @@ impl Session {
             withheld.id,
             withheld.reason
         ));
+    }
+
+    /// What was protected across groups that the settings do not have any more.
+    fn tell_former_groups(&self, report: &RebuildReport) {
+        let records = report.offered.iter().filter_map(|one| self.site.filemap.get_id(one.id));
+        let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
+        let groups: BTreeSet<String> = records.filter_map(former).collect();
+        for group in groups {
+            log::warn(format_args!(
+                "checkpoints in the cache are protected across GROUP={group}, which no GROUPS line \
+                 gives any more: they are across nodes (NODE) from now on"
+            ));
+        }
     }
 
     fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {

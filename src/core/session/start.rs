@@ -83,6 +83,7 @@ impl Preparation {
             let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
             warnings.chain(series.warnings()).for_each(log::warn);
             site.misdeclared(&sharing).iter().for_each(log::warn);
+            site.ineffective().iter().for_each(log::warn);
         }
         let links = Links { world, node, node_ranks, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
