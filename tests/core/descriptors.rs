@@ -75,7 +75,10 @@ fn the_largest_interval_that_divides_wins() {
     let bases: Vec<_> = all.stores.iter().map(|store| store.base.to_str()).collect();
     assert_eq!(bases, [Some("/ssd"), Some("/dev/shm"), Some("/tmp")]);
     let ssd = all.store(all.select(4, false));
-    assert_eq!((ssd.count, ssd.flush.as_str(), ssd.capacity_bytes), (4, "PTHREAD", Some(1 << 30)));
+    assert_eq!(
+        (ssd.count, ssd.flush.as_deref(), ssd.capacity_bytes),
+        (4, Some("PTHREAD"), Some(1 << 30))
+    );
 }
 
 #[test]
@@ -218,6 +221,20 @@ fn a_store_that_nothing_goes_to_is_told_of_unless_the_system_describes_it() {
     assert_eq!(descriptors(&named).warnings, [""; 0]);
     let system = settings_with_system("", &format!("SCR_CACHE_BASE=/ram2\nSTORE=/ram2\n{lines}"));
     assert_eq!(Descriptors::new(&system, &hosts(4)).expect("valid").warnings, [""; 0]);
+}
+
+#[test]
+fn the_line_of_a_store_decides_how_it_is_flushed() {
+    let is_async = |text: &str| {
+        let settings = settings(text);
+        let all = Descriptors::new(&settings, &hosts(1)).expect("valid descriptors");
+        all.stores[0].flushes_async(&settings)
+    };
+    assert!(is_async("SCR_FLUSH_ASYNC=1\n") && is_async("SCR_FLUSH_TYPE=PTHREAD\n"));
+    assert!(!is_async(""));
+    assert!(!is_async("SCR_FLUSH_ASYNC=1\nSTORE=/dev/shm FLUSH=SYNC\n"));
+    assert!(is_async("SCR_FLUSH_ASYNC=1\nSTORE=/dev/shm\n"));
+    assert!(is_async("STORE=/dev/shm FLUSH=PTHREAD\n"));
 }
 
 #[test]

@@ -27,10 +27,21 @@ pub struct StoreDesc {
     pub enabled: bool,
     /// Directories can be made in it; without, nothing is cached in it.
     pub mkdir: bool,
-    /// How datasets in it are flushed; a word of SCR_FLUSH_TYPE.
-    pub flush: String,
+    /// How datasets in it are flushed, a word of SCR_FLUSH_TYPE, if its line says.
+    pub flush: Option<String>,
     /// Bytes that may be used on each node, if the user says.
     pub capacity_bytes: Option<u64>,
+}
+
+impl StoreDesc {
+    /// Whether datasets in it are flushed in the background: what its line says, else the settings.
+    #[must_use]
+    pub fn flushes_async(&self, settings: &Settings) -> bool {
+        match self.flush.as_deref() {
+            Some(word) => word == "PTHREAD",
+            None => settings.get(keys::FLUSH_ASYNC) || settings.get(keys::FLUSH_TYPE) == "PTHREAD",
+        }
+    }
 }
 
 /// The stores of the STORE lines, and that of SCR_CACHE_BASE if they do not name it.
@@ -61,7 +72,7 @@ pub(super) fn implied(settings: &Settings, base: PathBuf, index: usize) -> Store
         count: settings.get(keys::CACHE_SIZE),
         enabled: true,
         mkdir: true,
-        flush: settings.get(keys::FLUSH_TYPE),
+        flush: None,
         capacity_bytes: None,
     }
 }
@@ -80,7 +91,7 @@ fn read(
             "COUNT" => store.count = count(key, value, 1)?,
             "ENABLED" => store.enabled = flag(key, value)?,
             "MKDIR" => store.mkdir = flag(key, value)?,
-            "FLUSH" => store.flush = flush_type(value)?,
+            "FLUSH" => store.flush = Some(flush_type(value)?),
             "CAPACITY" => {
                 let bytes = parse_bytes(value).map_err(|what| format!("{key}={value}: {what}"))?;
                 store.capacity_bytes = Some(bytes);

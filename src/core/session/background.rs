@@ -12,7 +12,6 @@ use super::site::Links;
 use crate::cache::RebuildReport;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::params::keys;
 use crate::transfer::{
     Advance, AsyncFlush, Background, PublishIf, background_ids, can_resume, complete_background,
     roll_back,
@@ -89,7 +88,7 @@ impl Session {
     pub(super) fn flushes_async(&self, key: &DatasetKey) -> bool {
         let number = self.state().machine.number_of(key);
         let store = self.site.descriptors.store(self.descriptor(key.series, number));
-        let wanted = self.site.settings.get(keys::FLUSH_ASYNC) || store.flush == "PTHREAD";
+        let wanted = store.flushes_async(&self.site.settings);
         wanted && !self.finishing.load(Ordering::Relaxed)
     }
 

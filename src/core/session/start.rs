@@ -1,6 +1,7 @@
 //! The collective part of the start: settings, locks, what an earlier launch left.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -169,7 +170,8 @@ impl Preparation {
                     format_args!("{} has no locks: start no second run on it", path.display()),
                 ),
                 Ok(Taken::Busy(other)) => {
-                    trouble = format!("another run uses {} ({other})", path.display());
+                    let is_node_own = path.starts_with(&self.layout.control_dir);
+                    trouble = busy(&path, &other, is_node_own.then_some(&self.node_name));
                 }
                 Err(error) if trouble.is_empty() => trouble = error.to_string(),
                 Err(_) => {}
@@ -191,6 +193,20 @@ impl Preparation {
         let texts: Vec<_> =
             series.series().iter().map(|one| format!("{}={}", one.name, one.text)).collect();
         format!("{} | {} | {}", self.prefix.display(), self.size, texts.join("; "))
+    }
+}
+
+/// That somebody else holds a lease; `node`: who asks for one that each node has of its own.
+fn busy(path: &Path, holder: &str, node: Option<&String>) -> String {
+    let of_host = |host: &&str| node.is_some_and(|node| node != host);
+    let host = holder.strip_prefix("host ").and_then(|rest| rest.split(", ").next());
+    let path = path.display();
+    match (host.filter(of_host), node) {
+        (Some(other), Some(node)) => format!(
+            "nodes {other} and {node} share the control directory, which has to be storage of each \
+             node (SCR_CNTL_BASE): {path}"
+        ),
+        _ => format!("another run uses {path} ({holder})"),
     }
 }
 
@@ -280,4 +296,24 @@ fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineC
     config.settle_ms = settings.get(keys::SETTLE_MILLISECONDS).as_millis() as u64;
     config.unsealed_ms = settings.get(keys::UNSEALED_SECONDS).as_millis() as u64;
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_share_a_control_directory_are_told_from_another_run() {
+        let (path, node) = (Path::new("/shared/scr.1/lease"), "node1".to_string());
+        let told = |holder: &str, node| busy(path, holder, node);
+        let shared = told("host node2, process 7, 1000", Some(&node));
+        assert!(shared.contains("node2 and node1 share the control directory"), "{shared}");
+        for (holder, node) in [
+            ("host node1, process 7, 1000", Some(&node)),
+            ("host node2, process 7, 1000", None),
+            ("", Some(&node)),
+        ] {
+            assert!(told(holder, node).starts_with("another run uses /shared"), "{holder}");
+        }
+    }
 }
