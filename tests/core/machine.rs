@@ -13,12 +13,12 @@ fn file(rank: usize) -> FileRef {
     FileRef { series: 0, id: None, masked: name.clone(), name }
 }
 
-struct Ranks {
-    machines: Vec<Machine>,
+pub(super) struct Ranks {
+    pub(super) machines: Vec<Machine>,
     now_ms: u64,
     agreements: u64,
     /// In the order of their flushes.
-    flushed: Vec<DatasetKey>,
+    pub(super) flushed: Vec<DatasetKey>,
     /// What went along with them, by rank.
     along: Vec<(DatasetKey, Vec<String>)>,
 }
@@ -28,7 +28,7 @@ impl Ranks {
         Self::of(ranks, SeriesConfig { learn: false, ..SeriesConfig::new("state", false) })
     }
 
-    fn of(ranks: usize, series: SeriesConfig) -> Self {
+    pub(super) fn of(ranks: usize, series: SeriesConfig) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
         Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new(), along: Vec::new() }
@@ -49,7 +49,7 @@ impl Ranks {
     }
 
     /// A collective of the program, `after_ms` after the last event.
-    fn sync(&mut self, after_ms: u64) {
+    pub(super) fn sync(&mut self, after_ms: u64) {
         self.now_ms += after_ms;
         let now = self.now_ms;
         let words: Vec<_> = self
@@ -113,7 +113,7 @@ impl Ranks {
     }
 
     /// The rank writes the file of checkpoint `id`; whether it goes to the prefix.
-    fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
+    pub(super) fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
         let name = masked.replace("{id}", &id.to_string());
         let id = masked.contains("{id}").then(|| id.to_string());
         let file = FileRef { series: 0, id, masked: masked.to_string(), name };
@@ -227,23 +227,6 @@ fn a_deletion_keeps_a_file_from_the_flush_at_the_end_and_a_newer_dataset_replace
     assert!(left.all(|key| *key == second.key));
     ranks.end();
     assert_eq!(ranks.flushed, [second.key]);
-}
-
-#[test]
-fn output_leaves_the_cache_once_it_is_on_the_prefix_unless_it_is_a_checkpoint_too() {
-    for (output_only, kept) in [(true, 0), (false, 2)] {
-        let config = SeriesConfig { output: true, output_only, ..SeriesConfig::new("viz", true) };
-        let mut ranks = Ranks::of(2, SeriesConfig { learn: false, ..config });
-        for id in 1..=4 {
-            for rank in 0..2 {
-                ranks.write(rank, "{id}/a", id);
-            }
-            (0..4).for_each(|_| ranks.sync(200));
-        }
-        // Known to be complete by its files, the newest as well.
-        assert_eq!(ranks.flushed.len(), 4);
-        assert_eq!(ranks.machines[0].datasets(0).len(), kept, "{:?}", ranks.machines[0]);
-    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod kvtree;
 mod machine;
 mod machine_loud;
 mod machine_others;
+mod machine_output;
 mod metadata;
 mod params;
 mod params_used;
