@@ -84,8 +84,7 @@ unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
         if is_dots(path) {
             return real(path);
         }
-        below_prefix_anew(-1, AT_FDCWD, path, |question| rmdir_below(question))
-            .unwrap_or_else(|| real(path))
+        below_prefix_anew(-1, AT_FDCWD, path, rmdir_below).unwrap_or_else(|| real(path))
     }
 }
 
