@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
     sim_t other = sim;
     other.rank = 1;
     sim_path(path, sizeof path, &other, 2);
+    MPI_Barrier(MPI_COMM_WORLD);  // rank 1 has it open
     if (sim.rank == 0 && unlink(path) != 0) sim_fail("cannot remove", path);
     settle();
   }
