@@ -7,6 +7,7 @@ use libc::{AT_FDCWD, gid_t, mode_t, off_t, timespec, timeval, uid_t, utimbuf};
 use crate::abi::event;
 use crate::ask::{Answer, Outcome, Question, below_prefix};
 use crate::family::interpose;
+use crate::hooks::open::name_behind;
 
 type Truncate = unsafe extern "C-unwind" fn(*const c_char, off_t) -> c_int;
 type Chmod = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
@@ -82,6 +83,8 @@ const fn follows(flags: c_int) -> bool {
 unsafe fn truncate(real: Truncate, path: *const c_char, length: off_t) -> c_int {
     // SAFETY: the program's arguments, or a path of ours in place of its own; here and below.
     unsafe {
+        let behind = name_behind(path, libc::O_WRONLY);
+        let path = behind.as_deref().map_or(path, CStr::as_ptr);
         change(AT_FDCWD, path, true, 0, |to| real(to.as_ptr(), length))
             .unwrap_or_else(|| real(path, length))
     }

@@ -52,6 +52,11 @@ fn ended(result: c_int) -> c_int {
     result
 }
 
+/// The same for a call that gives a child's number, or 0 while there is none.
+fn reaped(result: pid_t) -> pid_t {
+    if result == 0 { result } else { ended(result) }
+}
+
 unsafe fn spawn(
     real: Spawn,
     pid: *mut pid_t,
@@ -98,12 +103,12 @@ unsafe fn wait(real: Wait, status: *mut c_int) -> pid_t {
 
 unsafe fn waitpid(real: WaitPid, pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
     // SAFETY: as in `spawn`.
-    ended(unsafe { real(pid, status, options) })
+    reaped(unsafe { real(pid, status, options) })
 }
 
 unsafe fn wait3(real: Wait3, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t {
     // SAFETY: as in `spawn`.
-    ended(unsafe { real(status, options, usage) })
+    reaped(unsafe { real(status, options, usage) })
 }
 
 unsafe fn wait4(
@@ -114,7 +119,7 @@ unsafe fn wait4(
     usage: *mut c_void,
 ) -> pid_t {
     // SAFETY: as in `spawn`.
-    ended(unsafe { real(pid, status, options, usage) })
+    reaped(unsafe { real(pid, status, options, usage) })
 }
 
 unsafe fn waitid(

@@ -223,51 +223,66 @@ unsafe fn copy_file_range(
     let done = checked!(to, real(from, from_at, to, to_at, bytes, flags));
     if done == -1 && guard::errno() == libc::EXDEV && engine::active().is_some() {
         // SAFETY: the program's arguments; the kernel has checked all but the file systems.
-        return unsafe { copied_by_hand(from, from_at.as_mut(), to, to_at.as_mut(), bytes) };
+        return unsafe { copied_by_hand(from, from_at, to, to_at, bytes) };
     }
     done
 }
 
 /// copy_file_range(2) between a cached file and one that is not: for the program both lie on one
-/// file system. Like the kernel's it may copy less than was asked for.
+/// file system.
 unsafe fn copied_by_hand(
     from: c_int,
-    from_at: Option<&mut i64>,
+    from_at: *mut i64,
     to: c_int,
-    to_at: Option<&mut i64>,
+    to_at: *mut i64,
     bytes: size_t,
 ) -> ssize_t {
     let mut data = vec![0_u8; bytes.min(COPY_BYTES)];
-    // SAFETY: the exported functions, on the program's descriptors and a buffer of that length.
+    let mut moved = 0_usize;
+    // SAFETY: the exported functions, on the program's descriptors and a buffer of that length; the
+    // kernel has read both offsets, which may be one and the same.
     unsafe {
-        let read = match &from_at {
-            Some(at) => libc::pread(from, data.as_mut_ptr().cast(), data.len(), **at),
-            None => libc::read(from, data.as_mut_ptr().cast(), data.len()),
-        };
-        if read <= 0 {
-            return read;
-        }
-        let had = data.as_ptr().cast();
-        let written = match &to_at {
-            Some(at) => libc::pwrite(to, had, read.unsigned_abs(), **at),
-            None => libc::write(to, had, read.unsigned_abs()),
-        };
-        let moved = written.max(0) as i64;
-        match from_at {
-            Some(at) => *at += moved,
-            // What was read and not written is to be read again.
-            None if moved < read as i64 => {
+        let (read_at, write_at) = (from_at.as_ref().copied(), to_at.as_ref().copied());
+        while moved < bytes {
+            let wanted = data.len().min(bytes - moved);
+            let read = match read_at {
+                Some(at) => libc::pread(from, data.as_mut_ptr().cast(), wanted, at + moved as i64),
+                None => libc::read(from, data.as_mut_ptr().cast(), wanted),
+            };
+            if read <= 0 {
+                if moved == 0 {
+                    return read;
+                }
+                break;
+            }
+            let (had, read) = (data.as_ptr().cast(), read.unsigned_abs());
+            let written = match write_at {
+                Some(at) => libc::pwrite(to, had, read, at + moved as i64),
+                None => libc::write(to, had, read),
+            };
+            let done = written.max(0).unsigned_abs();
+            if read_at.is_none() && done < read {
+                // What was read and not written is to be read again.
                 let code = guard::errno();
-                libc::lseek(from, moved - read as i64, libc::SEEK_CUR);
+                libc::lseek(from, done as i64 - read as i64, libc::SEEK_CUR);
                 guard::set_errno(code);
             }
-            None => {}
+            moved += done;
+            if written < 0 && moved == 0 {
+                return -1;
+            }
+            if done < read {
+                break;
+            }
         }
-        if let Some(at) = to_at {
-            *at += moved;
+        if let Some(at) = read_at {
+            *from_at = at + moved as i64;
         }
-        written
+        if let Some(at) = write_at {
+            *to_at = at + moved as i64;
+        }
     }
+    moved.cast_signed()
 }
 
 unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_int {

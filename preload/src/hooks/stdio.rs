@@ -10,7 +10,7 @@ use crate::family::interpose;
 use crate::hooks::close::loses_data;
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
-use crate::hooks::open::{fresh, is_refused, open_below, report, take_back};
+use crate::hooks::open::{fresh, is_refused, name_behind, open_below, report, take_back};
 use crate::lazy::wake_descriptor;
 use crate::{engine, guard, identity, open_files, stream_writes};
 
@@ -85,6 +85,9 @@ unsafe fn open_stream<T>(
     if unsafe { is_refused(path, flags) } {
         return None;
     }
+    // SAFETY: as above.
+    let behind = unsafe { name_behind(path, flags) };
+    let path = behind.as_deref().map_or(path, CStr::as_ptr);
     let open = |question: crate::ask::Question| {
         let engine = question.engine;
         let opened = open_below(question, flags, MODE, |to| {

@@ -42,7 +42,7 @@ impl Neighbours {
         let mut missing = [i64::from(log.is_none())];
         links.node.all_max(&mut missing)?;
         if site.leads_node {
-            remove_file_if_there(&path)?;
+            let _ = remove_file_if_there(&path); // the next start does it
         }
         match log.filter(|_| missing == [0]) {
             Some(log) => drop(self.log.set(log)),
@@ -76,7 +76,10 @@ impl Session {
         loop {
             match log.hear(&mut place) {
                 Heard::Nothing => break,
-                Heard::Missed => state.view.forget_told(),
+                Heard::Missed => {
+                    state.view.forget_told();
+                    state.machine.forget_near();
+                }
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => self.heed(state, rank, told),
                     _ => {}
@@ -88,12 +91,14 @@ impl Session {
 
     fn heed(&self, state: &mut State, rank: usize, told: Told) {
         let name = match &told {
-            Told::Deleted(name) | Told::Made(name) | Told::DirGone(name) => name.as_str(),
+            Told::Deleted(name) | Told::Made(name) => name.as_str(),
+            Told::OnPrefix(name) | Told::DirGone(name) => name.as_str(),
             _ => "",
         };
         match (&told, self.file_ref(name)) {
             (Told::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Told::Made(_), Some(file)) => state.machine.made_just_now(&file),
+            (Told::OnPrefix(_), Some(file)) => state.machine.taken_just_now(&file),
             (Told::Deleted(_) | Told::DirGone(_), None) => (self.site.host.names_changed)(),
             _ => {}
         }

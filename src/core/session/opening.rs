@@ -11,11 +11,12 @@ use super::others::of_another;
 use super::runtime::{Session, State};
 use super::shadow;
 use super::tally::Count;
+use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
-use crate::transfer::{Awaited, publish_file};
+use crate::transfer::{Awaited, is_published, publish_file};
 
 /// Folder of private copies in a cache directory.
 pub(super) const SHADOWS: &str = "scr.shadow";
@@ -138,7 +139,12 @@ impl Session {
         let room = self.has_room(&state, &file).filter(|_| !intent.special);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
-            Placement::Pass => answer_in_place(&found),
+            Placement::Pass => {
+                if !found.exists && self.clear_prefix(&state, name, &found).is_ok() {
+                    state.view.revive(name);
+                }
+                answer_in_place(&found)
+            }
             Placement::CopyUp { from } => {
                 let origin = match found.place {
                     Place::Cached(_, here) => here,
@@ -258,12 +264,12 @@ impl Session {
     pub(super) fn bring_to_prefix(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
         let target = self.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-        match &found.place {
-            Place::Cached(_, here) if !intent.truncate && modified(&target) < modified(here) => {
-                publish_file(&self.site.prefix, here, &target).map(drop)
-            }
-            _ => Ok(()),
+        let Place::Cached(_, here) = &found.place else { return Ok(()) };
+        let is_there = || describe(here, name).is_ok_and(|meta| is_published(&target, &meta));
+        if intent.truncate || modified(&target) > modified(here) || is_there() {
+            return Ok(());
         }
+        publish_file(&self.site.prefix, here, &target).map(drop)
     }
 
     /// What must be durable before the first byte is written.

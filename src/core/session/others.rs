@@ -61,7 +61,10 @@ impl Session {
             return self.put_into(state, name, placed, &found, intent, Room::default());
         }
         match self.bring_to_prefix(name, &found, intent) {
-            Ok(()) => Answer::PASS,
+            Ok(()) => {
+                state.view.moved_to_prefix(name);
+                Answer::PASS
+            }
             Err(error) => {
                 self.tell_unpublished(name, &origin, &error);
                 Answer::Fail(libc::EIO)

@@ -404,6 +404,11 @@ impl Session {
         });
         let moved = moved.and_then(|()| {
             state.view.remove(from);
+            if from.id.is_empty() {
+                // Those of other ranks of the node, which they have adopted as well.
+                let State { view, books, .. } = &mut *state;
+                view.remove_floating(from.series, |key| books.contains_key(key) && key != from);
+            }
             match state.books.remove(from) {
                 Some(_) => self.site.filemap.remove(&self.record_key(from)),
                 None => Ok(()),

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::check;
 
@@ -113,6 +113,7 @@ impl SharedLog {
         }
         let count = bytes.div_ceil(8) + 1;
         let place = self.end().fetch_add(count, Ordering::AcqRel);
+        fence(Ordering::SeqCst); // whoever sees a word of this sees the end, too
         for (at, chunk) in message.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -141,6 +142,7 @@ impl SharedLog {
         let words = (1..=count).map(|at| self.at(*place + at).load(Ordering::Acquire));
         let mut message: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         message.truncate(usize::try_from(bytes).unwrap_or(0));
+        fence(Ordering::SeqCst);
         if self.now() - *place > WORDS {
             *place = self.now();
             return Heard::Missed; // overtaken while it was read

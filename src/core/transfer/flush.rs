@@ -122,7 +122,10 @@ pub(super) fn announce_flush(
     let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
     let mut record = agree(ctx.world, cleared.and(found))?;
-    record.files.iter_mut().for_each(|file| file.on_prefix |= left_out(&file.name));
+    for file in record.files.iter_mut().filter(|file| !file.on_prefix && left_out(&file.name)) {
+        // What the prefix has, if anything, is not what was sealed.
+        (file.on_prefix, file.crc32) = (true, None);
+    }
     let sources = take_along(ctx, &mut record, along)?;
     let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
     let part = with_world_ranks(ctx, part)?;

@@ -152,6 +152,15 @@ static void reopened(void) {
   SAY(close(twin));
   close(fd);
   show(B);
+  fd = open(A, O_RDONLY);
+  snprintf(name, sizeof name, "/dev/fd/%d", fd);
+  f = fopen(name, "r+");
+  told("stream", f ? fputs("by stream", f) : -1);
+  if (f) told("fclose", fclose(f));
+  show(A);
+  told("truncate", truncate(name, 5));
+  close(fd);
+  show(A);
 }
 
 static void agree(void) {

@@ -90,7 +90,9 @@ static void clear(const sim_t *sim, int step) {
   if (me == 0) make(path, "no directory", 0), look(mkdir(dir, 0777) ? -errno : 0);
   if (me == 0) make(path, "in the new one", O_EXCL);
   turn(me, 1);
-  if (me == 1) list(dir), read_it(path);
+  if (me == 1) look(access(dir, F_OK) ? -errno : 0), list(dir), read_it(path);
+  snprintf(path, sizeof path, "%s/rank_1.dat", dir);
+  if (me == 1) make(path, "there, too", O_EXCL);
   turn(me, 0);
 }
 

@@ -53,8 +53,10 @@ impl Machine {
             return self.write_open(file, Intent::UPDATE, now_ms);
         }
         self.tick(now_ms);
+        let placed = self.put(file, of.clone(), false);
+        // Not before: a name that is known to be unsafe goes to the PFS, this open with it.
         self.mark_unsafe(file);
-        Placement::Dataset(self.put(file, of.clone(), false))
+        Placement::Dataset(placed)
     }
 
     /// This rank deletes a file that it does not hold: whoever holds it must know.
@@ -72,6 +74,15 @@ impl Machine {
         held.for_each(|file| file.outlived = true);
     }
 
+    /// Another rank of the node has just begun to write this file on the PFS: no flush of what this
+    /// one has sealed of it may come after that.
+    pub fn taken_just_now(&mut self, file: &FileRef) {
+        let datasets = self.series[file.series].datasets.iter_mut();
+        let sealed = datasets.filter(|dataset| dataset.phase != Phase::Open);
+        let held = sealed.filter_map(|dataset| dataset.files.get_mut(&file.name));
+        held.for_each(|file| file.moved = true);
+    }
+
     /// Another rank of the node has just made this file: no deletion of it stands.
     pub fn made_just_now(&mut self, file: &FileRef) {
         const NAMES_MAX: usize = 4096;
@@ -81,6 +92,11 @@ impl Machine {
             series.made_near.clear();
         }
         series.made_near.insert(file.name.clone());
+    }
+
+    /// Something that the node's ranks have told was missed.
+    pub fn forget_near(&mut self) {
+        self.series.iter_mut().for_each(|series| series.made_near.clear());
     }
 
     /// This rank writes a file again that another rank has deleted: that rank must know.

@@ -91,6 +91,14 @@ impl View {
         Some(self.layers.remove(position))
     }
 
+    /// Takes away the layers of a series without a captured id, but for those to be kept.
+    pub fn remove_floating(&mut self, series: usize, keep: impl Fn(&DatasetKey) -> bool) {
+        self.layers.retain(|layer| {
+            let floats = layer.key.series == series && layer.key.id.is_empty();
+            !floats || keep(&layer.key)
+        });
+    }
+
     /// Where `name` is.
     pub fn place(&self, name: &str) -> Place {
         if let Some(path) = self.private.get(name) {
@@ -260,7 +268,11 @@ impl View {
             Told::Made(name) => self.made(&name),
             Told::OnPrefix(name) => self.moved_to_prefix(&name),
             Told::DirGone(name) => self.gone_by.insert(&name, rank),
-            Told::DirSettled(name) => self.gone_by.forget(&name),
+            Told::DirSettled(name) => {
+                self.gone.remove(&name);
+                self.gone_by.forget(&name);
+                self.flushed_back.remove(&name);
+            }
         }
     }
 
