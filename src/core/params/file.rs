@@ -201,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse_text(text: &str) -> Parsed {
-        let environment = [("WORK".to_string(), "/work".to_string())].into();
+        let environment = [("WORK".to_string(), "/scratch".to_string())].into();
         parse(text.as_bytes(), "scr.conf", Source::UserFile, &environment)
     }
 
@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(
             settings,
             [
-                ("SCR_PREFIX", "/work/run", "scr.conf:2"),
-                ("SCR_CURRENT", "/work/run/a b", "scr.conf:4"),
+                ("SCR_PREFIX", "/scratch/run", "scr.conf:2"),
+                ("SCR_CURRENT", "/scratch/run/a b", "scr.conf:4"),
             ]
         );
         assert_eq!(parsed.lines[0].subject, "1");

@@ -35,7 +35,7 @@ unsafe impl Sync for SharedLog {}
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nothing more for now.
+    /// Every message so far has been read.
     Nothing,
     /// A message.
     Message(Vec<u8>),
