@@ -13,6 +13,7 @@ mod machine;
 mod machine_loud;
 mod machine_others;
 mod machine_output;
+mod machine_overdue;
 mod metadata;
 mod params;
 mod params_used;

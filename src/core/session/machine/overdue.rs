@@ -75,10 +75,10 @@ impl Machine {
                 let patience_ms = self.patience_ms(series, at);
                 for (name, file) in dataset.files.iter().filter(|(_, file)| file.is_pending()) {
                     let last = file.bare && self.config.series[index].has_id;
-                    let waits_ms = match (last && !self.ended, patience_ms) {
-                        (false, patience_ms) => patience_ms,
-                        (true, 0) => self.config.unsealed_ms,
-                        (true, patience_ms) => patience_ms * 2,
+                    // However patient this rank is: the files of others may wait for all their time.
+                    let waits_ms = match last && !self.ended {
+                        false => patience_ms,
+                        true => self.config.unsealed_ms * 2,
                     };
                     if now_ms.saturating_sub(file.closed_ms) >= waits_ms
                         && !self.has_newer_on_prefix(&dataset.key, name)

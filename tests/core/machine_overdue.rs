@@ -1,0 +1,50 @@
+//! Files that no agreement comes for: who may put what on the PFS, and when.
+
+use scr_core::session::machine::{
+    FileRef, Intent, Machine, MachineConfig, Overdue, Placement, SeriesConfig,
+};
+
+const PATIENCE_MS: u64 = 1000;
+
+fn machine(rank: usize) -> Machine {
+    let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
+    let mut config = MachineConfig::new(rank, vec![0, 1], vec![series]);
+    config.unsealed_ms = PATIENCE_MS;
+    Machine::new(config, &[], 0)
+}
+
+fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) {
+    let (name, masked) = match id {
+        Some(id) => (format!("{id}/{last}"), format!("{{id}}/{last}")),
+        None => (last.to_string(), last.to_string()),
+    };
+    let file = FileRef { series: 0, id: id.map(str::to_string), name, masked };
+    let intent = Intent { creates: true, ..Intent::REWRITE };
+    let Placement::Dataset(placed) = machine.write_open(&file, intent, now_ms) else {
+        panic!("not ours")
+    };
+    machine.write_closed(&placed.key, &file.name, 1, now_ms);
+}
+
+/// What the helper thread writes now.
+fn publish(machine: &mut Machine, now_ms: u64) -> Vec<String> {
+    let due: Vec<Overdue> = machine.overdue(now_ms);
+    due.iter().for_each(|one| machine.published(&one.key, &one.file));
+    due.into_iter().map(|one| one.file).collect()
+}
+
+#[test]
+fn a_pointer_of_a_rank_that_is_ahead_waits_for_the_files_of_the_others() {
+    let (mut ahead, mut behind) = (machine(0), machine(1));
+    write(&mut ahead, Some("1"), "r0", 1);
+    write(&mut behind, Some("1"), "r1", 1);
+    write(&mut ahead, None, "latest", 1);
+    write(&mut ahead, Some("2"), "r0", 2);
+    write(&mut ahead, Some("3"), "r0", 3);
+    assert_eq!(publish(&mut ahead, 4), ["1/r0"]);
+    // The other rank has begun nothing newer: its file has all its time.
+    assert!(publish(&mut behind, PATIENCE_MS).is_empty());
+    assert_eq!(publish(&mut ahead, 2 * PATIENCE_MS - 1), ["2/r0", "3/r0"]);
+    assert_eq!(publish(&mut behind, PATIENCE_MS + 1), ["1/r1"]);
+    assert_eq!(publish(&mut ahead, 2 * PATIENCE_MS + 1), ["latest"]);
+}
