@@ -1,7 +1,7 @@
-//! Files that no agreement comes for: who may put what on the PFS, and when.
+//! Files that are not sealed yet: who may put what on the PFS, or remove it, and when.
 
 use scr_core::session::machine::{
-    FileRef, Intent, Machine, MachineConfig, Overdue, Placement, SeriesConfig,
+    Deletion, FileRef, Intent, Machine, MachineConfig, Overdue, Placement, SeriesConfig, SyncKind,
 };
 
 const PATIENCE_MS: u64 = 1000;
@@ -13,12 +13,16 @@ fn machine(rank: usize) -> Machine {
     Machine::new(config, &[], 0)
 }
 
-fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) {
+fn named(id: Option<&str>, last: &str) -> FileRef {
     let (name, masked) = match id {
         Some(id) => (format!("{id}/{last}"), format!("{{id}}/{last}")),
         None => (last.to_string(), last.to_string()),
     };
-    let file = FileRef { series: 0, id: id.map(str::to_string), name, masked };
+    FileRef { series: 0, id: id.map(str::to_string), name, masked }
+}
+
+fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) {
+    let file = named(id, last);
     let intent = Intent { creates: true, ..Intent::REWRITE };
     let Placement::Dataset(placed) = machine.write_open(&file, intent, now_ms) else {
         panic!("not ours")
@@ -47,4 +51,19 @@ fn a_pointer_of_a_rank_that_is_ahead_waits_for_the_files_of_the_others() {
     assert_eq!(publish(&mut ahead, 2 * PATIENCE_MS - 1), ["2/r0", "3/r0"]);
     assert_eq!(publish(&mut behind, PATIENCE_MS + 1), ["1/r1"]);
     assert_eq!(publish(&mut ahead, 2 * PATIENCE_MS + 1), ["latest"]);
+}
+
+#[test]
+fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
+    let (mut machine, file) = (machine(0), named(Some("1"), "r0"));
+    write(&mut machine, Some("1"), "r0", 1);
+    assert!(machine.sync_point(SyncKind::Collective, 2).is_some());
+    machine.agreed([1, -1, 1, 1, 1, 0, 0, 0]);
+    write(&mut machine, Some("2"), "r0", 2);
+    // An agreement has been since, but neither of them is sealed.
+    assert!(machine.sync_point(SyncKind::Collective, 3).is_some());
+    machine.agreed([2, -2, 1, 2, 1, 0, 0, 0]);
+    assert_eq!(machine.deleted(&file, 4), Deletion::Deferred);
+    // What has nothing newer goes at once.
+    assert_eq!(machine.deleted(&named(Some("2"), "r0"), 4), Deletion::Now);
 }

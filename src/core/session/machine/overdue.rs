@@ -75,7 +75,7 @@ impl Machine {
                 let patience_ms = self.patience_ms(series, at);
                 for (name, file) in dataset.files.iter().filter(|(_, file)| file.is_pending()) {
                     let last = file.bare && self.config.series[index].has_id;
-                    // However patient this rank is: the files of others may wait for all their time.
+                    // However patient this rank is: others may take all their time.
                     let waits_ms = match last && !self.ended {
                         false => patience_ms,
                         true => self.config.unsealed_ms * 2,
@@ -158,16 +158,13 @@ impl Machine {
         })
     }
 
-    /// The program deletes a file of the dataset at `at`, which no agreement has come for: a newer
-    /// one may be in the cache of the ranks still.
+    /// The program deletes a file of the dataset at `at`, which is not sealed yet, and has a newer
+    /// one: that may be in the cache of the ranks still, and be lost with it.
     pub(super) fn deletes_too_early(&self, series: usize, at: usize, name: &str) -> bool {
         let datasets = &self.series[series].datasets;
         let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);
-        let newer = datasets[at + 1..].iter().filter(|dataset| dataset.is_successor());
-        let newest_ms = newer.map(|dataset| dataset.touched_ms).max();
-        let unheard =
-            |touched_ms| self.unreachable_ms.is_some() || self.agreement.agreed_ms() <= touched_ms;
-        closed && !self.is_passive() && newest_ms.is_some_and(unheard)
+        let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
+        closed && !self.is_passive() && followed
     }
 
     /// Deletions whose time has come: the helper thread carries them out. A pointer file goes with
