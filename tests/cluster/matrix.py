@@ -68,20 +68,23 @@ def strike(case, scene):
 
 
 def least_step(case, scene):
-    """The newest checkpoint that must still be there. In seal and flush only the cache has any."""
-    if case.moment in ("between", "writing"):
-        return 30
-    named = case.sample.newest.format(step="*")
-    final = [path for path in scene.directory.glob(named) if not path.name.startswith(".")]
-    assert not final, f"on the prefix before the end of the first flush: {final}"
-    staged = [path for path in scene.leftovers() if ".scr-" in path.name]
-    assert bool(staged) == (case.moment == "flush"), f"staged: {staged}"
+    """The newest checkpoint that must still be there: the cache has it, the prefix does not."""
     confirmed = "ls -d /dev/shm/*/scr.*/scr.dataset.*/.scr/CONFIRMED"
     listing = scene.cluster.on("node1", "sh", "-c", confirmed, check=False).out
     newest = max(map(int, re.findall(r"scr\.dataset\.(\d+)/", listing)), default=0)
-    # A flush is that of a series' second checkpoint.
-    assert newest >= {"seal": 1, "flush": 2}[case.moment], f"confirmed: {listing}"
-    return newest * EVERY  # ids are given in the order of writing
+    # The third of the runs that learn; a flush is that of a series' second one.
+    least = {"between": 3, "writing": 3, "seal": 1, "flush": 2}[case.moment]
+    assert newest >= least, f"confirmed: {listing}"
+    assert not (scene.directory / f".scr/scr.dataset.{newest}").exists(), f"on the prefix: {newest}"
+    step = newest * EVERY  # ids are given in the order of writing
+    learns = case.moment in ("between", "writing")
+    if not (learns and case.sample.toggles):  # what was learned from is on the prefix
+        named = case.sample.newest.format(step=step if learns else "*")
+        final = [path for path in scene.directory.glob(named) if not path.name.startswith(".")]
+        assert not final, f"on the prefix under their own names: {final}"
+    staged = [path for path in scene.leftovers() if ".scr-" in path.name]
+    assert bool(staged) == (case.moment == "flush"), f"staged: {staged}"
+    return step
 
 
 def run_case(case):
