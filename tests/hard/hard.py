@@ -20,7 +20,7 @@ import patterns
 import room
 import settings
 import support
-from support import assert_same_files, data_files, finish, place, same
+from support import assert_same, assert_same_files, data_files, finish, place, same
 
 CASES = []
 
@@ -99,7 +99,10 @@ def thread_cancelled_in_write(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(2, "cancel_in_write", shim=False)
         got = shimmed.run(2, "cancel_in_write", SCR_FLUSH="1")
-        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        assert_same(want, got)
+        before, after = ({path: digest for path, digest in data_files(here.tree()).items()
+                          if "/step_999/" not in path} for here in (plain, shimmed))
+        assert len(before) == 8 and before == after, f"files: {before}\n{after}\n{got}"
 
 
 @case
@@ -375,8 +378,14 @@ def learned_from_the_first_run(mpi, program):
 
 @case
 def no_configuration(mpi, program):
-    got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN=None)
-    assert got.err.strip() == "", f"not silent: {got}"
+    """All is as without us, and nothing of ours is made, on the prefix or below the bases."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "steady", 20, 5, shim=False)
+        got = shimmed.run(3, "steady", 20, 5, SCR_FLUSH="1", SCR_CHECKPOINT_PATTERN=None)
+        assert_same(want, got)
+        assert_same_files(plain, shimmed, got)
+        made = [*os.listdir(shimmed.base), *shimmed.prefix.glob(".scr")]
+        assert not made and not got.err.strip(), f"{made} {got}"
 
 
 @case
