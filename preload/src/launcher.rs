@@ -181,10 +181,17 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
         .collect();
     if is_open_mpi() {
         let cargo = open_mpi::Cargo { preload, library, variables: ours };
-        let agent = std::env::var_os(open_mpi::AGENT)
-            .or_else(|| in_files::value(open_mpi::PARAMETER, arguments));
-        set(open_mpi::AGENT, &cargo.agent(agent.as_deref()));
-        if let Some(list) = std::env::var_os(open_mpi::LIST) {
+        let said = |variable: &str, parameter: &str| match in_files::value(parameter, arguments) {
+            in_files::Said::Fixed => in_files::Said::Fixed,
+            other => std::env::var_os(variable).map_or(other, in_files::Said::Default),
+        };
+        match said(open_mpi::AGENT, open_mpi::PARAMETER) {
+            in_files::Said::Default(agent) => set(open_mpi::AGENT, &cargo.agent(Some(&agent))),
+            in_files::Said::Nothing => set(open_mpi::AGENT, &cargo.agent(None)),
+            // mpirun would not heed it, and would complain.
+            in_files::Said::Fixed => {}
+        }
+        if let in_files::Said::Default(list) = said(open_mpi::LIST, open_mpi::LIST_PARAMETER) {
             set(open_mpi::LIST, &cargo.list(&list));
         }
         return cargo.rewrite(arguments);

@@ -31,16 +31,22 @@ fn node(place: &Place) -> std::path::PathBuf {
     bin
 }
 
-/// What reached the daemon on the other node.
-fn reached(place: &Place, change: impl FnOnce(&mut Command, &Path)) -> String {
-    let bin = node(place);
+/// Open MPI's launcher, for a program on another node.
+fn mpirun(place: &Place, bin: &Path) -> Command {
     let mut command = place.command("mpirun.openmpi");
     command
         .args(["--allow-run-as-root", "--host", "nodex", "-n", "1", "--mca", "plm_rsh_agent"])
         .arg(bin.join("agent"))
         .env("SCR_CHECKPOINT_PATTERN", PATTERN)
-        .env("SCR_CONF_FILE", "conf/scr.conf")
-        .env("LD_PRELOAD", library());
+        .env("SCR_CONF_FILE", "conf/scr.conf");
+    command
+}
+
+/// What reached the daemon on the other node.
+fn reached(place: &Place, change: impl FnOnce(&mut Command, &Path)) -> String {
+    let bin = node(place);
+    let mut command = mpirun(place, &bin);
+    command.env("LD_PRELOAD", library());
     change(&mut command, &bin);
     let output = command.arg("/bin/true").output().unwrap();
     fs::read_to_string(place.cache().join("reached")).unwrap_or_else(|_| {
@@ -113,7 +119,7 @@ fn with_a_launch_agent_on_the_command_line() {
 
 #[test]
 fn with_a_launch_agent_in_a_file() {
-    for of in ["user", "system", "tune", "list"] {
+    for of in ["user", "system", "tune", "list", "old name", "both names"] {
         let place = Place::new();
         let reached = reached(&place, |command, bin| {
             let agent = format!("{}/myorted", bin.display());
@@ -138,14 +144,75 @@ fn with_a_launch_agent_in_a_file() {
                     let text = format!("-x FOO=1 -mca orte_launch_agent {agent}\n");
                     command.arg("--tune").arg(file("tune", &text));
                 }
-                _ => {
+                "list" => {
                     command.env("OMPI_MCA_mca_base_param_files", file("list", &line));
+                }
+                "old name" => {
+                    command.env("OMPI_MCA_mca_param_files", file("list", &line));
+                }
+                _ => {
+                    let other = file("other", "orte_launch_agent = false\n");
+                    command.env("OMPI_MCA_mca_base_param_files", file("list", &line));
+                    command.arg("--mca").arg("mca_param_files").arg(other);
                 }
             }
         });
         assert_complete(&place, &reached);
         let daemon = if of == "tune" { "/myorted -mca" } else { "/myorted --own" };
         assert!(reached.contains(daemon), "{of}: {reached}");
+    }
+}
+
+#[test]
+fn no_file_is_read_if_the_user_wants_none() {
+    let place = Place::new();
+    let reached = reached(&place, |command, bin| {
+        let tune = bin.join("tune");
+        fs::write(&tune, format!("-mca orte_launch_agent {}/myorted\n", bin.display())).unwrap();
+        fs::copy(&tune, bin.join("openmpi-mca-params-override.conf")).unwrap();
+        command.env("OPAL_SYSCONFDIR", bin).arg("--tune").arg(tune);
+        command.args(["--mca", "mca_param_files", "none"]);
+    });
+    assert_complete(&place, &reached);
+    assert!(reached.contains("/orted -mca"), "{reached}");
+}
+
+#[test]
+fn an_agent_that_nobody_may_change_is_left_alone() {
+    let place = Place::new();
+    let run = |preload: &Path| {
+        let bin = node(&place);
+        let file = bin.join("openmpi-mca-params-override.conf");
+        fs::write(file, format!("orte_launch_agent = {}/myorted\n", bin.display())).unwrap();
+        let mut command = mpirun(&place, &bin);
+        command.env("OPAL_SYSCONFDIR", &bin).env("LD_PRELOAD", preload);
+        let output = command.arg("/bin/true").output().unwrap();
+        let reached = fs::read_to_string(place.cache().join("reached")).unwrap();
+        assert!(reached.contains("/myorted -mca"), "{reached}");
+        fs::remove_dir_all(place.cache()).unwrap();
+        fs::create_dir(place.cache()).unwrap();
+        (output.status.code(), crate::programs::text(&output.stderr))
+    };
+    let (plain, shimmed) = (run(Path::new("")), run(&library()));
+    assert_eq!(plain, shimmed);
+}
+
+#[test]
+fn a_list_of_variables_in_a_file_keeps_the_shim() {
+    for option in ["--tune", "--mca mca_base_param_files"] {
+        let place = Place::new();
+        let mut command = place.command("mpirun.openmpi");
+        let file = place.cache().join("list");
+        let list = "mca_base_env_list";
+        let text = match option {
+            "--tune" => format!("-mca {list} \"LD_PRELOAD=libm.so.6;FOO=3\"\n"),
+            _ => format!("{list} = LD_PRELOAD=libm.so.6;FOO=3\n"),
+        };
+        fs::write(&file, text).unwrap();
+        command.env("LD_PRELOAD", library()).args(["--allow-run-as-root", "-n", "1"]);
+        command.args(option.split(' ')).arg(file).args(["sh", "-c", "echo $LD_PRELOAD $FOO"]);
+        let want = format!("{}:libm.so.6 3\n", library().display());
+        assert_eq!(succeeded(&command.output().unwrap()), want, "{option}");
     }
 }
 

@@ -8,33 +8,54 @@ use std::path::{Path, PathBuf};
 
 use super::option;
 
-/// Lists of files, separated by commas: those of `--tune`, then the parameter files.
-const LISTS: [&str; 2] = ["mca_base_envar_file_prefix", "mca_base_param_files"];
+/// Lists of files, separated by commas: those of `--tune`, which come first, and parameter files.
+const TUNE: &str = "mca_base_envar_file_prefix";
+/// The second is an old name: it counts if nobody uses the first.
+const FILES: [&str; 2] = ["mca_base_param_files", "mca_param_files"];
+/// In the place of the parameter files: no file at all is read.
+const NO_FILES: &str = "none";
 const SYSTEM_FILE: &str = "openmpi-mca-params.conf";
+/// Its parameters cannot be changed by anyone.
+const OVERRIDE_FILE: &str = "openmpi-mca-params-override.conf";
 
-/// What the files that this mpirun will read say of `parameter`; the first that names it counts.
-pub(super) fn value(parameter: &str, arguments: &[OsString]) -> Option<OsString> {
-    let mut files = Vec::new();
-    for list in LISTS {
-        let variable = || std::env::var_os(format!("OMPI_MCA_{list}"));
-        match on_command_line(list, arguments).or_else(variable) {
-            Some(names) => files.extend(
-                names
-                    .as_bytes()
-                    .split(|&byte| byte == b',')
-                    .map(|name| PathBuf::from(OsStr::from_bytes(name))),
-            ),
-            None if list == LISTS[1] => files.extend(usual()),
-            None => {}
-        }
+/// What the files that this mpirun will read say of a parameter.
+pub(super) enum Said {
+    Nothing,
+    /// A variable or the command line may say otherwise.
+    Default(OsString),
+    /// Nobody may.
+    Fixed,
+}
+
+/// Looks up `parameter`; the first file that names it counts.
+pub(super) fn value(parameter: &str, arguments: &[OsString]) -> Said {
+    let listed = FILES.iter().find_map(|list| named(list, arguments));
+    if listed.as_ref().is_some_and(|names| names == NO_FILES) {
+        return Said::Nothing;
     }
-    files.iter().find_map(|file| parse(&std::fs::read(file).ok()?, parameter))
+    let find = |file: &PathBuf| parse(&std::fs::read(file).ok()?, parameter);
+    if in_system_places(OVERRIDE_FILE).as_ref().and_then(find).is_some() {
+        return Said::Fixed;
+    }
+    let mut files = named(TUNE, arguments).map_or_else(Vec::new, |names| split(&names));
+    files.extend(listed.map_or_else(usual, |names| split(&names)));
+    files.iter().find_map(find).map_or(Said::Nothing, Said::Default)
+}
+
+/// A list of files, from the command line or from a variable.
+fn named(list: &str, arguments: &[OsString]) -> Option<OsString> {
+    on_command_line(list, arguments).or_else(|| std::env::var_os(format!("OMPI_MCA_{list}")))
+}
+
+fn split(names: &OsStr) -> Vec<PathBuf> {
+    let names = names.as_bytes().split(|&byte| byte == b',');
+    names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
 }
 
 /// The last word of the command line on one of the lists.
 fn on_command_line(list: &str, arguments: &[OsString]) -> Option<OsString> {
     let given = (1..arguments.len()).rev().find_map(|at| match option(&arguments[at]) {
-        Some(b"tune") if list == LISTS[0] => arguments.get(at + 1),
+        Some(b"tune") if list == TUNE => arguments.get(at + 1),
         Some(b"mca" | b"gmca") if arguments.get(at + 1)? == list => arguments.get(at + 2),
         _ => None,
     });
@@ -43,15 +64,20 @@ fn on_command_line(list: &str, arguments: &[OsString]) -> Option<OsString> {
 
 /// The user's file and the system's.
 fn usual() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".openmpi"));
+    let user = home.map(|home| home.join("mca-params.conf"));
+    user.into_iter().chain(in_system_places(SYSTEM_FILE)).collect()
+}
+
+/// A file of the system's.
+fn in_system_places(name: &str) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    let home = variable("HOME").map(|home| home.join(".openmpi/mca-params.conf"));
     let places = match (variable("OPAL_SYSCONFDIR"), variable("OPAL_PREFIX")) {
         (Some(place), _) => vec![place],
         (None, Some(prefix)) => vec![prefix.join("etc")],
         (None, None) => system_places(),
     };
-    let system = places.iter().map(|place| place.join(SYSTEM_FILE)).find(|file| file.exists());
-    home.into_iter().chain(system).collect()
+    places.iter().map(|place| place.join(name)).find(|file| file.exists())
 }
 
 /// Where an installation keeps its files: beside its `bin`, or where a distribution puts them.
@@ -115,8 +141,9 @@ mod tests {
             .split(' ')
             .map(OsString::from)
             .collect();
-        assert_eq!(on_command_line(LISTS[0], &words), Some("d".into()));
-        assert_eq!(on_command_line(LISTS[1], &words), Some("b,c".into()));
-        assert_eq!(on_command_line(LISTS[1], &words[..3]), None);
+        assert_eq!(on_command_line(TUNE, &words), Some("d".into()));
+        assert_eq!(on_command_line(FILES[0], &words), Some("b,c".into()));
+        assert_eq!(on_command_line(FILES[0], &words[..3]), None);
+        assert_eq!(on_command_line(FILES[1], &words), None);
     }
 }

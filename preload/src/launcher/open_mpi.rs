@@ -17,7 +17,7 @@ pub(super) const PARAMETER: &str = "orte_launch_agent";
 
 /// The variable with a list of variables for the ranks, and the parameter of the same meaning.
 pub(super) const LIST: &str = "OMPI_MCA_mca_base_env_list";
-const LIST_PARAMETER: &str = "mca_base_env_list";
+pub(super) const LIST_PARAMETER: &str = "mca_base_env_list";
 
 /// What is to reach the other nodes.
 pub(super) struct Cargo {
