@@ -126,8 +126,6 @@ pub mod sync_kind {
 pub mod event {
     /// Spawn, connect, accept or join was called: only the MPI_COMM_WORLD handle counts from here.
     pub const DYNAMIC_PROCESSES: i32 = 1;
-    /// MPI_Abort is about to be called.
-    pub const ABORT: i32 = 2;
     /// The process ends (`exit`, destructor) and MPI_Finalize was not called.
     pub const EXIT: i32 = 4;
     /// MPI_Finalize is about to be called.

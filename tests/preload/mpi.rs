@@ -52,16 +52,51 @@ fn both_fortran_bindings_count_once() {
     }
 }
 
+/// A profiling tool's library.
+fn build_tool(place: &Place, flavour: &str) -> String {
+    let tool = place.cache().join("tool.so");
+    let source = sources().join("pmpi_tool.c").into_os_string();
+    let words: [OsString; 3] = ["-shared".into(), "-fPIC".into(), source];
+    compile(&format!("mpicc.{flavour}"), words, &tool);
+    tool.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_abort_ends_the_job_as_without_us() {
+    for flavour in FLAVOURS {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "abort.c");
+        let (tool, own, aborts) =
+            (build_tool(&place, flavour), library(), place.cache().join("aborts"));
+        let own = own.to_str().unwrap();
+        for name in [&[][..], &["PMPI"]] {
+            let run = |preload: &str| {
+                let _ = std::fs::remove_file(&aborts);
+                let mut command = place.command(format!("mpirun.{flavour}"));
+                command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("TOOL_ABORTS", &aborts);
+                command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").args(["-n", "2"]);
+                command.args(["env", &format!("LD_PRELOAD={preload}")]).arg(&program).args(name);
+                let status = command.output().unwrap().status.code();
+                (status, std::fs::read_to_string(&aborts).unwrap_or_default())
+            };
+            let want = run(&tool);
+            assert_eq!(want.1, if name.is_empty() { "abort 7\n" } else { "" }, "{flavour}");
+            for preload in [format!("{tool}:{own}"), format!("{own}:{tool}")] {
+                let _ = std::fs::remove_file(place.log());
+                assert_eq!(run(&preload), want, "{flavour} {preload} {name:?}");
+                // Nothing was agreed on but at the barrier of each of the two ranks.
+                assert_eq!(counts(&place)[..3], [2, 2, 0], "{flavour} {preload} {name:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_tool_before_or_behind_us_sees_each_call_once_and_so_do_we() {
     for flavour in FLAVOURS {
         let place = Place::new();
         let program = build(&place, "mpicc", flavour, "collectives.c");
-        let tool = place.cache().join("tool.so");
-        let source = sources().join("pmpi_tool.c").into_os_string();
-        let words: [OsString; 3] = ["-shared".into(), "-fPIC".into(), source];
-        compile(&format!("mpicc.{flavour}"), words, &tool);
-        let (tool, own) = (tool.to_str().unwrap().to_owned(), library());
+        let (tool, own) = (build_tool(&place, flavour), library());
         let own = own.to_str().unwrap();
         for preload in [format!("{tool}:{own}"), format!("{own}:{tool}")] {
             let _ = std::fs::remove_file(place.log());

@@ -86,7 +86,9 @@ mpi! {
     ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
     ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
     ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
-    ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Note(event::ABORT);
+    // The other ranks are killed at whatever they do: nothing can be agreed on any more, and one
+    // rank's part of a checkpoint, if published, would be in a restart's way. What is sealed stays.
+    ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Depth;
     ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
     ("Allreduce", MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
         => Role::Sync(5, sync_kind::COLLECTIVE);
