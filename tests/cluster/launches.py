@@ -1,5 +1,7 @@
 """`LD_PRELOAD=... mpirun` on several nodes, with whatever else the user gives to mpirun."""
 
+import concurrent.futures
+import itertools
 import subprocess
 
 from cluster import ROOT, SHIM, Cluster, Run
@@ -13,7 +15,9 @@ PRINT = "#!/bin/sh\nprintf '" + "|".join(f"{name}=%s" for name in SHOWN) + "\\n'
     f'"${name}"' for name in SHOWN
 ) + "\n"
 TOOL = "libm.so.6"  # a library that the user preloads; it changes nothing
-OWN_AGENT = "#!/bin/sh\n: > {mark}\nexec {agent} \"$@\"\n"
+OWN_AGENT = "#!/bin/sh\n: > mark\nexec {agent} \"$@\"\n"
+HERE = "HERE"  # the directory of the launch
+AT_ONCE = 4  # launches mostly wait
 
 
 class Way:
@@ -45,6 +49,9 @@ OPEN_MPI_AGENTS = {
     "--mca": Way("--mca", "orte_launch_agent", AGENT, AGENT="1"),
     "--launch-agent": Way("--launch-agent", AGENT, AGENT="1"),
     "file": Way("--mca", "mca_base_param_files", "agent.conf", AGENT="1"),
+    "old name": Way(variables={"OMPI_MCA_mca_param_files": "agent.conf"}, AGENT="1"),
+    "user's file": Way(variables={"HOME": HERE}, AGENT="1"),
+    "--tune": Way("--tune", "tune.conf", AGENT="1"),
     "variable and --mca": Way(
         "--mca", "orte_launch_agent", AGENT,
         variables={"OMPI_MCA_orte_launch_agent": "false"}, AGENT="1",
@@ -68,22 +75,28 @@ HYDRA_AGENTS = {
     "variable": Way(variables={"HYDRA_LAUNCHER_EXEC": "./agent"}),
     "-launcher-exec": Way("-launcher-exec", "./agent"),
 }
-PATH = Way(variables={"LD_PRELOAD": str(SHIM)})
-BARE = Way(variables={"LD_PRELOAD": SHIM.name, "LD_LIBRARY_PATH": str(SHIM.parent)})
+NAMES = {
+    "path": Way(variables={"LD_PRELOAD": str(SHIM)}),
+    "bare name": Way(
+        variables={"LD_PRELOAD": SHIM.name, "LD_LIBRARY_PATH": str(SHIM.parent)}
+    ),
+}
 
 
 def prepare(directory, cluster):
     """The files that ways name, in the directory of the launch."""
-    mark, agent = directory / "mark", f"/run/scr-sim/{cluster.name}/agent"
+    in_file = f"orte_launch_agent = {AGENT}\n"
     texts = {
-        "print": PRINT, "agent": OWN_AGENT.format(mark=mark, agent=agent),
-        "agent.conf": f"orte_launch_agent = {AGENT}\n",
+        "print": PRINT, "agent": OWN_AGENT.format(agent=f"/run/scr-sim/{cluster.name}/agent"),
+        "agent.conf": in_file, ".openmpi/mca-params.conf": in_file,
+        "daemon": "#!/bin/sh\nAGENT=1 exec orted \"$@\"\n",
+        "tune.conf": f"-mca orte_launch_agent {directory}/daemon\n",
         "limited": f"-genvnone -n 2 {directory}/print\n",
     }
+    (directory / ".openmpi").mkdir(parents=True)
     for name, text in texts.items():
         (directory / name).write_text(text)
         (directory / name).chmod(0o755)
-    return mark
 
 
 def launch(cluster, mpi, directory, *ways):
@@ -91,7 +104,9 @@ def launch(cluster, mpi, directory, *ways):
     variables = {"SCR_SEEN": "it's {seen}", "SCR_CONF_FILE": "my.conf"}
     for way in ways:
         variables.update(way.variables)
-    settings = [f"{name}={value}" for name, value in variables.items()]
+    settings = [
+        f"{name}={value.replace(HERE, str(directory))}" for name, value in variables.items()
+    ]
     words = [word for way in ways for word in way.words]
     program = [] if "-configfile" in words else ["-n", "2", f"{directory}/print"]
     command = cluster.command(
@@ -116,25 +131,36 @@ def check(cluster, mpi, directory, *ways):
         assert seen == want, f"{seen}\nis not\n{want}"
 
 
+def check_all_of(cluster, mpi, directory, *named):
+    """One launch in a directory of its own; `named` are pairs of a name and a Way."""
+    prepare(directory, cluster)
+    names = ", ".join(name for name, _ in named)
+    try:
+        check(cluster, mpi, directory, *(way for _, way in named))
+    except AssertionError as error:
+        raise AssertionError(f"{names}: {error}") from None
+    agent = named[1][1]
+    own = mpi == "mpich" and bool(agent.words or agent.variables)
+    assert (directory / "mark").exists() == own, f"{names}: whose agent?"
+
+
 @story
 def the_literal_command_reaches_other_nodes(mpi):
-    """Each option with each agent, by path and by bare name in turn, so that all pairs occur."""
+    """Each option with each agent, by path and by bare name."""
     open_mpi = mpi == "openmpi"
     options = OPEN_MPI_OPTIONS if open_mpi else HYDRA_OPTIONS
     agents = OPEN_MPI_AGENTS if open_mpi else HYDRA_AGENTS
+    ways = itertools.product(options.items(), agents.items(), NAMES.items())
     with Cluster(2) as cluster, Prefix() as directory:
-        mark = prepare(directory, cluster)
-        for row, (option, given) in enumerate(options.items()):
-            for column, (agent, named) in enumerate(agents.items()):
-                bare = (row + column) % 2 == 1
-                try:
-                    check(cluster, mpi, directory, given, named, BARE if bare else PATH)
-                except AssertionError as error:
-                    name = "bare name" if bare else "path"
-                    raise AssertionError(f"{option}, {agent}, {name}: {error}") from None
-                own = not open_mpi and bool(named.words or named.variables)
-                assert mark.exists() == own, f"{option}, {agent}: whose agent?"
-                mark.unlink(missing_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            launches = [
+                pool.submit(check_all_of, cluster, mpi, directory / str(number), *named)
+                for number, named in enumerate(ways)
+            ]
+            for one in concurrent.futures.as_completed(launches):
+                if one.exception():
+                    pool.shutdown(cancel_futures=True)
+                    raise one.exception()
 
 
 @story
