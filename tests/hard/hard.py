@@ -125,10 +125,16 @@ def one_rank_without_the_shim(mpi, program):
         want = plain.run(2, "steady", 20, 5, shim=False)
         steady = [program("steady"), "20", "5"]
         bare = ["env", "-u", "LD_PRELOAD", *steady]
-        for missing, ranks in ((1, (steady, bare)), (0, (bare, steady))):
-            with place(mpi, program) as shimmed:
-                command = [f"mpirun.{mpi}", "-n", "1", *ranks[0], ":", "-n", "1", *ranks[1]]
-                got = finish(shimmed.start(2, "steady", command=command))
+        with place(mpi, program) as last, place(mpi, program) as first:
+            # Both at the same time: each waits for the whole of the launch check's limit.
+            launches = [
+                (missing, shimmed, shimmed.start(2, "steady", command=[
+                    f"mpirun.{mpi}", "-n", "1", *ranks[0], ":", "-n", "1", *ranks[1]]))
+                for missing, shimmed, ranks in (
+                    (1, last, (steady, bare)), (0, first, (bare, steady)))
+            ]
+            ended = [(missing, shimmed, finish(run)) for missing, shimmed, run in launches]
+            for missing, shimmed, got in ended:
                 assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
                 assert got.err.count("SCR:") == 1, f"not exactly one message: {got}"
                 where = f"Missing: rank {missing} on {os.uname().nodename};"
