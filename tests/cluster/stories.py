@@ -193,6 +193,45 @@ def shim_missing_on_the_first_node(mpi):
         assert outcome.err.count("SCR: ") == 1, outcome
 
 
+@story
+def configuration_missing_on_one_node(mpi):
+    """The message says where and why; when the first node has none, its own rank tells at once."""
+    with Scene(POSIX, mpi) as scene:
+        config = "/tmp/scr.conf"  # each node has a /tmp of its own
+        for node in ("node1", "node2", "node4"):
+            scene.cluster.on(node, "cp", str(POSIX.config()), config)
+        outcome = scene.restart(least=0, most=0, SCR_CONF_FILE=config)
+        scene.expect(outcome, "only 3 of 4 ranks", "node3 (rank 2: ", config)
+        assert outcome.err.count("SCR: ") == 1, outcome
+        scene.cluster.on("node1", "mv", config, "/tmp/away")
+        outcome = scene.restart(least=50, SCR_CONF_FILE=config)
+        scene.expect(outcome, "SCR_CONF_FILE", config, "the program runs without SCR")
+        scene.expect(outcome, "only 2 of 4 ranks", "node1 (rank 0: ", "node3 (rank 2: ")
+
+
+@story
+def settings_of_the_first_rank_hold(mpi):
+    """Another file elsewhere changes nothing; another environment is told."""
+    odd = '[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && export SCR_FLUSH=1; exec "$@"'
+    with Scene(POSIX, mpi, SCR_LEARN="0") as scene:
+        config = "/tmp/scr.conf"  # each node has a /tmp of its own
+        text = POSIX.config().read_text(encoding="utf-8")
+        for number in range(1, 5):
+            file = scene.directory / f"config.{number}"
+            file.write_text(f"{text}SCR_FLUSH={number - 1}\n", encoding="utf-8")
+            scene.cluster.on(f"node{number}", "cp", str(file), config)
+        settings = scene.environment(SCR_CONF_FILE=config)
+        program = POSIX.words(mpi, *LENGTH, "--pause", "step", 35, scene.mark)
+        words = ["sh", "-c", odd, "sh", *program]
+        run = scene.cluster.start(mpi, scene.ranks, words, scene.directory, settings)
+        run.wait_for_file(scene.mark)
+        assert not list(scene.directory.glob("ckpt/step_*/*")), "rank 0 has SCR_FLUSH=0"
+        scene.cluster.kill_process("node1", POSIX.process())
+        outcome = scene.ended(run)
+        scene.expect(outcome, "rank 1 has other settings in its environment (SCR_FLUSH")
+        assert outcome.err.count("SCR: ") == 1, outcome
+
+
 def gone(names):
     """True if nothing is left on this machine of the clusters that the pattern names."""
     processes = subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout

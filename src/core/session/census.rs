@@ -1,10 +1,19 @@
-//! What the files of a launch check say: which ranks are ready, and where the missing ones are.
+//! The files of a launch check: which ranks are ready, where the missing ones are, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use super::launch::nonce;
+use super::namespace::STATE_FOLDER;
 use crate::error::{Error, Result};
+use crate::params::Environment;
+use crate::system::hostname;
+
+/// How long a rank that cannot take part looks for others that wait for it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a node has reported.
 pub(super) struct Node {
@@ -70,6 +79,41 @@ pub(super) fn excuses(shared: &Path) -> Result<Vec<Excuse>> {
         }
     }
     Ok(all)
+}
+
+/// Where the ranks of this launch meet on the prefix, as far as it can be known without reading
+/// the settings.
+pub fn meeting_place(environment: &Environment) -> Option<PathBuf> {
+    let nonce = nonce(|name| environment.get(name).cloned())?;
+    let here = std::env::current_dir().ok()?;
+    let prefix = environment.get("SCR_PREFIX").map_or_else(|| here.clone(), |dir| here.join(dir));
+    Some(prefix.join(STATE_FOLDER).join("launch").join(nonce))
+}
+
+/// Tells those who wait at the meeting place why this rank does not come. Where nobody comes to
+/// wait, nothing is told, and nothing is made. Returns at once.
+pub fn excuse(place: PathBuf, rank: usize, why: String) {
+    let begin = Instant::now();
+    let tell = move || {
+        while !place.is_dir() {
+            if begin.elapsed() > PATIENCE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The others tell the person if this fails: a rank is missing.
+        let _ = leave_excuse(&place, &hostname(), rank, &why);
+    };
+    // Without a thread: as above.
+    let _ = std::thread::Builder::new().name("scr-excuse".into()).spawn(tell);
+}
+
+/// Says at the meeting place why a rank of `host` is not with us.
+fn leave_excuse(shared: &Path, host: &str, rank: usize, why: &str) -> io::Result<()> {
+    let file = shared.join(format!("missing.{host}"));
+    let line = format!("{rank}\t{}\n", why.replace(['\n', '\t'], " "));
+    // Ranks of one node write to the same file, each its line in one piece.
+    OpenOptions::new().append(true).create(true).open(file)?.write_all(line.as_bytes())
 }
 
 /// Names of the entries of `dir` that begin with `start`, without it.

@@ -10,12 +10,12 @@
 //! <control>/launch.<nonce>/rank.<r>, reporter, left.<r>   on each node
 //! <control>/launch.<nonce>/verdict                        what the reporter has read on the prefix
 //! <prefix>/.scr/launch/<nonce>/node.<host>                its ranks that are ready, of how many
-//! <prefix>/.scr/launch/<nonce>/missing.<host>             its ranks that have no engine, and why
+//! <prefix>/.scr/launch/<nonce>/missing.<host>             its ranks that cannot take part, and why
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
 //! <prefix>/.scr/launch/<nonce>/left.<host>                its ranks have all read "stop"
 //! ```
-//! The shim writes `missing.<host>` (`preload/src/absence.rs`): where there is no engine nothing of
-//! ours runs but the shim, if that.
+//! `missing.<host>` is written by ranks whose settings cannot be used, and by the shim where there is
+//! no engine (`preload/src/absence.rs`): nothing else of ours runs there, if that.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -236,8 +236,8 @@ impl Launch {
             nodes.iter().map(|(host, node)| format!("{host} ({})", ranges(&node.ready))).collect();
         Ok(format!(
             "only {} of {} ranks have the shim and a working engine. Missing: {}; ready, by \
-             node: {}. See that libscr_preload.so and the engine beside it can be read on every \
-             node",
+             node: {}. See that libscr_preload.so, the engine beside it and SCR's settings can be \
+             read on every node",
             ready.len(),
             self.size,
             whereabouts(missing, &nodes, &excuses(shared)?),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::census::{excuse, meeting_place};
 use super::launch::{LIMIT, Launch, Verdict, node_size, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
 use super::resources;
@@ -36,11 +37,16 @@ impl Preparation {
     /// case. Takes up to 10 s when ranks without the shim are among us.
     pub fn new(rank: usize, size: usize, host: Host) -> Option<Self> {
         let environment: Environment = std::env::vars().collect();
+        let place = meeting_place(&environment);
         match Self::try_new(rank, size, host, environment) {
             Ok(preparation) => preparation,
             Err(error) => {
                 if rank == 0 {
                     log::warn(format_args!("{error}; the program runs without SCR"));
+                }
+                // The settings of another node may be right: its ranks wait for us.
+                if let Some(place) = place {
+                    excuse(place, rank, error.to_string());
                 }
                 None
             }
