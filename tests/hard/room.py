@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 
+import support
 from support import assert_same, assert_same_files, data_files, finish, place
 
 CASES = []
@@ -112,3 +113,24 @@ def prefix_that_refuses_what_is_written_at_the_end(mpi, program):
         again = here.run(2, "in_place", 80, 5, 0, 0, **pattern)
         assert again.line("restart") == "restart 80", f"{got}\n{again}"
         assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {again}"
+
+
+@case
+def checkpoint_that_the_store_failed_to_write(mpi, program):
+    """A write, an fsync or a close fails: the program hears of it, and that checkpoint is given up
+    on every rank with one message. A restart has the one before it, whole; so has the PFS."""
+    for call in ("write", "fsync", "close"):
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            bad = {"FAIL_CALL": call, "FAIL_PATH": "/step_15/rank_1.dat"}
+            tool = program("failing_disk.so")
+            want = plain.run(2, "careless", 17, 5, 0, shim=False, LD_PRELOAD=tool, **bad)
+            got = shimmed.run(2, "careless", 17, 5, 17, LD_PRELOAD=f"{support.SHIM}:{tool}", **bad)
+            line = "ckpt/step_15/rank_1.dat failed: Input/output error"
+            assert want.line(line) and got.line(line), f"{want}\n{got}"
+            told = [text for text in messages(got) if "SCR: checkpoint 15 is not valid" in text]
+            assert len(told) == len(messages(got)) == 1 and "rank 1: writing" in told[0], f"{got}"
+            assert not any("step_15" in path for path in shimmed.tree()), f"{call}: {got}"
+            want = plain.run(2, "careless", 18, 5, 0, shim=False)
+            got = shimmed.run(2, "careless", 18, 5, 0)
+            assert got.line("restart") == "restart 10", f"{call}: {got}"
+            assert got.line("checksum") == want.line("checksum"), f"{call}: {want}\n{got}"
