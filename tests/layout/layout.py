@@ -31,7 +31,15 @@ DOCUMENT = ROOT / "docs" / "layout.md"
 EXAMPLES = pathlib.Path(os.environ.get("SCR_EXAMPLES", ROOT / "target" / "examples"))
 RANKS, NODES = 4, 2
 ARGUMENTS = ["--steps", "60", "--every", "10", "--delay", "5"]
-PAUSE = ["--pause", "write", "30"]
+PAUSE_STEP = 30
+# What the cases have beside the scheme: as little as possible, and all that leaves files.
+USUAL = {"SCR_LEARN": "0", "SCR_FLUSH": "10"}
+EVERYTHING = {
+    "SCR_LEARN": "1", "SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_LOG_ENABLE": "1",
+    "SCR_LOG_DB_ENABLE": "1",
+}
+LEARNED_STEPS = 20  # their checkpoints are not in the cache, if SCR learns
+CASES = [("SINGLE", USUAL), ("PARTNER", USUAL), ("XOR", USUAL), ("RS", USUAL), ("XOR", EVERYTHING)]
 LOOK_SECONDS = 0.02
 LIMIT_SECONDS = 60  # for what must come while the program stands still
 
@@ -102,8 +110,8 @@ def tree(top):
 class Place:
     """Prefix and node directories of one case."""
 
-    def __init__(self, mpi, scheme):
-        self.mpi, self.scheme = mpi, scheme
+    def __init__(self, mpi, scheme, settings):
+        self.mpi, self.scheme, self.settings = mpi, scheme, settings
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="scr-layout-", dir="/dev/shm"))
         self.prefix, self.pause = self.top / "prefix", self.top / "pause"
         self.prefix.mkdir()
@@ -137,7 +145,7 @@ class Place:
         program = [str(EXAMPLES / self.mpi / "heat_posix"), *ARGUMENTS, *extra]
         if shim:
             env.update({
-                "LD_PRELOAD": str(support.SHIM), "SCR_LEARN": "0", "SCR_FLUSH": "10",
+                **self.settings, "LD_PRELOAD": str(support.SHIM),
                 "SCR_CNTL_BASE": str(self.nodes.here / "control"),
                 "SCR_CACHE_BASE": str(self.nodes.here / "cache"), "SCR_COPY_TYPE": self.scheme,
                 "SCR_SET_FAILURES": "1",
@@ -160,8 +168,8 @@ class Place:
 
 
 @contextlib.contextmanager
-def place(mpi, scheme):
-    made = Place(mpi, scheme)
+def place(mpi, scheme, settings):
+    made = Place(mpi, scheme, settings)
     try:
         yield made
     finally:
@@ -225,7 +233,8 @@ def in_the_middle(rows, where):
     """Stops in the middle of the third checkpoint; what is promised must come."""
     watch = Watch(where)
     watch.start()
-    run = where.start(*PAUSE, str(where.pause))
+    learned = LEARNED_STEPS if where.settings["SCR_LEARN"] == "1" else 0
+    run = where.start("--pause", "write", str(PAUSE_STEP + learned), str(where.pause))
     deadline, missing = time.monotonic() + LIMIT_SECONDS, None
     while missing is None or (missing and time.monotonic() < deadline):
         assert run.poll() is None, f"ended before the pause: {support.finish(run)}"
@@ -277,16 +286,16 @@ def run_case(name, function, *arguments):
 def main(arguments):
     rows, results = read_rows(), []
     for mpi in arguments or ["openmpi", "mpich"]:
-        with place(mpi, "SINGLE") as plain:
+        with place(mpi, "SINGLE", {}) as plain:
             want = support.finish(plain.start(shim=False))
             paths = tree(plain.prefix)
         files = {path[1:] for path in paths if not path.endswith("/")}
         folders = {path[1:-1] for path in paths if path.endswith("/")}
         for row in rows:
             row.compile(files, folders)
-        for scheme in ("SINGLE", "PARTNER", "XOR", "RS"):
-            with place(mpi, scheme) as where:
-                case = f"{mpi} {scheme}"
+        for scheme, settings in CASES:
+            with place(mpi, scheme, settings) as where:
+                case = f"{mpi} {scheme}{', everything' if settings is EVERYTHING else ''}"
                 results.append(run_case(f"{case} in the middle", in_the_middle, rows, where))
                 results.append(
                     run_case(f"{case} after the end", restart_and_end, rows, where, want))

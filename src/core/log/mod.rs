@@ -1,12 +1,15 @@
 //! Messages to people: one line each on standard error, beginning with `SCR: `.
 //!
 //! The level comes from the caller (`SCR_DEBUG`); nothing here reads the environment. One cause
-//! gives one message, so what may repeat goes through [`warn_once`].
+//! gives one message, so what may repeat goes through [`warn_once`]: once in a process, and once
+//! among all processes that [`share`] a directory.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::io::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +23,9 @@ const ONCE_MAX: usize = 1024;
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 static SINK: Mutex<Option<Sink>> = Mutex::new(None);
 static WARNED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+
+/// Where the processes of the job claim what is said once.
+static SHARED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
@@ -53,8 +59,15 @@ pub fn warn(text: impl Display) {
     emit(&text.to_string());
 }
 
-/// Says `text` at every level, but only the first time for this `key` in this process. Returns
-/// whether it was said.
+/// From now on what [`warn_once`] says is said by one of the processes that share `dir`: whoever is
+/// first makes a file there. Made when it is needed; `None`: each process speaks for itself.
+pub fn share(dir: Option<PathBuf>) {
+    *lock(&SHARED) = dir;
+}
+
+/// Says `text` at every level, but only the first time for this `key` in this process, and below
+/// level 1 only if no other process of the job has said something for it. Returns whether it is
+/// the first time in this process.
 pub fn warn_once(key: &str, text: impl Display) -> bool {
     let first = {
         let mut warned = lock(&WARNED);
@@ -62,9 +75,21 @@ pub fn warn_once(key: &str, text: impl Display) -> bool {
         warned.len() < ONCE_MAX && warned.insert(key.to_owned())
     };
     if first {
-        emit(&text.to_string());
+        let shared = lock(&SHARED).clone();
+        let mine = shared.is_none_or(|dir| claim(&dir, key));
+        message(u8::from(!mine), text);
     }
     first
+}
+
+/// False: another process has said it. A person hears twice rather than not at all.
+fn claim(dir: &Path, key: &str) -> bool {
+    let name = key.replace('/', "_");
+    if fs::create_dir_all(dir).is_err() {
+        return true;
+    }
+    let made = OpenOptions::new().write(true).create_new(true).open(dir.join(name));
+    !made.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
 }
 
 /// Runs `body` and returns, beside its result, the lines that this thread said meanwhile. For
@@ -114,6 +139,16 @@ mod tests {
         });
         assert!(first && !second && other);
         assert_eq!(lines, ["no space in /dev/shm", "locks"]);
+    }
+
+    #[test]
+    fn one_process_of_a_job_speaks() {
+        let dir = std::env::temp_dir().join(format!("scr-log-{}", std::process::id()));
+        assert!(claim(&dir, "a/b") && !claim(&dir, "a/b") && claim(&dir, "c"));
+        fs::remove_dir_all(&dir).unwrap();
+        fs::write(&dir, "a file where the directory should be").unwrap();
+        assert!(claim(&dir, "a/b"));
+        fs::remove_file(&dir).unwrap();
     }
 
     #[test]

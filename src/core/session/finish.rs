@@ -17,6 +17,9 @@ use crate::system::monotonic_ms;
 /// Folders below the state folder in which ranks that exit meet.
 const EXIT_FOLDER: &str = "exit.";
 
+/// Folders below the state folder with a file for each thing that was told to a person.
+const TOLD_FOLDER: &str = "told.";
+
 /// How long an exiting rank waits for the others.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
 
@@ -177,11 +180,19 @@ impl Session {
         marks() >= self.site.size
     }
 
-    /// Removes what [`Session::wait_for_exits`] of earlier launches has left. For rank 0.
-    pub(super) fn sweep_exits(&self) {
+    /// What the ranks tell a person once, one of them tells.
+    pub(super) fn share_messages(&self) {
+        log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
+    }
+
+    /// Removes the folders in which the ranks of earlier launches met. For rank 0.
+    pub(super) fn sweep_meetings(&self) {
         let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
         for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(EXIT_FOLDER) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let meeting = name.strip_prefix(EXIT_FOLDER).or_else(|| name.strip_prefix(TOLD_FOLDER));
+            if meeting.is_some_and(|launch| launch != format!("{:016x}", self.launch)) {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }

@@ -14,8 +14,8 @@
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
 //! <prefix>/.scr/launch/<nonce>/left.<host>                its ranks have all read "stop"
 //! ```
-//! `missing.<host>` is written by ranks whose settings cannot be used, and by the shim where there is
-//! no engine (`preload/src/absence.rs`): nothing else of ours runs there, if that.
+//! `missing.<host>` is written by ranks whose settings cannot be used, and by the shim where there
+//! is no engine (`preload/src/absence.rs`): nothing else of ours runs there, if that.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};

@@ -41,7 +41,7 @@ impl Session {
     pub(super) fn begin_records(&self, hosts: &[String]) {
         self.sweep_wanted();
         if self.site.rank == 0 {
-            self.sweep_exits();
+            self.sweep_meetings();
             // What a run that was killed has left there; ours is the lease.
             let _ = std::fs::remove_dir_all(self.refuge());
             self.begin_log(hosts);

@@ -156,11 +156,9 @@ impl Session {
     /// From now on new files go to the PFS; what is cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
         if self.routing.swap(false, Ordering::Relaxed) {
-            log::warn(format_args!(
-                "rank {}: {reason}; from now on this rank writes straight to {}",
-                self.site.rank,
-                self.site.prefix.display()
-            ));
+            let (rank, prefix) = (self.site.rank, self.site.prefix.display());
+            let text = format!("rank {rank}: {reason}; from now on it writes straight to {prefix}");
+            log::warn_once("routing", text);
             self.event(|| Event::new("FALLBACK").note(reason));
         }
     }

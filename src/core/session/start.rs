@@ -101,6 +101,7 @@ impl Preparation {
         links.world.broadcast(&mut launch, 0)?;
         let mut session = build(site, series, links, machine, templates, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
+        session.share_messages();
         session.begin_records(&hosts);
         session.meet_neighbours()?;
         session.offer(&mut report, &left.unfinished, begin.elapsed())?;
