@@ -12,12 +12,15 @@ EXAMPLES  := $(CURDIR)/target/examples
 PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
-             libclang-dev curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
+             libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | \
-             sh -s -- -y --profile minimal --component rustfmt --component clippy
+RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
+             https://static.rust-lang.org/rustup/rustup-init.sh | \
+             sh -s -- -y --no-modify-path --profile minimal --component rustfmt --component clippy
+# Where rustup puts it; a shell that was open before does not look there.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
 .PHONY: demo test test-cluster test-apps lint bench install clean
@@ -27,7 +30,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | \
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## deps: install the Debian packages that build and tests need (root), or print the command
+## deps: install what build and tests need (root), or print the commands
 deps:
 	@missing=; for p in $(PACKAGES); do \
 	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
@@ -36,9 +39,10 @@ deps:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 	else echo "missing packages; as root: apt-get install --no-install-recommends$$missing"; exit 1; fi
 	@have=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); \
-	if ! printf '%s\n' $(RUST) "$${have:-0}" | sort -CV; then \
-	  echo "Rust $(RUST) or newer is needed (cargo here: $${have:-none}); it is installed with:"; \
-	  echo "  $(RUSTUP)"; echo "  . ~/.cargo/env"; exit 1; fi
+	if printf '%s\n' $(RUST) "$${have:-0}" | sort -CV; then exit 0; fi; \
+	echo "Rust $(RUST) or newer is needed (cargo here: $${have:-none}); it is installed with:"; \
+	echo "  $(RUSTUP)"; \
+	if [ "$$(id -u)" = 0 ]; then $(RUSTUP); $(CARGO) --version; else exit 1; fi
 
 ## build: the shim, an engine for each MPI, the scr command, the examples
 build: deps shim sim-library engines examples
@@ -64,17 +68,18 @@ engine-%:
 	@cp -f target/$*/$(BUILT)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
 	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
 
-examples: deps $(addprefix examples-,$(MPIS))
-examples-%:
-	@mkdir -p $(EXAMPLES)/$*/fortran
-	mpicc.$* $(C_FLAGS) -o $(EXAMPLES)/$*/heat_posix examples/heat_posix.c
-	mpicc.$* $(C_FLAGS) -o $(EXAMPLES)/$*/heat_stdio examples/heat_stdio.c
-	mpicxx.$* -std=c++17 $(C_FLAGS) -o $(EXAMPLES)/$*/heat_cpp examples/heat_cpp.cpp
-	cd $(EXAMPLES)/$*/fortran && mpif90.$* -O2 -fallow-argument-mismatch -w -o ../heat_f77 \
+examples: $(MPIS:%=$(EXAMPLES)/%/built)
+$(EXAMPLES)/%/built: $(wildcard examples/*) | deps
+	@mkdir -p $(@D)/fortran
+	mpicc.$* $(C_FLAGS) -o $(@D)/heat_posix examples/heat_posix.c
+	mpicc.$* $(C_FLAGS) -o $(@D)/heat_stdio examples/heat_stdio.c
+	mpicxx.$* -std=c++17 $(C_FLAGS) -DOMPI_SKIP_MPICXX -o $(@D)/heat_cpp examples/heat_cpp.cpp
+	cd $(@D)/fortran && mpif90.$* -O2 -fallow-argument-mismatch -w -o ../heat_f77 \
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f77.f90
-	cd $(EXAMPLES)/$*/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
+	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f08.f90
-	@cp -f examples/heat_common.py examples/heat_numpy.py examples/heat_h5py.py $(EXAMPLES)/$*/
+	@cp -f examples/heat_common.py examples/heat_numpy.py examples/heat_h5py.py $(@D)/
+	@touch $@
 
 # Debian's mpi4py is built for Open MPI; the tests of the Python examples under MPICH need another.
 MPI4PY_VERSION := 3.1.6
