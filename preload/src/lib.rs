@@ -7,11 +7,11 @@
 //! (`hooks`) ask the engine about every path below the prefix. The contract is `abi`.
 //!
 //! State must be usable before the constructor has run: other libraries' constructors reach hooks.
-#![cfg_attr(test, allow(clippy::unwrap_used))] // a test that cannot go on stops
-// Newer compilers want `open`, `write` and `close` declared as the standard library calls them. Ours
-// are "C-unwind", since pthread_cancel unwinds through them, and `open` has its third argument fixed:
-// on every target that we serve, both are called alike.
+// Newer compilers want `open`, `write` and `close` declared as the standard library calls them.
+// Ours are "C-unwind", since pthread_cancel unwinds through them, and `open` has its third
+// argument fixed: on every target that we serve, both are called alike.
 #![allow(unknown_lints, invalid_runtime_symbol_definitions)]
+#![cfg_attr(test, allow(clippy::unwrap_used))] // a test that cannot go on stops
 
 #[cfg_attr(test, allow(dead_code))]
 mod abi;
