@@ -342,8 +342,15 @@ def newer_than_scr_current(mpi, program):
         want = plain.run(2, "steady", 40, 5, shim=False)
         shimmed.run(2, "steady", 20, 5, SCR_FLUSH="1")
         seen = shimmed.run(2, "scan", SCR_CURRENT="10")
-        assert [line.split()[0] for line in seen.out.splitlines()] == ["step_5", "step_10"], seen
-        assert len(shimmed.run(2, "scan").out.splitlines()) == 4
+        steps = lambda seen: [line.split()[0] for line in seen.out.splitlines()]
+        assert steps(seen) == ["step_5", "step_10"], seen
+        # It is the current one from then on, until the user chooses another.
+        again = shimmed.run(2, "scan")
+        assert steps(again) == ["step_5", "step_10"] and again.err.count("SCR:") == 1, again
+        assert "SCR_CURRENT=checkpoint.20" in again.err, again
+        assert len(steps(shimmed.run(2, "scan", SCR_CURRENT="checkpoint.20"))) == 4
+        last = shimmed.run(2, "scan")
+        assert len(steps(last)) == 4 and not last.err, last
     with place(mpi, program) as shimmed:
         kill_at_pause(shimmed, shimmed.prefix / "pause")
         got = shimmed.run(2, "steady", 40, 5, SCR_CURRENT="10")
@@ -400,10 +407,10 @@ def nothing_matches(mpi, program):
     assert got.err.strip() == "", f"not silent: {got}"
 
 
-def kill_at_pause(here, pause, **settings):
-    """Runs `steady` to the pause at step 17 and kills a rank there."""
+def kill_at_pause(here, pause, when=lambda: True, **settings):
+    """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
     run = here.start(2, "steady", 40, 5, 17, pause, **{"SCR_FLUSH": "0", **settings})
-    wait_for(pause.exists, run)
+    wait_for(lambda: pause.exists() and when(), run)
     victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
                if is_rank_of(pid, here)]
     assert len(victims) == 2, f"ranks not found: {victims}"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import time
 
@@ -252,8 +253,31 @@ def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
         assert "SCR_RESTART_REQUIRED" in got.err and "ckpt" in got.err, f"{got}"
         left = here.run(2, "scan", SCR_FETCH="0")
         assert "step_20" in left.out and not left.err, f"{left}"
+        told = lambda seen: seen.err.count("SCR:") == 1 and "checkpoint.20" in seen.err
+        for bypass in "01":  # The older one is current now, wherever it is read.
+            again = here.run(2, "scan", SCR_FETCH_BYPASS=bypass)
+            assert "step_20" not in again.out and told(again), f"{again}"
         went = here.run(2, "steady", 40, 5)
         assert went.status == 0 and went.line("restart") == "restart 15", f"{went}"
+
+
+@case
+def a_checkpoint_of_which_no_node_is_left_is_told_of(mpi, program):
+    """Nobody has a record of it; the flush file on the prefix tells that it was complete."""
+    with place(mpi, program) as here:
+        known = here.prefix / ".scr/flush.scr"
+        is_told = lambda: known.exists() and b"checkpoint.15\0" in known.read_bytes()
+        hard().kill_at_pause(here, here.prefix / "pause", is_told)
+        for path in here.base.iterdir():
+            shutil.rmtree(path)
+        ended = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
+        assert ended.status != 0 and not ended.line("restart"), f"{ended}"
+        assert "checkpoint.15" in ended.err and "SCR_RESTART_REQUIRED" in ended.err, f"{ended}"
+        went = here.run(2, "steady", 40, 5)
+        assert went.status == 0 and went.line("restart") == "restart 0", f"{went}"
+        assert went.err.count("SCR:") == 1 and "checkpoint.15" in went.err, f"{went}"
+        seen = here.run(2, "scan")
+        assert not seen.err, f"{seen}"
 
 
 @case

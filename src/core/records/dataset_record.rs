@@ -23,6 +23,15 @@ pub struct DatasetKey {
 const OPEN_PREFIX: &str = "scr.open.";
 
 impl DatasetKey {
+    /// The dataset's name in index and flush file: `<series>.<id>`, or the generation without ids.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.id.as_str() {
+            "" => format!("{}.{}", self.series, self.generation),
+            id => format!("{}.{id}", self.series),
+        }
+    }
+
     /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
     #[must_use]
     pub fn directory_name(&self) -> String {

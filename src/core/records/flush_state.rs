@@ -28,10 +28,13 @@ impl Location {
     }
 }
 
-/// Locations by dataset id.
+/// Locations by dataset id. Beside 000's LOCATION a NAME says which dataset it is, so that one that
+/// only the cache had can be told of when all its nodes are gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlushState {
     locations: BTreeMap<u64, BTreeSet<Location>>,
+    /// Names of datasets that are known to be complete; each of them has a location.
+    names: BTreeMap<u64, String>,
 }
 
 impl FlushState {
@@ -45,9 +48,22 @@ impl FlushState {
         if let Some(locations) = self.locations.get_mut(&dataset_id) {
             locations.remove(&location);
             if locations.is_empty() {
-                self.locations.remove(&dataset_id);
+                self.remove(dataset_id);
             }
         }
+    }
+
+    /// Names a dataset that has a location: it is complete from now on.
+    pub fn set_name(&mut self, dataset_id: u64, name: &str) {
+        if self.locations.contains_key(&dataset_id) {
+            self.names.insert(dataset_id, name.to_owned());
+        }
+    }
+
+    /// The name of a dataset that is known to be complete.
+    #[must_use]
+    pub fn name(&self, dataset_id: u64) -> Option<&str> {
+        self.names.get(&dataset_id).map(String::as_str)
     }
 
     /// Whether the dataset has a location.
@@ -65,6 +81,7 @@ impl FlushState {
     /// Forgets a dataset.
     pub fn remove(&mut self, dataset_id: u64) {
         self.locations.remove(&dataset_id);
+        self.names.remove(&dataset_id);
     }
 
     /// All ids, oldest first.
@@ -83,6 +100,7 @@ impl FlushState {
         for (id, locations) in &other.locations {
             self.locations.entry(*id).or_default().extend(locations);
         }
+        self.names.extend(other.names.clone());
     }
 
     /// Forgets flushes that an earlier launch had under way.
@@ -101,9 +119,12 @@ impl Record for FlushState {
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         for (id, locations) in &self.locations {
-            let entry = tree.set_kv("DSET", id).child_mut("LOCATION");
+            let entry = tree.set_kv("DSET", id);
             for location in locations {
-                entry.child_mut(location.text());
+                entry.child_mut("LOCATION").child_mut(location.text());
+            }
+            if let Some(name) = self.names.get(id) {
+                entry.set_value("NAME", name);
             }
         }
         tree
@@ -118,6 +139,9 @@ impl Record for FlushState {
                 if entry.child("LOCATION").contains(location.text()) {
                     state.set(id, location);
                 }
+            }
+            if let Some(name) = entry.get_value("NAME") {
+                state.set_name(id, name);
             }
         }
         Ok(state)

@@ -49,13 +49,14 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     /// Whether a launch may restart from it: complete, its files still under their names, and no
-    /// failed attempt since it was copied here.
+    /// failed attempt since it was copied here, but for one that was followed by a good one.
     #[must_use]
     pub fn is_restorable(&self) -> bool {
         // An attempt can fail in the same second in which the copy was made: that counts.
+        let good = self.flushed.max(self.fetched.last().copied());
         let failed_since = match self.failed.last() {
             None => false,
-            Some(failed) => self.flushed.is_none_or(|flushed| *failed >= flushed),
+            Some(failed) => good.is_none_or(|good| *failed >= good),
         };
         self.complete && !failed_since && self.replaced_by.is_none()
     }
@@ -182,16 +183,6 @@ impl PrefixIndex {
     /// No dataset is current: a restart begins with the newest.
     pub fn clear_current(&mut self) {
         self.current = None;
-    }
-
-    /// Entries that a restart tries, in this order: from the current one, if any, backwards.
-    pub fn candidates(&self) -> impl Iterator<Item = &IndexEntry> {
-        let newest = self.current_entry().map_or(u64::MAX, |entry| entry.id);
-        let current = self.current_entry().filter(|entry| entry.is_restorable());
-        let others = self.newest_first().filter(move |entry| {
-            entry.id <= newest && entry.is_restorable() && Some(*entry) != current
-        });
-        current.into_iter().chain(others)
     }
 }
 

@@ -84,6 +84,26 @@ pub(super) fn take_over_other_size(links: &Links, site: &Site, identity: &str) -
     Ok(())
 }
 
+/// The newest dataset of the series that can be had; 0 without one.
+fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
+    let cached = report.offered.iter().filter(|one| one.key.series == series);
+    let listed = known.listed.iter().filter(|one| one.key.series == series);
+    let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
+    cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
+}
+
+/// Id and name of complete datasets that only the cache had, and that are newer than all of their
+/// series that can be had.
+fn vanished<'a>(
+    report: &'a RebuildReport,
+    known: &'a Index,
+) -> impl Iterator<Item = (u64, &'a str)> {
+    known.in_cache.iter().filter_map(|(id, name)| {
+        let (series, _) = name.split_once('.')?;
+        (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
+    })
+}
+
 impl Session {
     /// `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does not
     /// have is written there; then the cache is dropped if that is wanted, so that the program
@@ -184,22 +204,39 @@ impl Session {
     /// A checkpoint that was complete and is newer than all that can be had, in words; `None` if
     /// nothing was lost. The same on all ranks.
     pub(super) fn lost_checkpoint(&self, report: &RebuildReport, known: &Index) -> Option<String> {
-        let best = |series: &str| {
-            let cached = report.offered.iter().filter(|one| one.key.series == series);
-            let listed = known.listed.iter().filter(|one| one.key.series == series);
-            let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
-            cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
-        };
         let withheld = report.withheld.iter().filter(|one| one.id > 0);
         let withheld = withheld.map(|one| (one.id, &one.key));
         let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
         let damaged = damaged.filter(|one| !known.flushed.contains(&one.id));
         let damaged = damaged.filter(|one| !known.gone.contains(&one.id));
         let damaged = damaged.map(|one| (one.id, &one.key));
-        let lost = withheld.chain(damaged).filter(|(id, key)| *id > best(&key.series));
-        let (id, key) = lost.max_by_key(|(id, _)| *id)?;
-        let title = self.machine_key(key).map(|key| self.title(&key));
-        Some(format!("{} (dataset {id})", title.unwrap_or_else(|| key.series.clone())))
+        let lost = withheld.chain(damaged);
+        let lost = lost.filter(|(id, key)| *id > newest_left(&key.series, report, known));
+        let lost = lost.map(|(id, key)| {
+            let title = self.machine_key(key).map(|key| self.title(&key));
+            (id, title.unwrap_or_else(|| key.series.clone()))
+        });
+        let vanished = vanished(report, known).map(|(id, name)| (id, name.to_string()));
+        let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
+        Some(format!("{title} (dataset {id})"))
+    }
+
+    /// The newest complete checkpoint that is nowhere any more, although no record is left that
+    /// could be told of as withheld. For rank 0.
+    pub(super) fn tell_vanished(&self, report: &RebuildReport, known: &Index) {
+        let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
+        let newest = vanished(report, known).max_by_key(|(id, _)| *id);
+        let Some((id, name)) = newest.filter(|(id, _)| !told(*id)) else { return };
+        log::warn(format_args!(
+            "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no \
+             node of this job has anything of it"
+        ));
+    }
+
+    /// The user wants to begin anew, whatever there was.
+    pub(super) fn purges(&self) -> bool {
+        let settings = &self.site.settings;
+        settings.get(keys::CACHE_PURGE) || settings.get(keys::PREFIX_PURGE)
     }
 
     /// `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.

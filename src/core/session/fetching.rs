@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use super::hiding::is_cached;
 use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
-use crate::transfer::{self, Fetched, note_attempt};
+use crate::transfer::{self, Fetched};
 
 /// How a checkpoint is to be fetched.
 pub(super) struct FetchPlan {
@@ -45,8 +46,7 @@ impl Session {
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
         }
-        let is_cached = |id: u64, series: &str| id >= one.id && series == one.key.series;
-        if report.offered.iter().any(|cached| is_cached(cached.id, &cached.key.series)) {
+        if is_cached(one, report) {
             return None;
         }
         let output = self.series.series().get(one.series?)?.output;
@@ -69,7 +69,6 @@ impl Session {
         plan: &FetchPlan,
         report: &mut RebuildReport,
     ) -> Result<Fetching> {
-        self.note_fetch(note_attempt, one.id);
         let ctx = links.ctx(&self.site);
         let capacity = self.site.layout.store(&plan.store).and_then(|one| self.capacity_of(one));
         let store = (plan.store.as_str(), capacity.unwrap_or(u64::MAX));

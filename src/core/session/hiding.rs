@@ -1,6 +1,10 @@
 //! What lies on the prefix and is not to be seen: checkpoints that are damaged, and those newer
-//! than the one that the user chose (SCR_CURRENT). A program that scans for its newest checkpoint
-//! then finds a good one (DESIGN section 5).
+//! than the one that the user chose (SCR_CURRENT) or that is current in the index. A program that
+//! scans for its newest checkpoint then finds a good one (DESIGN section 5).
+//!
+//! A start looks at the current one, then backwards (001, scr_fetch_sync), and at newer ones only
+//! when none of these is good. One that an earlier start found damaged has its turn like the
+//! others, unlike in 003: what failed for a passing reason would be lost for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -23,7 +27,7 @@ use crate::log;
 use crate::params::{Settings, keys};
 use crate::records::DatasetKey;
 use crate::transfer::{
-    Check, Verified, forget_newer, names_on_prefix, note_success, verify_on_prefix,
+    Check, Verified, forget_newer, names_on_prefix, note_attempt, note_success, verify_on_prefix,
 };
 
 /// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
@@ -40,6 +44,19 @@ pub(super) struct Hidden {
     names: BTreeSet<String>,
     /// Cached datasets.
     pub rejected: Vec<Rejected>,
+    /// Of what is newer than the index's current one: name, and whether it was found damaged.
+    after_current: Vec<(String, bool)>,
+    /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer
+    /// ones of all series.
+    restart: u64,
+}
+
+/// The newest that a restart is to see.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    id: u64,
+    /// The user has named it; else it is only where the search begins.
+    is_chosen: bool,
 }
 
 impl Session {
@@ -51,14 +68,26 @@ impl Session {
         report: &mut RebuildReport,
     ) -> Result<Hidden> {
         let mut hidden = Hidden::default();
-        let newest = self.hide_newer(links, index, report, &mut hidden)?;
+        let current = index.current().cloned();
+        let begin = current.as_ref().map_or(u64::MAX, |current| current.id);
+        let chosen = self.hide_newer(links, index, report, &mut hidden)?;
+        let limit = Limit { id: chosen.unwrap_or(begin), is_chosen: chosen.is_some() };
         let looks = self.site.settings.get(keys::FETCH);
         for series in (0..self.series.series().len()).filter(|_| looks) {
-            self.hide_damaged(links, index, report, &mut hidden, (series, newest))?;
+            self.hide_damaged(links, index, report, &mut hidden, (series, limit))?;
         }
-        self.prefer_staying(links, index, report, &mut hidden, newest)?;
-        if let Some(newest) = report.offered.iter().rfind(|one| one.fetched) {
-            self.note_fetch(note_success, newest.id);
+        if let Some(current) = current {
+            self.tell_after_current(&current, &hidden);
+        }
+        self.prefer_staying(links, index, report, &mut hidden, chosen.unwrap_or(u64::MAX))?;
+        // Only the user's word, or that of a damaged one, takes it back to an older one.
+        let changes = index.current().is_none_or(|current| match limit.is_chosen {
+            true => current.id != hidden.restart,
+            false => current.id < hidden.restart,
+        });
+        let from_prefix = report.offered.iter().all(|one| one.fetched || one.is_on_prefix());
+        if hidden.restart > 0 && from_prefix && changes {
+            self.note_fetch(note_success, hidden.restart);
         }
         Ok(hidden)
     }
@@ -67,23 +96,24 @@ impl Session {
     fn hide_newer(
         &self,
         links: &Links,
-        index: &Index,
+        index: &mut Index,
         report: &mut RebuildReport,
         hidden: &mut Hidden,
-    ) -> Result<u64> {
+    ) -> Result<Option<u64>> {
         let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
-            return Ok(u64::MAX);
+            return Ok(None);
         };
         let Some(limit) = self.find_current(&current, index, report) else {
             self.tell(format_args!(
                 "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
                 self.site.prefix.display()
             ));
-            return Ok(u64::MAX);
+            return Ok(None);
         };
         if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
             self.forget_newer(&links.ctx(&self.site), limit)?;
         }
+        index.in_cache.retain(|(id, _)| *id <= limit);
         let mut told = BTreeSet::new();
         for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
             hidden.names.extend(names_on_prefix(&links.ctx(&self.site), one.id)?);
@@ -104,7 +134,42 @@ impl Session {
                 ids.join(", ")
             ));
         }
-        Ok(limit)
+        Ok(Some(limit))
+    }
+
+    /// What is newer than the current one, and was not needed: the user went back, or it was found
+    /// damaged. Whatever comes to the prefix becomes current, so this is of another course of the
+    /// run; but not what somebody has written anew without us. Collective.
+    fn hide_after_current(
+        &self,
+        links: &Links,
+        one: &Listed,
+        index: &Index,
+        hidden: &mut Hidden,
+    ) -> Result<()> {
+        let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
+        if !found.gone && !found.anew && !found.names.is_empty() {
+            hidden.names.extend(found.names);
+            let damaged = found.fault.is_some() || !index.flushed.contains(&one.id);
+            hidden.after_current.push((one.name.clone(), damaged));
+        }
+        Ok(())
+    }
+
+    fn tell_after_current(&self, current: &Listed, hidden: &Hidden) {
+        let Some((newest, _)) = hidden.after_current.first() else { return };
+        let describe = |(name, damaged): &(String, bool)| match damaged {
+            true => format!("{name} (found damaged)"),
+            false => name.clone(),
+        };
+        let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
+        self.tell(format_args!(
+            "{} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
+             SCR_CURRENT={newest} begins with that one instead",
+            current.name,
+            self.site.prefix.display(),
+            newer.join(", "),
+        ));
     }
 
     /// `SCR_DROP_AFTER_CURRENT`. Collective.
@@ -120,11 +185,7 @@ impl Session {
     /// the index (`scr.dataset.<number>`), or the captured id alone.
     fn find_current(&self, wanted: &str, index: &Index, report: &RebuildReport) -> Option<u64> {
         let means = |id: u64, key: &DatasetKey| {
-            let which = match key.id.as_str() {
-                "" => key.generation.to_string(),
-                captured => captured.to_string(),
-            };
-            wanted == format!("{}.{which}", key.series)
+            wanted == key.name()
                 || wanted == format!("scr.dataset.{id}")
                 || (!key.id.is_empty() && wanted == key.id)
         };
@@ -134,23 +195,44 @@ impl Session {
         listed.map(|one| one.id).chain(cached.map(|one| one.id)).max()
     }
 
-    /// Looks at the newest checkpoint of a series on the prefix, and at older ones until one is
-    /// good.
+    /// Looks at checkpoints of a series on the prefix until one is good; see the file's head for
+    /// their order.
     fn hide_damaged(
         &self,
         links: &Links,
         index: &mut Index,
         report: &mut RebuildReport,
         hidden: &mut Hidden,
-        (series, newest): (usize, u64),
+        (series, limit): (usize, Limit),
     ) -> Result<()> {
-        let wanted = |one: &&Listed| one.series == Some(series) && one.id <= newest;
+        let wanted = |one: &&Listed| {
+            let counts = one.holds_names && one.checkpoint.is_some();
+            counts && one.series == Some(series) && (one.id <= limit.id || !limit.is_chosen)
+        };
         let candidates: Vec<Listed> = index.listed.iter().filter(wanted).cloned().collect();
-        let candidates =
-            candidates.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
-        for one in candidates.take(LOOKED_AT_MAX) {
+        let offers = |one: &Listed| report.offered.iter().any(|cached| cached.id == one.id);
+        let (newer, rest): (Vec<Listed>, Vec<Listed>) =
+            candidates.into_iter().partition(|one| one.id > limit.id && !offers(one));
+        if self.find_good(links, index, report, hidden, &rest)? {
+            let hide = |one| self.hide_after_current(links, one, index, hidden);
+            return newer.iter().try_for_each(hide);
+        }
+        self.find_good(links, index, report, hidden, &newer).map(drop)
+    }
+
+    /// Looks at one after the other until one is good, and hides the others. `false`: none is.
+    fn find_good(
+        &self,
+        links: &Links,
+        index: &mut Index,
+        report: &mut RebuildReport,
+        hidden: &mut Hidden,
+        candidates: &[Listed],
+    ) -> Result<bool> {
+        for one in candidates.iter().take(LOOKED_AT_MAX) {
             let begin = Instant::now();
             let is_fetch = self.fetch_plan(one, index, report).is_some();
+            let restarts = !is_cached(one, report);
             let found = self.look_at(links, one, index, report)?;
             self.event(|| {
                 let fault = match found.gone {
@@ -175,7 +257,11 @@ impl Session {
                 if found.gone && cached.is_none() {
                     continue;
                 }
-                return Ok(());
+                if restarts && !found.gone {
+                    hidden.restart = hidden.restart.max(one.id);
+                    index.flushed.push(one.id); // whatever an earlier start has found
+                }
+                return Ok(true);
             };
             let is_cached = cached.filter(|at| !report.offered[*at].is_on_prefix());
             let remedy = match is_cached {
@@ -185,7 +271,7 @@ impl Session {
             };
             self.tell(format_args!("{} (dataset {}): {fault}; {remedy}", one.name, one.id));
             if is_cached.is_some() {
-                return Ok(());
+                return Ok(true);
             }
             hidden.names.extend(found.names);
             if let Some(at) = cached {
@@ -193,7 +279,7 @@ impl Session {
                 self.reject(offered, hidden);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
@@ -207,6 +293,9 @@ impl Session {
     ) -> Result<Verified> {
         let ctx = links.ctx(&self.site);
         let contents = check_of(&self.site.settings);
+        if !is_cached(one, report) {
+            self.note_fetch(note_attempt, one.id);
+        }
         let Some(plan) = self.fetch_plan(one, index, report) else {
             return verify_on_prefix(&ctx, one.id, contents);
         };
@@ -311,6 +400,12 @@ fn check_of(settings: &Settings) -> Check {
         (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
         (true, true) => Check::Contents,
     }
+}
+
+/// Whether the cache offers a checkpoint, or a newer one of its series.
+pub(super) fn is_cached(one: &Listed, report: &RebuildReport) -> bool {
+    let series = &one.key.series;
+    report.offered.iter().any(|cached| cached.id >= one.id && cached.key.series == *series)
 }
 
 /// The directories of `name` whose own part of the path differs from that of `masked`: they carry

@@ -2,7 +2,7 @@
 //! follows the run off the program's path, in the helper thread of rank 0; exact at start and end.
 //! And the nodes file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use super::machine::{DatasetState, SharedDataset};
@@ -14,7 +14,8 @@ use crate::transfer::record_places;
 /// Ids in cache, and of those the ones that are being flushed in the background.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    cached: BTreeSet<u64>,
+    /// With the name of what is complete.
+    cached: BTreeMap<u64, Option<String>>,
     flushing: BTreeSet<u64>,
 }
 
@@ -71,8 +72,12 @@ impl Session {
             kept && one.id > 0 && !one.on_prefix && state.view.layer(&one.key).is_some()
         };
         let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
-        let cached: BTreeSet<u64> = all.filter(sealed).map(|one| one.id).collect();
-        flushing.retain(|id| cached.contains(id));
+        let named = |one: &SharedDataset| {
+            let complete = one.state == DatasetState::Confirmed;
+            (one.id, complete.then(|| self.record_key(&one.key).name()))
+        };
+        let cached: BTreeMap<_, _> = all.filter(sealed).map(named).collect();
+        flushing.retain(|id| cached.contains_key(id));
         Places { cached, flushing }
     }
 }

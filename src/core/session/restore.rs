@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{self, DatasetRecord, FileMeta};
-use crate::transfer::{Repaired, about, list_prefix, repair_prefix};
+use crate::transfer::{Repaired, about, list_in_cache, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
@@ -28,6 +28,10 @@ pub(super) struct Index {
     pub gone: Vec<u64>,
     /// All datasets, newest first.
     pub listed: Vec<Listed>,
+    /// Id of the one that is marked as current.
+    current: Option<u64>,
+    /// Id and name of the complete ones that only the cache had, by what the last launch has left.
+    pub in_cache: Vec<(u64, String)>,
 }
 
 impl Index {
@@ -48,6 +52,12 @@ impl Index {
                 };
                 self.restorable().any(|(newer, key)| newer > id && same(key))
             })
+    }
+
+    /// The current one, if it is whole: a restart from the prefix begins there.
+    pub fn current(&self) -> Option<&Listed> {
+        let current = self.listed.iter().find(|one| Some(one.id) == self.current)?;
+        self.flushed.contains(&current.id).then_some(current)
     }
 }
 
@@ -126,6 +136,7 @@ impl Session {
             }
             report.withheld.iter().for_each(|one| self.tell_withheld(one));
             self.tell_former_groups(report);
+            self.tell_vanished(report, &known);
             self.tell_offered(report, elapsed);
             self.log_offered(report);
         }
@@ -155,7 +166,6 @@ impl Session {
 
     /// What the index on the prefix says; rank 0 reads, all get it.
     pub(super) fn read_index(&self, links: &Links) -> Result<Index> {
-        let series = self.series.series();
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
             self.repair_prefix();
@@ -175,12 +185,37 @@ impl Session {
                 if let Some(number) = one.checkpoint_id {
                     entry.set_value("NUMBER", number);
                 }
+                if one.current {
+                    tree.set_value("CURRENT", one.id);
+                }
+            }
+        }
+        if self.site.rank == 0 && !self.purges() {
+            let cached = list_in_cache(&self.site.prefix).unwrap_or_else(|error| {
+                log::warn(format_args!("{error}; a checkpoint that was lost may not be told of"));
+                Vec::new()
+            });
+            for (id, name) in cached {
+                tree.child_mut("CACHED").child_mut(id).set_value("NAME", name);
             }
         }
         let mut bytes = tree.encode();
         links.world.broadcast(&mut bytes, 0)?;
-        let tree = KvTree::decode(&bytes).unwrap_or_default();
-        let mut index = Index { last_numbers: vec![0; series.len()], ..Index::default() };
+        Ok(self.index_from(&KvTree::decode(&bytes).unwrap_or_default()))
+    }
+
+    /// What rank 0 has sent.
+    fn index_from(&self, tree: &KvTree) -> Index {
+        let series = self.series.series();
+        let named = |(id, entry): (&str, &KvTree)| {
+            Some((id.parse::<u64>().ok()?, entry.get_value("NAME")?.to_string()))
+        };
+        let mut index = Index {
+            in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
+            last_numbers: vec![0; series.len()],
+            current: tree.get_u64("CURRENT"),
+            ..Index::default()
+        };
         for (id, entry) in tree.child("ID").iter() {
             let Ok(id) = id.parse::<u64>() else { continue };
             index.last_id = index.last_id.max(id);
@@ -207,7 +242,7 @@ impl Session {
             }
         }
         index.listed.sort_by_key(|one| std::cmp::Reverse(one.id));
-        Ok(index)
+        index
     }
 
     /// The number of each offered dataset in its series, as any rank's record has it.

@@ -47,10 +47,9 @@ impl About {
     pub fn of_record(record: &DatasetRecord, ranks: usize) -> About {
         let tag = |name: &str| record.tags.get(name).cloned().unwrap_or_default();
         let key = &record.key;
-        let which = if key.id.is_empty() { key.generation.to_string() } else { key.id.clone() };
         let dataset = Dataset {
             id: record.dataset_id,
-            name: format!("{}.{which}", key.series),
+            name: key.name(),
             key: key.clone(),
             epoch: record.epoch,
             user: system::user_name(),

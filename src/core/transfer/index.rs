@@ -55,29 +55,47 @@ pub(super) fn record_flushed(
     })
 }
 
-/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way.
-/// Nothing is written where it says so already.
+/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way; each
+/// in cache has its name there once it is complete. Nothing is written where it says so already.
 ///
 /// # Errors
 /// If it cannot be read or written.
 pub fn record_places(
     prefix: &Path,
-    cached: &BTreeSet<u64>,
+    cached: &BTreeMap<u64, Option<String>>,
     flushing: &BTreeSet<u64>,
 ) -> Result<()> {
     let path = flush_path(prefix);
-    let wanted = [(Location::Cache, cached), (Location::Flushing, flushing)];
-    let before = FlushState::read(&path)?.unwrap_or_default();
-    if wanted.iter().all(|(place, ids)| before.at(*place) == **ids) {
-        return Ok(());
-    }
-    update(&path, |state: &mut FlushState| {
+    let in_cache: BTreeSet<u64> = cached.keys().copied().collect();
+    let wanted = [(Location::Cache, &in_cache), (Location::Flushing, flushing)];
+    let change = |state: &mut FlushState| {
         for (place, ids) in wanted {
             state.at(place).difference(ids).for_each(|id| state.unset(*id, place));
             ids.iter().for_each(|id| state.set(*id, place));
         }
+        let named = cached.iter().filter_map(|(id, name)| Some((id, name.as_ref()?)));
+        named.for_each(|(id, name)| state.set_name(*id, name));
+    };
+    let before = FlushState::read(&path)?.unwrap_or_default();
+    let mut after = before.clone();
+    change(&mut after);
+    if after == before {
+        return Ok(());
+    }
+    update(&path, |state: &mut FlushState| {
+        change(state);
         Ok(())
     })
+}
+
+/// Complete datasets that are in the cache and not on the prefix, by the flush file: id and name.
+/// Local: rank 0 reads.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
+    let state = FlushState::read(&flush_path(prefix))?.unwrap_or_default();
+    Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
 /// Notes that files of `dataset` are about to take their names one by one: an older dataset with
@@ -125,7 +143,8 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         fetched: before.fetched,
     });
     let newest = index.current_entry().is_none_or(|current| current.id <= dataset.id);
-    if newest && !dataset.is_output {
+    let restarts = dataset.checkpoint_id.is_some() || !dataset.is_output;
+    if newest && restarts {
         index.set_current(&dir);
     }
 }
@@ -171,22 +190,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
     Ok(index.newest_first().map(describe).collect())
 }
 
-/// The newest restorable one of each series, newest first. Pure.
-#[must_use]
-pub fn newest_on_prefix(listed: &[OnPrefix]) -> Vec<&OnPrefix> {
-    let mut newest: BTreeMap<&str, &OnPrefix> = BTreeMap::new();
-    for dataset in listed.iter().filter(|dataset| dataset.restorable) {
-        let slot = newest.entry(&dataset.key.series).or_insert(dataset);
-        if dataset.id > slot.id {
-            *slot = dataset;
-        }
-    }
-    let mut newest: Vec<&OnPrefix> = newest.into_values().collect();
-    newest.sort_by_key(|dataset| std::cmp::Reverse(dataset.id));
-    newest
-}
-
-/// Notes in the index that a launch is about to fetch dataset `id`. Local: rank 0 does it.
+/// Notes in the index that a launch is about to restart from dataset `id`. Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be read or written.
@@ -199,8 +203,8 @@ pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
     })
 }
 
-/// Notes in the index that a launch has fetched dataset `id`, which becomes the current one. Local:
-/// rank 0 does it.
+/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
+/// Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be read or written.
@@ -248,10 +252,16 @@ mod tests {
         assert_eq!(index.current(), Some("scr.dataset.4"));
         let restorable = index.newest_first().filter(|entry| entry.is_restorable());
         assert_eq!(restorable.map(|entry| entry.id).collect::<Vec<_>>(), [4, 3, 2]);
+        // Output alone is nothing to restart from.
+        let output = Dataset { is_output: true, ..dataset(5, "viz", "10") };
+        enter(&mut index, &output, now);
+        assert_eq!(index.current(), Some("scr.dataset.4"));
+        enter(&mut index, &Dataset { id: 6, checkpoint_id: Some(1), ..output }, now);
+        assert_eq!(index.current(), Some("scr.dataset.6"));
     }
 
     #[test]
-    fn the_newest_of_each_series_is_found() {
+    fn attempts_and_failures_are_noted() {
         let prefix = tempfile::tempdir().unwrap();
         assert!(list_prefix(prefix.path()).unwrap().is_empty());
         for made in [dataset(1, "a", "1"), dataset(2, "b", "1"), dataset(3, "a", "2")] {
@@ -264,7 +274,7 @@ mod tests {
         assert!(!list_prefix(prefix.path()).unwrap()[1].current);
         note_success(prefix.path(), 2).unwrap();
         assert!(list_prefix(prefix.path()).unwrap()[1].current);
-        let newest = newest_on_prefix(&listed);
-        assert_eq!(newest.iter().map(|d| d.id).collect::<Vec<_>>(), [2, 1]);
+        let restorable = listed.iter().filter(|dataset| dataset.restorable);
+        assert_eq!(restorable.map(|one| one.id).collect::<Vec<_>>(), [2, 1]);
     }
 }

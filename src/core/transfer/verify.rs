@@ -33,6 +33,8 @@ pub struct Verified {
     /// Nothing of the dataset is left: somebody has deleted all its files, or has written all of
     /// them anew without us. What lies there now is not for us to judge.
     pub gone: bool,
+    /// Somebody has written all its files anew, in whatever size.
+    pub anew: bool,
 }
 
 /// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
@@ -71,7 +73,7 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     for part in &all {
         total.add(&KvTree::decode(part)?);
     }
-    let gone = total.is_gone();
+    let (gone, anew) = (total.is_gone(), total.is_anew());
     let fault = total.wrong.filter(|_| !gone).map(|name| {
         format!("{name} is missing or has not the size or content that it was flushed with")
     });
@@ -79,7 +81,7 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
         note_fault(ctx, id)?;
     }
     let names = files.iter().map(|file| file.name.clone()).collect();
-    Ok(Verified { names, fault, gone })
+    Ok(Verified { names, fault, gone, anew })
 }
 
 /// Names of the files of dataset `id`, relative to the prefix; none if its summary cannot be read.
@@ -128,9 +130,12 @@ impl Tally {
         }
     }
 
+    fn is_anew(&self) -> bool {
+        self.changed == self.files && self.full > 0
+    }
+
     fn is_gone(&self) -> bool {
-        let rewritten = self.changed == self.files && self.full > 0;
-        self.wrong.is_some() && rewritten || self.files > 0 && self.missing == self.files
+        self.wrong.is_some() && self.is_anew() || self.files > 0 && self.missing == self.files
     }
 
     fn to_tree(&self) -> KvTree {

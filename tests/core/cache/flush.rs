@@ -8,8 +8,7 @@ use scr_core::cache;
 use scr_core::error::{Error, Result};
 use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, Record, Summary};
 use scr_core::transfer::{
-    self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf,
-    list_prefix, newest_on_prefix,
+    self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -175,7 +174,31 @@ fn a_damaged_dataset_on_the_prefix_is_found_and_not_offered_again() {
     });
     assert_eq!(outcome.results[0], outcome.results[1]);
     let listed = list_prefix(&cluster.prefix()).unwrap();
-    assert_eq!(newest_on_prefix(&listed).iter().map(|d| d.id).collect::<Vec<_>>(), [1]);
+    let restorable = listed.iter().filter(|one| one.restorable);
+    assert_eq!(restorable.map(|one| one.id).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn files_that_somebody_has_written_anew_in_their_old_sizes_are_not_taken_for_ours() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "PARTNER");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+    });
+    let look = || {
+        let launch = cluster.launch("ab");
+        let seen =
+            launch.run(|ctx| transfer::verify_on_prefix(ctx, 1, transfer::Check::Sizes).unwrap());
+        let seen = seen.results[0].clone().unwrap();
+        (seen.anew, seen.gone, seen.fault)
+    };
+    assert_eq!(look(), (false, false, None));
+    for file in files_below(&cluster.prefix().join("ckpt")) {
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, bytes).unwrap();
+    }
+    assert_eq!(look(), (true, false, None));
 }
 
 #[test]
@@ -419,4 +442,28 @@ fn threads_of_a_restart_take_turns_until_they_are_waited_for() {
             assert!(published());
         }
     });
+}
+
+#[test]
+fn what_only_the_cache_has_is_known_by_name_when_it_is_complete() {
+    let cluster = Cluster::new();
+    let prefix = cluster.prefix();
+    fs::create_dir(prefix.join(".scr")).unwrap();
+    let cached = |ids: &[(u64, Option<&str>)]| {
+        let named = ids.iter().map(|(id, name)| (*id, name.map(str::to_owned)));
+        transfer::record_places(&prefix, &named.collect(), &[6].into()).unwrap();
+        transfer::list_in_cache(&prefix).unwrap()
+    };
+    assert_eq!(cached(&[(5, Some("ckpt.50")), (6, None)]), [(5, "ckpt.50".to_owned())]);
+    let both = [(5, Some("ckpt.50")), (6, Some("ckpt.60"))];
+    assert_eq!(cached(&both).len(), 2);
+    // It has left the cache.
+    assert_eq!(cached(&both[1..]), [(6, "ckpt.60".to_owned())]);
+    run_and_seal(&cluster, "ab", &[1], "SINGLE");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+    });
+    // It is on the prefix, too.
+    assert!(cached(&[(1, Some("ckpt.10"))]).is_empty());
 }
