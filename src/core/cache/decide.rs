@@ -31,6 +31,8 @@ pub struct Claim {
     pub confirmed: bool,
     /// The holder's node knows that an earlier restart offered it.
     pub offered: bool,
+    /// A directory of the dataset is on the holder's node.
+    pub present: bool,
     /// The program's files are there with the right sizes.
     pub intact: bool,
     /// What it tells of the dataset's encodings, the newest first.
@@ -56,6 +58,7 @@ impl Claim {
             prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
             confirmed: record.confirmed,
             offered: false,
+            present: false,
             intact: false,
             encodings: Vec::new(),
             scheme: text("TYPE"),
@@ -81,6 +84,7 @@ impl Claim {
         tree.set_flag("PREPARED", self.prepared);
         tree.set_flag("CONFIRMED", self.confirmed);
         tree.set_flag("OFFERED", self.offered);
+        tree.set_flag("PRESENT", self.present);
         tree.set_flag("INTACT", self.intact);
         for encoding in &self.encodings {
             tree.child_mut("ENCODING").set(encoding.number, encoding.to_tree());
@@ -107,6 +111,7 @@ impl Claim {
             prepared: tree.get_flag("PREPARED"),
             confirmed: tree.get_flag("CONFIRMED"),
             offered: tree.get_flag("OFFERED"),
+            present: tree.get_flag("PRESENT"),
             intact: tree.get_flag("INTACT"),
             encodings,
             scheme: tree.get_value("TYPE")?.to_owned(),
@@ -136,6 +141,8 @@ pub enum Verdict {
     Withhold(String),
     /// It can never be whole.
     Delete(String),
+    /// It was evicted, and only its records are left: nothing to be told of.
+    Forget,
 }
 
 /// The verdict on the records of one id and epoch (or, without an id, of one key).
@@ -169,8 +176,27 @@ pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
             verdict: judge(id, &members, claims, world_size),
         })
         .collect();
+    forget_evicted(&mut decisions, claims);
     one_for_each_id(&mut decisions);
     decisions
+}
+
+/// An eviction leaves records for a while ([`super::FilemapFile`]): of a dataset that has no
+/// directory on any node, while a newer one of its series has.
+fn forget_evicted(decisions: &mut [Decision], claims: &[Claim]) {
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut present: BTreeSet<(u64, u64, &DatasetKey)> = BTreeSet::new();
+    for claim in claims.iter().filter(|claim| claim.present) {
+        let slot = newest.entry(&claim.key.series).or_insert(claim.id);
+        *slot = claim.id.max(*slot);
+        present.insert((claim.id, claim.epoch, &claim.key));
+    }
+    for decision in decisions.iter_mut().filter(|decision| decision.id != 0) {
+        let outdated = newest.get(&decision.key.series[..]).is_some_and(|id| *id > decision.id);
+        if outdated && !present.contains(&(decision.id, decision.epoch, &decision.key)) {
+            decision.verdict = Verdict::Forget;
+        }
+    }
 }
 
 fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdict {
@@ -222,7 +248,7 @@ fn one_for_each_id(decisions: &mut [Decision]) {
     }
     for decision in decisions.iter_mut() {
         let loses = best.get(&decision.id).is_some_and(|(_, epoch)| *epoch != decision.epoch);
-        if loses && !matches!(decision.verdict, Verdict::Delete(_)) {
+        if loses && matches!(decision.verdict, Verdict::Restore | Verdict::Withhold(_)) {
             decision.verdict = Verdict::Delete("it is a leftover of an earlier launch".into());
         }
     }
@@ -242,6 +268,7 @@ mod tests {
             prepared: true,
             confirmed: false,
             offered: false,
+            present: true,
             intact: true,
             encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
             scheme: "XOR".into(),
@@ -267,6 +294,21 @@ mod tests {
         seen[1].confirmed = true;
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
         (seen[0].offered, seen[1].confirmed) = (true, false);
+        assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+    }
+
+    #[test]
+    fn what_was_evicted_is_forgotten_and_what_was_lost_is_not() {
+        let mut seen = claims(4, 9, &[0, 1, 2]);
+        seen.iter_mut().for_each(|claim| claim.present = false);
+        let lost = seen.clone();
+        seen.extend(claims(5, 9, &[0]));
+        seen.iter_mut().for_each(|claim| claim.confirmed = true);
+        assert_eq!(verdicts(&seen), [(4, 9, Verdict::Forget), (5, 9, Verdict::Restore)]);
+        // Nothing is newer: the stores were emptied.
+        assert_eq!(verdicts(&lost)[0].2, Verdict::Restore);
+        // Not yet on all nodes.
+        seen[1].present = true;
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
     }
 

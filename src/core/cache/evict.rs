@@ -1,7 +1,8 @@
 //! Removal from the cache: data first, record after.
 //!
 //! A kill in between leaves records of data that is gone, which the next start treats like any
-//! other loss; the other way round it would leave data that nothing names.
+//! other loss; the other way round it would leave data that nothing names. A record that a newer
+//! dataset of its series outdates waits for the next one to be written ([`super::FilemapFile`]).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::records::{DatasetKey, DatasetRecord};
 /// Removes dataset `id` from the cache. Collective over the ranks that share a store, which is the
 /// node as a rule: others need not be waited for.
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
-    discard(ctx, &|record| record.dataset_id == id, &|_| false)
+    let gone = remove_data(ctx, &|record| record.dataset_id == id, &|_| false)?;
+    agree(ctx.node, ctx.filemap.forget(&gone))
 }
 
 /// The same for a dataset that was never sealed.
@@ -31,6 +33,16 @@ pub(crate) fn discard(
     chosen: &dyn Fn(&DatasetRecord) -> bool,
     spared: &dyn Fn(&Path) -> bool,
 ) -> Result<()> {
+    let gone = remove_data(ctx, chosen, spared)?;
+    agree(ctx.node, ctx.filemap.remove_held(&gone))
+}
+
+/// The data of [`discard`]; gives owner and key of the records that are left.
+fn remove_data(
+    ctx: &Ctx,
+    chosen: &dyn Fn(&DatasetRecord) -> bool,
+    spared: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<(usize, DatasetKey)>> {
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
     ctx.in_storage_groups(|group| {
@@ -46,8 +58,7 @@ pub(crate) fn discard(
         let mut doomed = all.iter().filter(|dir| group.leads() && !spared(dir));
         doomed.try_for_each(|dir| remove_tree(dir))
     })?;
-    let gone: Vec<_> = mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect();
-    agree(ctx.node, ctx.filemap.remove_held(&gone))
+    Ok(mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect())
 }
 
 /// Every name that the data of `record` may have on this node.

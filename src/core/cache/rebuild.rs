@@ -145,10 +145,12 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
             Verdict::Restore => restore(ctx, decision, &group, &placement)?,
             Verdict::Withhold(reason) => Err(reason.clone()),
             Verdict::Delete(reason) => {
-                let chosen = |record: &DatasetRecord| matches_record(record, decision);
-                let spared = |dir: &Path| belongs_to_winner(dir, decision.id, &decisions);
-                agree(ctx.world, discard(ctx, &chosen, &spared))?;
+                delete(ctx, decision, &decisions)?;
                 Err(reason.clone())
+            }
+            Verdict::Forget => {
+                delete(ctx, decision, &decisions)?;
+                continue;
             }
         };
         match outcome {
@@ -173,6 +175,13 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     Ok(report)
 }
 
+/// Removes what is left of a dataset. Collective.
+fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
+    let chosen = |record: &DatasetRecord| matches_record(record, decision);
+    let spared = |dir: &Path| belongs_to_winner(dir, decision.id, all);
+    agree(ctx.world, discard(ctx, &chosen, &spared))
+}
+
 impl Placement {
     fn gather(ctx: &Ctx) -> Result<Placement> {
         let mut leader = (ctx.world.rank() as u64).to_be_bytes().to_vec();
@@ -195,9 +204,13 @@ impl Placement {
 /// the same id.
 fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
     let (mut first, rest): (Vec<_>, Vec<_>) =
-        decisions.into_iter().partition(|one| matches!(one.verdict, Verdict::Delete(_)));
+        decisions.into_iter().partition(|one| goes(&one.verdict));
     first.extend(rest);
     first
+}
+
+fn goes(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Delete(_) | Verdict::Forget)
 }
 
 /// Whether the directory is that of the seal of dataset `id` that is to be restored: in a store
@@ -225,6 +238,7 @@ fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
         let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
         (claim.confirmed, claim.offered) =
             (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
+        claim.present = dir.exists();
         let mut files = record.files.iter().filter(|file| !file.on_prefix);
         claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
         claim.encodings = Encoding::list(*owner, record, &dir);

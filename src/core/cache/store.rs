@@ -17,8 +17,9 @@ use crate::records::{
 pub type Held = (usize, DatasetRecord);
 
 /// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
-/// of ranks that run elsewhere now. Every change is on disk when the call returns; if it fails, the
-/// old state holds, in memory too. May be used from several threads.
+/// of ranks that run elsewhere now. Every change is on disk when the call returns (but see
+/// [`FilemapFile::forget`]); if it fails, the old state holds, in memory too. May be used from
+/// several threads.
 #[derive(Debug)]
 pub struct FilemapFile {
     path: PathBuf,
@@ -116,6 +117,28 @@ impl FilemapFile {
             held.retain(|(rank, old)| (*rank, &old.key) != (owner, &record.key));
             held.push((owner, record));
         })
+    }
+
+    /// Forgets records whose data is gone. What a newer dataset of its series has outdated goes
+    /// from the file with the next change: a write less for each checkpoint, and the next start
+    /// knows such a record by the newer one ([`super::decide`]). Others go at once.
+    pub(super) fn forget(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+        let mut held = self.lock();
+        let is_gone = |entry: &Held| gone.contains(&(entry.0, entry.1.key.clone()));
+        let outdated = |entry: &Held| {
+            let newer = |other: &DatasetRecord| {
+                other.state == DatasetState::Prepared
+                    && other.key.series == entry.1.key.series
+                    && other.dataset_id > entry.1.dataset_id
+            };
+            held.iter().any(|other| !is_gone(other) && newer(&other.1))
+        };
+        if held.iter().filter(|entry| is_gone(entry)).all(outdated) {
+            held.retain(|entry| !is_gone(entry));
+            return Ok(());
+        }
+        drop(held);
+        self.remove_held(gone)
     }
 
     /// Forgets records; nothing is written if none is there.

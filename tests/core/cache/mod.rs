@@ -4,6 +4,7 @@ mod background;
 mod cluster;
 mod crash;
 mod damage;
+mod durable;
 mod fetch;
 mod flush;
 mod job;

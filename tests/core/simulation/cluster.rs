@@ -71,6 +71,8 @@ pub type Part = (usize, DatasetKey);
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     pub records: BTreeMap<Part, Record>,
+    /// Records of what was evicted, until the rank writes its next one.
+    pub stale: BTreeMap<Part, Record>,
     pub copies: BTreeMap<Part, Copy>,
     pub files: BTreeMap<Part, Files>,
     /// Confirmed markers, with their epoch.
@@ -175,13 +177,51 @@ impl Cluster {
         })
     }
 
+    /// The rank writes a record of its own, and with it all that it knows.
+    pub fn written(&mut self, rank: usize) {
+        self.node(rank).stale.retain(|(owner, _), _| *owner != rank);
+    }
+
+    /// The rank's data is gone; its record goes with the next one, if a newer one outdates it.
+    pub fn forget(&mut self, rank: usize, key: &DatasetKey) {
+        let (part, node) = ((rank, key.clone()), self.node(rank));
+        let record = node.records.remove(&part);
+        let newer = |((owner, _), other): (&Part, &Record), id| {
+            *owner == rank && other.prepared && other.id > id
+        };
+        match record.filter(|record| record.id != 0) {
+            Some(old) if node.records.iter().any(|one| newer(one, old.id)) => {
+                node.stale.insert(part.clone(), old);
+            }
+            _ => self.written(rank),
+        }
+        for node in &mut self.nodes {
+            node.records.remove(&part);
+        }
+    }
+
+    /// A start reads what is there.
+    pub fn read_stale(&mut self) {
+        for node in &mut self.nodes {
+            for (part, record) in std::mem::take(&mut node.stale) {
+                node.records.entry(part).or_insert(record);
+            }
+        }
+    }
+
     /// What all records say at a restart.
     pub fn claims(&self) -> Vec<Claim> {
-        let nodes = self.nodes.iter().enumerate();
-        let records = nodes.flat_map(|(at, node)| node.records.iter().map(move |one| (at, one)));
-        records
-            .map(|(node, ((owner, key), record))| self.claim(node, *owner, key, record))
-            .collect()
+        let mut claims = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let claim = |((owner, key), record): (&Part, &Record), present| Claim {
+                present,
+                ..self.claim(at, *owner, key, record)
+            };
+            let is_there = |key: &DatasetKey| node.records.keys().any(|(_, other)| other == key);
+            claims.extend(node.records.iter().map(|one| claim(one, true)));
+            claims.extend(node.stale.iter().map(|one| claim(one, is_there(&one.0.1))));
+        }
+        claims
     }
 
     fn claim(&self, node: usize, owner: usize, key: &DatasetKey, record: &Record) -> Claim {
@@ -201,6 +241,7 @@ impl Cluster {
             prepared: record.prepared && record.id != 0,
             confirmed: marked(&self.nodes[node].confirmed),
             offered: marked(&self.nodes[node].offered),
+            present: true,
             intact: true,
             encodings: Vec::new(),
             scheme: String::new(),

@@ -52,6 +52,7 @@ impl Sim {
             Step::Drop { key, .. } => {
                 if let Some(record) = self.cluster.node(rank).records.get_mut(&(rank, key)) {
                     record.prepared = false;
+                    self.cluster.written(rank);
                 }
             }
             Step::PublishDeletions { files, .. } => {
@@ -254,6 +255,7 @@ impl Sim {
         self.moment(rank, Moment::Recorded);
         trace!(self, "{} r{rank} records {:?} as prepared", self.clock_ms, plan.key);
         self.cluster.node(rank).records.insert((rank, plan.key.clone()), record);
+        self.cluster.written(rank);
     }
 
     /// The names of this rank's files in a dataset, with whether they lie on the PFS.
@@ -269,9 +271,7 @@ impl Sim {
 
     fn remove_records(&mut self, rank: usize, key: &DatasetKey) {
         let set = self.cluster.set(rank);
-        for node in &mut self.cluster.nodes {
-            node.records.remove(&(rank, key.clone()));
-        }
+        self.cluster.forget(rank, key);
         let node = self.cluster.node(rank);
         node.confirmed.remove(key);
         node.offered.remove(key);
@@ -311,6 +311,7 @@ impl Sim {
         let moved = moved.into_iter().filter(|(name, _)| files.contains(name));
         node.files.entry(part).or_default().extend(moved);
         node.records.remove(&(rank, from.clone()));
+        self.cluster.written(rank);
         for open in self.ranks[rank].open.values_mut() {
             if let super::job::OpenFile::Placed { key, .. } = open
                 && key == from

@@ -71,9 +71,12 @@ impl Sim {
         let records = &mut self.cluster.node(rank).records;
         if placed.begin && !records.contains_key(&part) {
             records.insert(part.clone(), Record::open());
+            self.cluster.written(rank);
         }
+        let records = &mut self.cluster.node(rank).records;
         if let Some(record) = records.get_mut(&part).filter(|_| placed.revoke && !skip_revoke) {
             record.prepared = false;
+            self.cluster.written(rank);
         }
     }
 

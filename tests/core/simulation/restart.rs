@@ -61,6 +61,7 @@ impl Sim {
     /// Judges all records as the rebuild does, and rebuilds what counts.
     fn rebuild(&mut self) -> (Vec<Restored>, RestartDecision) {
         let mut claims = self.cluster.claims();
+        self.cluster.read_stale();
         if self.fault == Some(Fault::MixEpochs) {
             claims.iter_mut().filter(|claim| claim.prepared).for_each(|claim| claim.epoch = 1);
         }
@@ -76,7 +77,7 @@ impl Sim {
                 Verdict::Restore => self.restore_dataset(&key, &judged),
                 Verdict::Withhold(_) if careless => self.restore_dataset(&key, &judged),
                 Verdict::Withhold(_) => None,
-                Verdict::Delete(_) => {
+                Verdict::Delete(_) | Verdict::Forget => {
                     self.cluster.remove_seal(&key, judged.id, judged.epoch);
                     continue;
                 }

@@ -1,6 +1,7 @@
 //! What several topics need: fixtures, trees from text, random trees.
 
 pub mod large;
+pub mod syncs;
 
 use std::path::PathBuf;
 
