@@ -80,13 +80,14 @@ def a_store_of_all_nodes(mpi):
 
 
 def bypass_and_capacity(mpi):
-    """Odd checkpoints bypass the cache; the third finds a store that is too small for it."""
+    """Odd checkpoints bypass the cache; the third finds a store that has room for it, but not for
+    the copies of another node's."""
     lines = """SCR_LEARN=0
 SCR_COPY_TYPE=FILE
-STORE=/tmp CAPACITY=1KB
+STORE=/tmp CAPACITY=240KB
 CKPT=0 INTERVAL=1 BYPASS=1
 CKPT=1 INTERVAL=2 STORE=/dev/shm TYPE=XOR
-CKPT=2 INTERVAL=3 STORE=/tmp TYPE=XOR"""
+CKPT=2 INTERVAL=3 STORE=/tmp TYPE=PARTNER"""
     with Prefix() as elsewhere:
         settings = settings_of(elsewhere, lines)
         with Scene(POSIX, mpi, spare=1, SCR_FLUSH="0", **settings) as scene:

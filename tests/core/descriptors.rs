@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use scr_core::descriptors::{
-    Descriptors, Groups, Membership, RedundancyDesc, SchemeKind, choose_sets, order_by_hops,
+    Descriptors, Groups, Membership, Overhead, RedundancyDesc, SchemeKind, choose_sets,
+    order_by_hops,
 };
 use scr_core::params::{Environment, Inputs, Settings, load};
 
@@ -52,6 +53,24 @@ fn without_a_word_xor_across_nodes_is_implied() {
     assert!(all.warnings.is_empty(), "{:?}", all.warnings);
     assert_eq!(all.groups.members("NODE", 3), [2, 3]);
     assert_eq!(all.groups.members("WORLD", 3).len(), 8);
+}
+
+#[test]
+fn what_is_kept_beside_the_files_follows_from_scheme_and_set() {
+    let bytes = |line: &str, nodes: usize| {
+        let settings = settings(&format!("SCR_COPY_TYPE=FILE\nCKPT=0 {line}"));
+        let all = Descriptors::new(&settings, &hosts(nodes)).expect("valid descriptors");
+        all.overheads(3).iter().map(|overhead| overhead.of(1001)).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes("TYPE=SINGLE", 4), [0]);
+    assert_eq!(bytes("TYPE=PARTNER", 4), [1001]);
+    assert_eq!(bytes("TYPE=PARTNER SET_FAILURES=2", 4), [2002]);
+    assert_eq!(bytes("TYPE=XOR", 4), [334]);
+    assert_eq!(bytes("TYPE=RS SET_FAILURES=2", 5), [668]);
+    // Sets that are smaller than what was asked for, and ranks that are alone.
+    assert_eq!(bytes("TYPE=RS SET_FAILURES=3", 2), [1001]);
+    assert_eq!(bytes("TYPE=XOR", 1), [0]);
+    assert_eq!(Overhead::NONE.of(u64::MAX), 0);
 }
 
 const THREE: &str = "\

@@ -7,10 +7,12 @@
 //! | `store.rs` | [`StoreDesc`]: cache directories, from STORE lines |
 //! | `redundancy.rs` | [`RedundancyDesc`]: schemes, from CKPT lines or implied |
 //! | `sets.rs` | [`choose_sets`]: redundancy sets across failure groups |
+//! | `overhead.rs` | [`Overhead`]: what a scheme keeps beside the files |
 //!
 //! All of it is a pure function of settings and hosts, so it is equal on all ranks.
 
 mod group;
+mod overhead;
 mod redundancy;
 mod sets;
 mod store;
@@ -22,6 +24,7 @@ use crate::kvtree::KvTree;
 use crate::params::{LineKind, Settings, Source, keys};
 
 pub use group::{Groups, NODE, WORLD};
+pub use overhead::Overhead;
 pub use redundancy::{RedundancyDesc, SchemeKind};
 pub use sets::{Membership, choose_sets, order_by_hops};
 pub use store::StoreDesc;
@@ -101,6 +104,17 @@ impl Descriptors {
         let mut tree = tree.clone();
         membership.put(&mut tree);
         Ok((membership, tree))
+    }
+
+    /// What each descriptor keeps on `rank` beside its files, in the order of their indices.
+    #[must_use]
+    pub fn overheads(&self, rank: usize) -> Vec<Overhead> {
+        let overhead = |descriptor| {
+            let membership = self.groups.membership(descriptor, rank);
+            let members = membership.map_or(1, |membership| membership.members.len());
+            Overhead::new(descriptor, members)
+        };
+        self.redundancy.iter().map(overhead).collect()
     }
 
     /// Whether a set of `ranks` still serves under the stored descriptor `tree`: no two of them

@@ -1,5 +1,6 @@
 //! Room for a file in the store: looked for before the file is routed, set aside when it is open,
-//! and given back where it was not needed.
+//! and given back where it was not needed. What its scheme will keep beside it counts, too: a
+//! checkpoint that is in the cache as a whole, but cannot be protected, cannot be sealed.
 //!
 //! On a RAM disk a reservation costs a tenth of the time of the write itself (each page is touched
 //! twice), so it is made only when room is scarce: otherwise nothing could come of it. On other
@@ -12,6 +13,7 @@ use super::machine::{DatasetKey, FileRef};
 use super::namespace::Place;
 use super::runtime::{Session, State};
 use crate::cache::Store;
+use crate::descriptors::Overhead;
 use crate::log;
 use crate::system::{allocated, release_excess, reserve, room, space};
 
@@ -35,12 +37,37 @@ impl Session {
         let own = self.share_of(state, store);
         let open = state.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
+        let beside = self.overhead(file.series, number).of(expected);
+        let beside = beside.saturating_add(self.redundancy_to_come(state, store));
+        let wanted = wanted.saturating_add(beside);
         if own <= wanted {
             self.shortage.met(&store.cache_dir);
             return None;
         }
         let useful = || own / PLENTY < wanted || !in_memory(store);
         Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
+    }
+
+    /// Bytes of redundancy data for what this rank has in a store and is not sealed yet, files
+    /// that are open included.
+    fn redundancy_to_come(&self, state: &State, store: &Store) -> u64 {
+        let overhead = |key: &DatasetKey| {
+            let overhead = self.overhead(key.series, state.machine.number_of(key));
+            (overhead != Overhead::NONE).then_some(overhead)
+        };
+        let unsealed = state.books.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
+        let closed = unsealed
+            .filter_map(|(key, _)| Some(overhead(key)?.of(state.machine.cached_bytes(key))));
+        let open = state.tokens.all().filter_map(|(_, one)| {
+            let bytes = one.room.expected.max(one.room.reserved);
+            (bytes > 0).then(|| overhead(&one.key)).flatten().map(|overhead| overhead.of(bytes))
+        });
+        closed.chain(open).fold(0, u64::saturating_add)
+    }
+
+    fn overhead(&self, series: usize, number: u64) -> Overhead {
+        let index = self.descriptor(series, number).index;
+        self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
     }
 
     /// Bytes of the store that this rank may still take.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::Comm;
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, Overhead};
 use crate::params::Settings;
 use crate::transfer::Options;
 
@@ -71,6 +71,8 @@ pub struct Site {
     pub transfer: Options,
     /// Stores, schemes and groups.
     pub descriptors: Descriptors,
+    /// What each redundancy descriptor keeps on this rank beside its files.
+    pub overheads: Vec<Overhead>,
     /// When the allocation ends, as the resource manager says, seconds since 1970.
     pub end_time: Option<u64>,
 }

@@ -77,6 +77,7 @@ impl Preparation {
             store_sharers: sharing.counts(),
             transfer: Options::new(&self.settings),
             settings: self.settings,
+            overheads: descriptors.overheads(self.rank),
             descriptors,
             end_time: resources::end_time(&self.environment),
         });
