@@ -56,6 +56,7 @@ fn start_together(
     running.session.on_exit(mpi::finalize);
     running.session.halt_at_start();
     running.session.start_helper();
+    running.session.serve_children();
     Ok(Some(&running.session))
 }
 

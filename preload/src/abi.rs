@@ -14,7 +14,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -199,4 +199,7 @@ pub struct Engine {
     /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls
     /// made.
     pub list: extern "C" fn(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int,
+    /// Name of the abstract socket at which children of this process ask (`wire.rs`), null if there
+    /// is none. Valid like `prefix`.
+    pub address: extern "C" fn() -> *const c_char,
 }

@@ -1,17 +1,19 @@
 //! The engine: which one fits the running MPI, how it is opened, and the one pointer that says
 //! whether hooks have work to do.
 //!
-//! Invariant: [`active`] is `None` before MPI_Init has returned, in forked children, and for good
-//! when the engine is missing, does not fit, or has nothing to do. Then every hook passes.
+//! Invariant: [`active`] is `None` before MPI_Init has returned, and for good when the engine is
+//! missing, does not fit, or has nothing to do. Then every hook passes. In children of a rank it is
+//! the door to the rank ([`crate::child`]).
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{absence, guard, lazy, listing, memory, open_files, real};
+use crate::{absence, child, guard, lazy, listing, lock, memory, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -19,10 +21,12 @@ pub(crate) struct Active {
     pub table: Engine,
     /// The prefix directory, canonical.
     pub prefix: Vec<u8>,
+    /// It is this process's own; else that of the rank that started this process.
+    pub own: bool,
 }
 
 static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
-/// The process that called MPI_Init; a vfork child shares our memory but not this number.
+/// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 static FINALIZED: AtomicBool = AtomicBool::new(false);
@@ -34,7 +38,7 @@ pub(crate) fn active() -> Option<&'static Active> {
     unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
 }
 
-/// True in the process that called MPI_Init, false in its vfork children.
+/// True in the process that hooks work for, false in its vfork children.
 pub(crate) fn own_process() -> bool {
     // SAFETY: getpid has no preconditions.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
@@ -91,14 +95,43 @@ pub(crate) fn start(version: &str, granted: c_int) {
 }
 
 fn activate(table: Engine, prefix: Vec<u8>) {
+    let address = (table.address)();
+    if !address.is_null() {
+        // SAFETY: not null, so a C string for the process's life.
+        child::adopt(unsafe { CStr::from_ptr(address) }, &prefix);
+    }
+    take_over();
+    // SAFETY: the handler is a function of this library, which is never unloaded.
+    unsafe { libc::atexit(at_exit) };
+    ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix, own: true })), Ordering::Release);
+}
+
+/// A rank has started this process.
+pub(crate) fn follow() {
+    take_over();
+    set_active(child::active());
+}
+
+/// The rank that started this process has gone.
+pub(crate) fn forsake() {
+    set_active(None);
+}
+
+fn set_active(active: Option<&'static Active>) {
+    let pointer =
+        active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());
+    ACTIVE.store(pointer, Ordering::Release);
+}
+
+/// The hooks are to work for this process, and for what it forks.
+fn take_over() {
+    static HANDLERS: Once = Once::new();
     // SAFETY: getpid has no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
-    // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe {
-        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
-        libc::atexit(at_exit);
-    }
-    ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix })), Ordering::Release);
+    HANDLERS.call_once(|| {
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+    });
 }
 
 /// `openmpi` or `mpich`, from the text of MPI_Get_library_version.
@@ -209,18 +242,20 @@ unsafe extern "C" fn after_fork() {
     lazy::after_fork();
 }
 
-/// The engine's threads do not exist in a child: it passes through from here. It must not touch a
-/// lock of ours: another thread may have held it, or parking_lot's own, at the fork.
+/// The engine's threads do not exist in a child: it asks the rank from here. It must not touch a
+/// lock that it had before: another thread may have held it, or parking_lot's own, at the fork.
 unsafe extern "C" fn in_child() {
-    let engine = active();
-    ACTIVE.store(std::ptr::null_mut(), Ordering::Release);
+    let Some(engine) = active() else { return };
+    open_files::forget_in_child();
     listing::forget_in_child();
     lazy::in_child();
-    if let Some(engine) = engine {
-        guard::enter_thread();
-        (engine.table.note)(event::FORKED_CHILD, std::ptr::null());
-        guard::leave_thread();
-    }
+    memory::forget();
+    guard::enter_thread();
+    (engine.table.note)(event::FORKED_CHILD, std::ptr::null());
+    guard::leave_thread();
+    // SAFETY: getpid has no preconditions.
+    OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    set_active(child::active().filter(|_| lock::forked()));
 }
 
 /// MPI_Finalize was called: leaving now is no surprise.
@@ -231,6 +266,7 @@ pub(crate) fn set_finalized() {
 extern "C" fn at_exit() {
     if !FINALIZED.load(Ordering::Acquire)
         && let Some(engine) = active()
+        && engine.own
         && own_process()
     {
         guard::enter_thread();
@@ -251,7 +287,7 @@ unsafe extern "C" {
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = {
     extern "C" fn destructor() {
-        if active().is_some() && own_process() {
+        if active().is_some_and(|engine| engine.own) && own_process() {
             // SAFETY: the handler is a function of this library, which stays mapped.
             unsafe { on_exit(give_up_all, std::ptr::null_mut()) };
         }

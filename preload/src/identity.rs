@@ -9,10 +9,12 @@ use parking_lot::Mutex;
 
 use crate::abi::Engine;
 use crate::ask::{Answer, ask};
+use crate::lock::{GENERATIONS, Lock};
 use crate::{engine, guard};
 
 /// By number; what a number stands for may have changed since, so it is compared.
-static NAMES: Mutex<BTreeMap<c_int, CString>> = Mutex::new(BTreeMap::new());
+static NAMES: Lock<BTreeMap<c_int, CString>> =
+    Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 
 /// `fd` was opened on the cached file `name` (canonical). Guard held.
 pub(crate) fn note(fd: c_int, name: &CStr) {

@@ -15,7 +15,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::{engine, message, real};
+use crate::{child, engine, message, real};
 
 /// Number of this launch, random; the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
@@ -45,6 +45,7 @@ pub(crate) fn prepare() {
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") || !is_launcher() {
         return;
     }
+    child::leave();
     let own = identity(std::process::id());
     let chosen_by = std::env::var(LAUNCHER).unwrap_or_default();
     if chosen_by == own {

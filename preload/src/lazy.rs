@@ -7,10 +7,11 @@ use parking_lot::Mutex;
 
 use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
+use crate::lock::{GENERATIONS, Lock};
 use crate::{engine, guard, open_files};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.
-static WAKING: Mutex<()> = Mutex::new(());
+static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
 
 /// Replaces the descriptors of `token`, and of all others on the same file: they are to see the
 /// change. Guard held, no lock.

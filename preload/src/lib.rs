@@ -1,10 +1,11 @@
 //! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the
 //! engine.
 //!
-//! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in two
-//! kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a process that
-//! calls MPI_Init it opens the engine that fits the running MPI (`engine`). Then the hooks
-//! (`hooks`) ask the engine about every path below the prefix. The contract is `abi`.
+//! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in
+//! three kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a process
+//! that calls MPI_Init it opens the engine that fits the running MPI (`engine`). Then the hooks
+//! (`hooks`) ask the engine about every path below the prefix. The contract is `abi`. In a process
+//! that such a rank has started they ask the rank (`child`).
 //!
 //! State must be usable before the constructor has run: other libraries' constructors reach hooks.
 // Newer compilers want `open`, `write` and `close` declared as the standard library calls them.
@@ -19,6 +20,8 @@ mod abi;
 mod absence;
 #[cfg_attr(test, allow(dead_code))]
 mod ask;
+#[cfg_attr(test, allow(dead_code))]
+mod child;
 #[cfg_attr(test, allow(dead_code))]
 mod engine;
 #[cfg(not(test))]
@@ -36,6 +39,8 @@ mod lazy;
 #[cfg_attr(test, allow(dead_code))]
 mod listing;
 #[cfg_attr(test, allow(dead_code))]
+mod lock;
+#[cfg_attr(test, allow(dead_code))]
 mod memory;
 #[cfg_attr(test, allow(dead_code))]
 mod message;
@@ -49,11 +54,17 @@ mod real;
 mod refuge;
 #[cfg_attr(test, allow(dead_code))]
 mod stream_writes;
+#[allow(dead_code, reason = "each side uses its half of the contract")]
+mod wire;
 
-/// Settles what a launcher has to do before its main. Nothing else depends on this having run.
+/// Settles what a launcher has to do before its main, and whether a rank has started this process.
+/// Nothing else depends on this having run.
 #[cfg(not(test))]
 #[ctor::ctor(unsafe)]
 fn constructor() {
     // A panic must not cross into the loader.
-    let _: Option<()> = guard::work(launcher::prepare);
+    let _: Option<()> = guard::work(|| {
+        launcher::prepare();
+        child::follow();
+    });
 }

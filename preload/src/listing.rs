@@ -12,6 +12,7 @@ use libc::{AT_FDCWD, DIR, dirent};
 use parking_lot::Mutex;
 
 use crate::engine::Active;
+use crate::lock::{GENERATIONS, Lock};
 use crate::{guard, paths};
 
 /// Positions of added entries begin here; a file system's own are never that small.
@@ -30,7 +31,8 @@ pub(crate) struct Merged {
 }
 
 // Streams are used by one thread at a time (POSIX), the table by all.
-static STREAMS: Mutex<BTreeMap<usize, Merged>> = Mutex::new(BTreeMap::new());
+static STREAMS: Lock<BTreeMap<usize, Merged>> =
+    Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes what is to be merged into a stream that was opened or rewound just now. Guard held.

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::lock::{GENERATIONS, Lock};
+
 /// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;
 
@@ -18,7 +20,7 @@ static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static LAZY: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
-static TABLE: Mutex<Table> = Mutex::new(Table::new());
+static TABLE: Lock<Table> = Lock::new([const { Mutex::new(Table::new()) }; GENERATIONS]);
 
 /// A descriptor's or mapping's claim on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +235,13 @@ pub(crate) fn attach_stream(fd: c_int, stream: usize) {
 /// Addresses of all streams on tracked descriptors, with these.
 pub(crate) fn streams() -> Vec<(c_int, usize)> {
     TABLE.lock().streams.iter().map(|(&fd, &stream)| (fd, stream)).collect()
+}
+
+/// Forgets all, in a forked child, whose table is another one. No lock.
+pub(crate) fn forget_in_child() {
+    HELD.iter().chain(&LAZY).for_each(|bits| bits.store(0, Ordering::Release));
+    HELD_ABOVE.store(0, Ordering::Release);
+    MAPPINGS.store(0, Ordering::Release);
 }
 
 /// Gives up everything that is still held. Returns the tokens.

@@ -14,13 +14,15 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use parking_lot::Mutex;
 
+use crate::lock::{GENERATIONS, Lock};
 use crate::memory::{self, About, Key, Known};
 
 /// Other spellings of the prefix, through symlinks, are remembered up to this number.
 const SPELLINGS_MAX: usize = 16;
 
-static WORKING_DIRECTORY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-static SPELLINGS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static WORKING_DIRECTORY: Lock<Vec<u8>> =
+    Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
+static SPELLINGS: Lock<Vec<Vec<u8>>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {

@@ -42,6 +42,7 @@ static TABLE: Engine = Engine {
     link,
     rmdir,
     list,
+    address,
 };
 
 /// The door: its name is [`super::abi::ENTRY`].
@@ -181,6 +182,12 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
 
 extern "C" fn prefix() -> *const c_char {
     PREFIX.get().map_or(std::ptr::null(), |prefix| prefix.as_ptr())
+}
+
+extern "C" fn address() -> *const c_char {
+    static ADDRESS: OnceLock<Option<CString>> = OnceLock::new();
+    let address = ADDRESS.get_or_init(|| CString::new(engine::session()?.address()?).ok());
+    address.as_ref().map_or(std::ptr::null(), |address| address.as_ptr())
 }
 
 extern "C" fn sync(comm: usize, kind: c_int) {

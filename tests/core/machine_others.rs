@@ -2,7 +2,7 @@
 
 use scr_core::session::machine::{
     DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
-    Placement, SeriesConfig, Step, SyncKind,
+    Placement, SeriesConfig, Step, SyncKind, Withdrawn,
 };
 
 const UPDATE: Intent = Intent::UPDATE;
@@ -116,4 +116,26 @@ fn what_its_writer_has_written_since_stays_its_own() {
     sync(&mut ranks, 5001);
     assert_eq!(ranks[1].take_heard(), Heard::default());
     assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
+}
+
+/// A child of rank 0 changes the file of that rank: of a complete checkpoint, and of one in progress.
+#[test]
+fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
+    let mut ranks = ranks(&["5", "6"]);
+    let complete = file("5", 0);
+    assert_eq!(ranks[0].changed_by_child(&complete, 5000), []);
+    assert_eq!(names(&ranks[0], &key("5")), [(complete.name.clone(), true)]);
+    assert!(ranks[0].is_left_out(&key("5"), &complete.name));
+
+    let written = file("7", 0);
+    for (rank, machine) in ranks.iter_mut().enumerate() {
+        machine.write_open(&file("7", rank), Intent::REWRITE, 5000);
+        machine.write_closed(&key("7"), &file("7", rank).name, 100, 5000);
+    }
+    let withdrawn = ranks[0].changed_by_child(&written, 5000);
+    assert_eq!(withdrawn, [Withdrawn { key: key("7"), revoke: false }]);
+    assert_eq!(names(&ranks[0], &key("7")), []);
+    sync(&mut ranks, 5001);
+    let taken = vec![complete.name, written.name];
+    assert_eq!(ranks[1].take_heard(), Heard { taken, ..Heard::default() });
 }

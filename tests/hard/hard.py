@@ -253,6 +253,21 @@ def ranks_of_one_node_see_at_once_what_the_others_do(mpi, program):
 
 
 @case
+def children_see_what_their_rank_sees(mpi, program):
+    """Shells, popen, spawned and forked processes; before the seal and after it, long after, when
+    the checkpoint has left the cache, and after MPI_Finalize."""
+    for flush, cached in (("1", "1"), ("0", "9")):
+        same(mpi, program, 2, "children", "read", files=flush == "1", SCR_FLUSH=flush,
+             SCR_CACHE_SIZE=cached)
+
+
+@case
+def children_change_files(mpi, program):
+    """Their rank finds what they have made of them, and so does the prefix in the end."""
+    same(mpi, program, 2, "children", "change", 19, SCR_CACHE_SIZE="9")
+
+
+@case
 def evicted_while_it_is_open(mpi, program):
     """A checkpoint that has left the cache while the program kept it open for update is no new one:
     only read it is gone, changed it is a file on the prefix and nothing else."""

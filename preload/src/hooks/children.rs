@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
 
 use crate::family::interpose;
+use crate::hooks::environment::with_rank;
 use crate::{engine, guard, lazy, paths};
 
 type Spawn = unsafe extern "C-unwind" fn(
@@ -68,7 +69,11 @@ unsafe fn spawn(
 ) -> c_int {
     lazy::before_fork();
     // SAFETY: the program's own call, here and below.
-    let result = unsafe { real(pid, path, actions, attributes, arguments, environment) };
+    let result = unsafe {
+        with_rank(environment, |environment| {
+            real(pid, path, actions, attributes, arguments, environment)
+        })
+    };
     lazy::after_fork();
     result
 }

@@ -10,13 +10,14 @@ use parking_lot::Mutex;
 
 use crate::abi::Engine;
 use crate::hooks::open::report;
+use crate::lock::{GENERATIONS, Lock};
 use crate::{guard, open_files};
 
 /// What [`are_seen`] has found last.
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Mappings that hold a token because of [`claim_before_close`].
-static CLAIMED: Mutex<Vec<Region>> = Mutex::new(Vec::new());
+static CLAIMED: Lock<Vec<Region>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
 thread_local! {
     /// A mapping without length has come by.

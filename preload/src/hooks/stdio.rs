@@ -103,8 +103,10 @@ unsafe fn open_stream<T>(
             Some(Ok(stream)) => {
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
-                open_files::attach_stream(fd, stream as usize);
-                stream_writes::watch();
+                if open_files::may_hold(fd) {
+                    open_files::attach_stream(fd, stream as usize);
+                    stream_writes::watch();
+                }
                 if wake_descriptor(engine, fd) {
                     return Outcome::Done(stream);
                 }

@@ -26,6 +26,7 @@
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
+//! | `children.rs`, `by_child.rs` | what processes that a rank has started ask, and change |
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
@@ -35,8 +36,10 @@ mod answer;
 mod arrival;
 mod background;
 mod books;
+mod by_child;
 mod census;
 mod changing;
+mod children;
 mod events;
 mod eviction;
 mod fetching;
@@ -77,6 +80,10 @@ mod temporary;
 mod transfers;
 mod unsealed;
 mod wanted;
+/// The contract with children of a rank, compiled into the shim, too.
+#[allow(dead_code, reason = "each side uses its half of the contract")]
+#[path = "../../../preload/src/wire.rs"]
+mod wire;
 
 use std::time::Duration;
 

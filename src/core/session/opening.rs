@@ -297,7 +297,7 @@ impl Session {
 
     /// A file that the program deleted, but that still lies on the PFS until its deletion is due,
     /// would be in the way of a new one of its name; so would a hidden one.
-    fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
+    pub(super) fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
         if found.exists || !state.view.is_absent(name) {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
+use super::children::Counter;
 use super::events::Events;
 use super::halt::Halt;
 use super::loud::Hushed;
@@ -117,6 +118,7 @@ pub struct Session {
     pub(super) places: Mutex<Option<Places>>,
     pub(super) events: Events,
     pub(super) neighbours: Neighbours,
+    pub(super) counter: Counter,
     pub(super) need: Mutex<Need>,
     pub(super) hushed: Hushed,
 }
@@ -278,7 +280,10 @@ impl Session {
     /// Something noteworthy has happened.
     pub fn note(&self, note: Note<'_>) {
         match note {
-            Note::ForkedChild => self.child.store(true, Ordering::Relaxed),
+            Note::ForkedChild => {
+                self.child.store(true, Ordering::Relaxed);
+                self.counter.leave_to_parent();
+            }
             Note::Exit => self.exit(),
             Note::Finalized => self.ended.store(true, Ordering::Relaxed),
             // Attributes are read from the files at the seal.

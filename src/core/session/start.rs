@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
+use super::children::Counter;
 use super::events::Events;
 use super::halt::Halt;
 use super::knowledge;
@@ -255,6 +256,7 @@ fn build(
         places: Mutex::default(),
         events: Events::default(),
         neighbours: Neighbours::default(),
+        counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
         hushed: Hushed::default(),
     }

@@ -10,6 +10,7 @@ mod memory;
 mod nibbles;
 mod node;
 mod pause;
+mod peer;
 mod reserve;
 mod secure_dir;
 mod shared_log;
@@ -24,6 +25,7 @@ pub use node::{
     unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
+pub use peer::{close_inherited, peer_user};
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use shared_log::{Heard, SharedLog};

@@ -44,6 +44,7 @@ struct engine {
     void (*link)(const char *, const char *, int, struct verdict *);
     void (*rmdir)(const char *, struct verdict *);
     int (*list)(const char *, entry_fn, void *);
+    const char *(*address)(void);
 };
 
 static const struct host *host;
@@ -231,9 +232,11 @@ static int list(const char *path, entry_fn entry, void *context)
     return 0;
 }
 
+static const char *address(void) { return NULL; }
+
 static const struct engine table = {
-    sizeof table, 5, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
-    evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
+    sizeof table, 6, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -63,7 +63,7 @@ pub use config::{
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
 pub use loud::{Hushed, Loud};
-pub use others::Heard;
+pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
 pub use places::Places;
 pub use report::{DatasetReport, Report, SealedReport, SeriesReport};

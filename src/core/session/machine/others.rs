@@ -26,6 +26,15 @@ pub struct Heard {
     pub loud: Vec<Loud>,
 }
 
+/// A file has left a dataset in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawn {
+    /// The dataset.
+    pub key: DatasetKey,
+    /// Its durable record has to be revoked.
+    pub revoke: bool,
+}
+
 impl Machine {
     /// The program changes a file that another rank has written into the cached dataset `of`. Not
     /// in place, since that one answers for its content: the PFS has it (the caller sees to that),
@@ -45,6 +54,37 @@ impl Machine {
         let count = self.agreement.count;
         self.series[file.series].news.taken.push((file.name.clone(), count));
         Placement::Dataset(self.place(file, true))
+    }
+
+    /// A child of this rank changes the file, which is not open on any, or makes it. Nobody knows
+    /// when it will be done, so the PFS has the file and no dataset in progress; one that is
+    /// complete keeps its version. The others hear of it.
+    pub fn changed_by_child(&mut self, file: &FileRef, now_ms: u64) -> Vec<Withdrawn> {
+        self.tick(now_ms);
+        self.tell_revived(file);
+        let count = self.agreement.count;
+        let datasets = self.series[file.series].datasets.iter();
+        let sealed: Vec<bool> =
+            datasets.map(|dataset| self.status(&dataset.key) != Status::Open).collect();
+        let series = &mut self.series[file.series];
+        series.tombstones.retain(|tombstone| tombstone.name != file.name);
+        let mut withdrawn = Vec::new();
+        for (dataset, sealed) in series.datasets.iter_mut().zip(sealed) {
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if sealed {
+                (held.on_prefix, held.moved) = (true, true);
+                (held.deleted, held.deleted_early) = (false, false);
+                continue;
+            }
+            dataset.files.remove(&file.name);
+            dataset.abandoned.remove(&file.name);
+            dataset.touch(now_ms);
+            let revoke = std::mem::take(&mut dataset.prepared);
+            withdrawn.push(Withdrawn { key: dataset.key.clone(), revoke });
+        }
+        series.news.taken.push((file.name.clone(), count));
+        self.agreement.changed(if withdrawn.is_empty() { 1 } else { 2 });
+        withdrawn
     }
 
     /// The same for a file that is being written by another rank of this node: both write to it.

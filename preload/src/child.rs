@@ -1,0 +1,328 @@
+//! A process that a rank has started or forked sees the files that the rank sees: what its hooks
+//! ask goes to the rank, whose engine answers from a thread of its own
+//! (`src/core/session/children.rs`). No engine, no MPI, nothing kept open: a socket for each
+//! question. When the rank has gone, the prefix is all there is.
+
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use crate::abi::{
+    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
+};
+use crate::engine::{self, Active};
+use crate::memory;
+use crate::wire::{self, Known, Question, Reply, What};
+
+/// Where the rank listens, a colon, the prefix. The engine takes it for none of its parameters.
+pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
+
+/// Longer than the rank itself may wait for a file of another node.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+struct Rank {
+    /// Name of its socket.
+    address: Vec<u8>,
+    /// [`VARIABLE`] with its value, as it stands in an environment.
+    variable: CString,
+    /// How its children ask it.
+    active: Active,
+}
+
+static RANK: AtomicPtr<Rank> = AtomicPtr::new(std::ptr::null_mut());
+
+fn rank() -> Option<&'static Rank> {
+    // SAFETY: the pointer is null or leaked from a box below, hence valid for ever.
+    unsafe { RANK.load(Ordering::Acquire).as_ref() }
+}
+
+/// What the hooks of a child of this process work with.
+pub(crate) fn active() -> Option<&'static Active> {
+    rank().map(|rank| &rank.active)
+}
+
+/// The entry of an environment that tells of the rank.
+pub(crate) fn variable() -> Option<&'static CStr> {
+    rank().map(|rank| rank.variable.as_c_str())
+}
+
+/// This process is a rank that listens at `address`: its children are told.
+pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
+    know(address.to_bytes(), prefix);
+    if let Some(variable) = variable() {
+        // SAFETY: a C string that stays; MPI_Init sets variables at this time, too.
+        unsafe { libc::putenv(variable.as_ptr().cast_mut()) };
+    }
+}
+
+/// Called once, in the constructor: this process may be a child of a rank.
+pub(crate) fn follow() {
+    let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
+    let Some(colon) = value.iter().position(|&byte| byte == b':') else { return };
+    if std::env::var_os("SCR_ENABLE").is_none_or(|value| value != "0") {
+        know(&value[..colon], &value[colon + 1..]);
+        engine::follow();
+    }
+}
+
+/// A launcher's ranks are no children of the rank that started it.
+pub(crate) fn leave() {
+    if std::env::var_os(VARIABLE).is_some() {
+        // SAFETY: the constructor runs before there is a second thread.
+        unsafe { std::env::remove_var(VARIABLE) };
+    }
+}
+
+fn know(address: &[u8], prefix: &[u8]) {
+    let active = Active { table: TABLE, prefix: prefix.to_vec(), own: false };
+    let entry = [VARIABLE.as_bytes(), b"=", address, b":", prefix].concat();
+    let Ok(variable) = CString::new(entry) else { return };
+    let rank = Rank { address: address.to_vec(), variable, active };
+    RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
+}
+
+/// Asks the rank. `None`: it cannot answer.
+fn ask(question: &Question) -> Option<Reply> {
+    let rank = rank()?;
+    let address = SocketAddr::from_abstract_name(&rank.address).ok()?;
+    let stream = loop {
+        match UnixStream::connect_addr(&address) {
+            Ok(stream) => break stream,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                if error.kind() == io::ErrorKind::ConnectionRefused {
+                    engine::forsake(); // it has gone, and its name with it
+                }
+                return None;
+            }
+        }
+    };
+    // Whoever took the name of a rank that has gone is not believed.
+    if !is_of_this_user(&stream) {
+        return None;
+    }
+    let answer = || -> io::Result<Vec<u8>> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        wire::send(&mut Silent(&stream), &question.to_bytes())?;
+        wire::receive(&mut &stream)
+    };
+    let answer = answer().ok();
+    // What was known of names may be so no more: nobody tells a child.
+    memory::forget();
+    answer.and_then(|bytes| Reply::from_bytes(&bytes))
+}
+
+fn is_of_this_user(stream: &UnixStream) -> bool {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the structure and its size are writable, the descriptor is open.
+    unsafe {
+        let (to, fd) = ((&raw mut peer).cast::<c_void>(), stream.as_raw_fd());
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &raw mut length) == 0
+            && peer.uid == libc::geteuid()
+    }
+}
+
+/// A stream whose other end may go without a signal for this process.
+struct Silent<'a>(&'a UnixStream);
+
+impl Write for Silent<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (fd, from) = (self.0.as_raw_fd(), bytes.as_ptr().cast());
+        // SAFETY: the bytes are readable for their length, the descriptor is open.
+        let sent = unsafe { libc::send(fd, from, bytes.len(), libc::MSG_NOSIGNAL) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The functions of the engine, asked of the rank. What a child has open is no business of the
+/// rank's: there are no tokens.
+static TABLE: Engine = Engine {
+    size: size_of::<Engine>(),
+    version: ABI_VERSION,
+    init,
+    prefix: nowhere,
+    sync,
+    note,
+    file_open,
+    open,
+    opened,
+    closed,
+    failed,
+    evacuate,
+    reserve,
+    lookup,
+    change,
+    unlink,
+    rename,
+    link,
+    rmdir,
+    list,
+    address: nowhere,
+};
+
+extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
+    0
+}
+
+extern "C" fn nowhere() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn sync(_comm: usize, _kind: c_int) {}
+
+extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
+
+extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
+    0
+}
+
+extern "C" fn closed(_token: u64) {}
+
+extern "C" fn failed(_token: u64, _errno: c_int) {}
+
+extern "C" fn evacuate(_token: u64, _fd: c_int) -> c_int {
+    -1
+}
+
+extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_int {
+    0
+}
+
+extern "C" fn note(what: c_int, path: *const c_char) {
+    if what == event::MKDIR {
+        ask(&about(What::Made, path));
+    }
+}
+
+extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut Verdict) {
+    put(&Question { flags, ..about(What::Open, path) }, verdict);
+}
+
+extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {
+    put(&about(What::Lookup, path), verdict);
+}
+
+extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
+    put(&about(What::Change, path), verdict);
+}
+
+extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+    put(&about(What::Unlink, path), verdict);
+}
+
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+    put(&Question { other: text(to), ..about(What::Rename, from) }, verdict);
+}
+
+extern "C" fn link(
+    target: *const c_char,
+    path: *const c_char,
+    symbolic: c_int,
+    verdict: *mut Verdict,
+) {
+    put(&Question { other: text(path), flags: symbolic, ..about(What::Link, target) }, verdict);
+}
+
+extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
+    put(&about(What::Rmdir, path), verdict);
+}
+
+extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
+    let Some(Reply::Entries(entries)) = ask(&about(What::List, path)) else { return 0 };
+    for one in &entries {
+        let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
+        if let Ok(name) = CString::new(one.name.as_slice()) {
+            entry(context, name.as_ptr(), d_type, c_int::from(one.hide));
+        }
+    }
+    c_int::try_from(entries.len()).unwrap_or(c_int::MAX)
+}
+
+fn about(what: What, path: *const c_char) -> Question {
+    Question { what, flags: 0, path: text(path), other: Vec::new() }
+}
+
+fn text(path: *const c_char) -> Vec<u8> {
+    // SAFETY: the hooks pass C strings that live during the call.
+    unsafe { CStr::from_ptr(path) }.to_bytes().to_vec()
+}
+
+/// Asks, and writes the answer into the caller's verdict, which stands for "the real call".
+fn put(question: &Question, verdict: *mut Verdict) {
+    let Some(reply) = ask_in_time(question) else { return };
+    // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
+    // is written with its NUL if that fits.
+    unsafe {
+        match reply {
+            Reply::Pass | Reply::Entries(_) => {}
+            Reply::Done => (*verdict).kind = kind::DONE,
+            Reply::At(path) if path.len() < PATH_BYTES => {
+                let to = (&raw mut (*verdict).path).cast::<u8>();
+                to.copy_from_nonoverlapping(path.as_ptr(), path.len());
+                to.add(path.len()).write(0);
+                (*verdict).kind = kind::REDIRECT;
+            }
+            Reply::At(_) => fail(verdict, libc::ENAMETOOLONG),
+            Reply::Fail(code) => fail(verdict, code),
+            Reply::Known(known) => {
+                (*verdict).kind = kind::STAT;
+                (*verdict).stat = stat_answer(known);
+            }
+        }
+    }
+}
+
+/// Asks again where the file has gone since it was answered: its dataset was sealed or evicted.
+fn ask_in_time(question: &Question) -> Option<Reply> {
+    const TIMES: usize = 3;
+    let mut reply = ask(question);
+    for _ in 1..TIMES {
+        match &reply {
+            Some(Reply::At(path)) if !is_there(path) => reply = ask(question),
+            _ => break,
+        }
+    }
+    reply
+}
+
+fn is_there(path: &[u8]) -> bool {
+    let Ok(path) = CString::new(path) else { return true };
+    let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: a C string; the guard is held, so this asks the file system itself.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, nofollow) == 0 }
+}
+
+/// # Safety
+/// See `put`.
+unsafe fn fail(verdict: *mut Verdict, code: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*verdict).kind = kind::FAIL;
+        (*verdict).errno = code;
+    }
+}
+
+fn stat_answer(known: Known) -> StatAnswer {
+    StatAnswer {
+        size: known.size,
+        mode: known.mode,
+        // SAFETY: these two have no preconditions and cannot fail.
+        uid: unsafe { libc::geteuid() },
+        // SAFETY: as above.
+        gid: unsafe { libc::getegid() },
+        nlink: 1,
+        ino: known.ino,
+        mtime_seconds: known.seconds,
+        mtime_nanoseconds: known.nanoseconds,
+    }
+}

@@ -1,0 +1,272 @@
+//! What a child of a rank asks its rank, and what that answers, as bytes on a socket.
+//!
+//! This file is compiled into both sides, like [`abi`](super::abi). A message is its length (four
+//! bytes) and its content; numbers are big-endian, a text is its length and its bytes. The readers
+//! are total. Asker and answerer are processes of one user on one node.
+
+use std::io::{self, Read, Write};
+
+/// Messages are not longer than this, bytes; a listing that would be is cut.
+pub const BYTES_MAX: usize = 64 << 20;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum What {
+    /// open(2) of `path` with `flags`.
+    Open,
+    /// Where is `path`?
+    Lookup,
+    /// The same for a file that is about to change.
+    Change,
+    /// unlink(2).
+    Unlink,
+    /// rename(2) of `path` to `other`.
+    Rename,
+    /// link(2) of `path` as `other`; with `flags` not 0, symlink(2).
+    Link,
+    /// rmdir(2).
+    Rmdir,
+    /// The directory `path` was made.
+    Made,
+    /// What a listing of `path` shows beyond, or less than, the prefix.
+    List,
+}
+
+const ALL: [What; 9] = [
+    What::Open,
+    What::Lookup,
+    What::Change,
+    What::Unlink,
+    What::Rename,
+    What::Link,
+    What::Rmdir,
+    What::Made,
+    What::List,
+];
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What is asked.
+    pub what: What,
+    /// See [`What`].
+    pub flags: i32,
+    /// Absolute and canonical, as everywhere between shim and engine.
+    pub path: Vec<u8>,
+    /// See [`What`].
+    pub other: Vec<u8>,
+}
+
+/// An entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name within the directory.
+    pub name: Vec<u8>,
+    /// It is a directory.
+    pub is_dir: bool,
+    /// It is taken out of the listing.
+    pub hide: bool,
+}
+
+/// The fields of `struct stat` that an answer without a file carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Size in bytes.
+    pub size: u64,
+    /// File type and permission bits.
+    pub mode: u32,
+    /// Number of the file.
+    pub ino: u64,
+    /// Modification time, seconds.
+    pub seconds: i64,
+    /// Modification time, nanoseconds.
+    pub nanoseconds: i64,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The real call.
+    Pass,
+    /// The real call on this file.
+    At(Vec<u8>),
+    /// It fails with this errno.
+    Fail(i32),
+    /// It is done.
+    Done,
+    /// The file is on another node.
+    Known(Known),
+    /// A listing.
+    Entries(Vec<Entry>),
+}
+
+impl Question {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![self.what as u8];
+        out.extend(self.flags.to_be_bytes());
+        put_text(&mut out, &self.path);
+        put_text(&mut out, &self.other);
+        out
+    }
+
+    /// The inverse.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (what, rest) = bytes.split_first()?;
+        let (flags, rest) = rest.split_first_chunk()?;
+        let (path, rest) = text(rest)?;
+        let (other, rest) = text(rest)?;
+        rest.is_empty().then_some(())?;
+        let what = *ALL.get(usize::from(*what))?;
+        Some(Question { what, flags: i32::from_be_bytes(*flags), path, other })
+    }
+}
+
+impl Reply {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Reply::Pass => vec![0],
+            Reply::At(path) => [&[1], path.as_slice()].concat(),
+            Reply::Fail(code) => [&[2], code.to_be_bytes().as_slice()].concat(),
+            Reply::Done => vec![3],
+            Reply::Known(known) => {
+                let mut out = vec![4];
+                out.extend(known.size.to_be_bytes());
+                out.extend(known.mode.to_be_bytes());
+                out.extend(known.ino.to_be_bytes());
+                out.extend(known.seconds.to_be_bytes());
+                out.extend(known.nanoseconds.to_be_bytes());
+                out
+            }
+            Reply::Entries(entries) => {
+                let mut out = vec![5];
+                for entry in entries {
+                    if out.len() + entry.name.len() + 6 > BYTES_MAX {
+                        break;
+                    }
+                    out.push(u8::from(entry.is_dir) | u8::from(entry.hide) << 1);
+                    put_text(&mut out, &entry.name);
+                }
+                out
+            }
+        }
+    }
+
+    /// The inverse.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        match (kind, rest) {
+            (0, []) => Some(Reply::Pass),
+            (1, path) => Some(Reply::At(path.to_vec())),
+            (2, code) => Some(Reply::Fail(i32::from_be_bytes(code.try_into().ok()?))),
+            (3, []) => Some(Reply::Done),
+            (4, rest) => known(rest).map(Reply::Known),
+            (5, rest) => entries(rest).map(Reply::Entries),
+            _ => None,
+        }
+    }
+}
+
+fn known(rest: &[u8]) -> Option<Known> {
+    let (size, rest) = rest.split_first_chunk()?;
+    let (mode, rest) = rest.split_first_chunk()?;
+    let (ino, rest) = rest.split_first_chunk()?;
+    let (seconds, rest) = rest.split_first_chunk()?;
+    Some(Known {
+        size: u64::from_be_bytes(*size),
+        mode: u32::from_be_bytes(*mode),
+        ino: u64::from_be_bytes(*ino),
+        seconds: i64::from_be_bytes(*seconds),
+        nanoseconds: i64::from_be_bytes(rest.try_into().ok()?),
+    })
+}
+
+fn entries(mut rest: &[u8]) -> Option<Vec<Entry>> {
+    let mut all = Vec::new();
+    while let Some((marks, after)) = rest.split_first() {
+        let (name, after) = text(after)?;
+        all.push(Entry { name, is_dir: marks & 1 != 0, hide: marks & 2 != 0 });
+        rest = after;
+    }
+    Some(all)
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let length = u32::try_from(text.len()).unwrap_or(0);
+    out.extend(length.to_be_bytes());
+    out.extend(&text[..length as usize]);
+}
+
+fn text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (text, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    Some((text.to_vec(), rest))
+}
+
+/// Sends one message.
+///
+/// # Errors
+/// It is too long, or the other side has gone.
+pub fn send(to: &mut impl Write, message: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(message.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let whole = [length.to_be_bytes().as_slice(), message].concat();
+    to.write_all(&whole)
+}
+
+/// Receives one message.
+///
+/// # Errors
+/// The other side has gone, or sends what is none.
+pub fn receive(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut message = vec![0; length];
+    from.read_exact(&mut message)?;
+    Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written_and_others_are_none() {
+        for (number, what) in ALL.into_iter().enumerate() {
+            assert_eq!(what as usize, number);
+            let (path, other) = (b"/p/a".to_vec(), b"/p/b".to_vec());
+            let question = Question { what, flags: -7, path, other };
+            let bytes = question.to_bytes();
+            assert_eq!(Question::from_bytes(&bytes), Some(question));
+            (0..bytes.len()).for_each(|end| assert_eq!(Question::from_bytes(&bytes[..end]), None));
+        }
+        let known = Known { size: 1, mode: 2, ino: 3, seconds: -4, nanoseconds: 5 };
+        let entry = |name: &[u8], hide| Entry { name: name.to_vec(), is_dir: !hide, hide };
+        for reply in [
+            Reply::Pass,
+            Reply::At(b"/c/a".to_vec()),
+            Reply::Fail(2),
+            Reply::Done,
+            Reply::Known(known),
+            Reply::Entries(vec![entry(b"a", true), entry(b"", false)]),
+        ] {
+            assert_eq!(Reply::from_bytes(&reply.to_bytes()), Some(reply));
+        }
+        for other in [&b""[..], &[9], &[3, 0], &[2, 0], &[4, 1], &[5, 0, 9], &[5, 0, 0, 0, 0, 9]] {
+            assert_eq!(Reply::from_bytes(other), None);
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_or_endless_is_an_error() {
+        let mut sent = Vec::new();
+        send(&mut sent, b"abc").unwrap();
+        assert_eq!(receive(&mut sent.as_slice()).unwrap(), b"abc");
+        assert!(receive(&mut &sent[..5]).is_err() && receive(&mut [255; 9].as_slice()).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Files that a process changes which this rank has started. What it writes passes no engine, and
+//! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
+
+use std::path::Path;
+
+use super::answer::Answer;
+use super::machine::FileRef;
+use super::namespace::{self as ns, Intent, Place};
+use super::neighbours::Locked;
+use super::opening::{Found, Manner};
+use super::runtime::Session;
+use crate::error::Result;
+use crate::log;
+use crate::system::{has_writers, monotonic_ms};
+
+impl Session {
+    /// A child opens `path`.
+    pub(super) fn open_by_child(&self, path: &Path, flags: i32) -> Answer {
+        let intent = Intent::of(flags);
+        match self.name_of(path) {
+            Some(name) if intent.may_change && !ns::is_ours(name) => {
+                self.change_by_child(name, intent)
+            }
+            _ => self.open_as(path, flags, Manner::Changing),
+        }
+    }
+
+    fn change_by_child(&self, name: &str, intent: Intent) -> Answer {
+        self.wake(|one| one.name == name);
+        let mut state = self.state();
+        if !self.concerns(&state, name) {
+            return Answer::PASS;
+        }
+        if let Some(copy) = state.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        let mut found = match self.look(&state, name, intent) {
+            Ok(found) => found,
+            Err(answer) => return answer,
+        };
+        match &found.place {
+            // The rank, or another one, is writing it: one file for all.
+            Place::Cached(_, here) | Place::Private(here)
+                if state.tokens.count(name) > 0
+                    || has_writers(here).is_ok_and(|writers| writers == Some(true)) =>
+            {
+                return Answer::at(here.clone());
+            }
+            Place::Private(here) => return Answer::at(here.clone()),
+            Place::Prefix if state.tokens.count(name) > 0 => return Answer::PASS,
+            Place::Elsewhere(key, remote) if !intent.truncate => {
+                let (key, remote) = (key.clone(), remote.clone());
+                drop(state);
+                let answer = self.wait_for_remote(name, &key, &remote);
+                if answer != Answer::PASS {
+                    return answer;
+                }
+                state = self.state();
+                found.place = Place::Prefix;
+            }
+            _ => {}
+        }
+        match self.leave_to_child(&mut state, name, &found, intent) {
+            Ok(()) => Answer::PASS,
+            Err(error) => {
+                drop(state);
+                log::warn_once("child", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(libc::EIO)
+            }
+        }
+    }
+
+    /// From now on `name` is what the PFS has.
+    fn leave_to_child(
+        &self,
+        state: &mut Locked<'_>,
+        name: &str,
+        found: &Found,
+        intent: Intent,
+    ) -> Result<()> {
+        self.clear_prefix(state, name, found)?;
+        self.bring_to_prefix(name, found, intent)?;
+        if let Some(file) = self.file_ref(name) {
+            self.withdraw(state, &file)?;
+        }
+        let held: Vec<_> = state.books.keys().cloned().collect();
+        held.iter().for_each(|key| state.leave_file(key, name));
+        state.view.tell_on_prefix(name);
+        state.view.moved_to_prefix(name);
+        state.view.revive(name);
+        Ok(())
+    }
+
+    fn withdraw(&self, state: &mut Locked<'_>, file: &FileRef) -> Result<()> {
+        for gone in state.machine.changed_by_child(file, monotonic_ms()) {
+            if gone.revoke {
+                self.site.filemap.revoke(&self.record_key(&gone.key))?;
+            }
+            if let Some(layer) = state.view.layer(&gone.key) {
+                ns::remove(&layer.dir.join(&file.name))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Processes that this rank has started, and forked ones, see what it sees: their shim asks here
+//! (`preload/src/child.rs`), and a thread answers as the engine would answer the rank itself.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::answer::{Answer, Entry};
+use super::runtime::{Note, Session};
+use super::wire::{self, Known, Question, Reply, What};
+use crate::log;
+use crate::system::{block_signals, close_inherited, peer_user, random_u64, user_id};
+
+/// A child asks as soon as it is connected, unless it is stopped in between.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Pause when no connection can be taken, for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Where children ask.
+#[derive(Debug, Default)]
+pub(super) struct Counter(OnceLock<(String, i32)>);
+
+impl Counter {
+    /// This process is a forked child: only its parent answers here.
+    pub fn leave_to_parent(&self) {
+        if let Some((_, fd)) = self.0.get() {
+            close_inherited(*fd);
+        }
+    }
+}
+
+impl Session {
+    /// Name of the abstract socket at which children ask.
+    pub fn address(&self) -> Option<&str> {
+        self.counter.0.get().map(|(address, _)| address.as_str())
+    }
+
+    /// Starts the thread. It lives as long as the process, so the session must, too.
+    pub fn serve_children(&'static self) {
+        let (enter, rank) = (self.site.host.enter_thread, self.site.rank);
+        let start = || -> io::Result<()> {
+            let address = format!("scr-{:016x}{:016x}", random_u64(), random_u64());
+            let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&address)?)?;
+            let fd = listener.as_raw_fd();
+            let body = move || {
+                block_signals();
+                enter();
+                for stream in listener.incoming() {
+                    match stream {
+                        Ok(stream) => self.serve(stream),
+                        Err(_) => std::thread::sleep(PAUSE),
+                    }
+                }
+            };
+            std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
+            drop(self.counter.0.set((address, fd)));
+            Ok(())
+        };
+        if let Err(error) = start() {
+            log::message(1, format_args!("rank {rank}: its children see no cached files: {error}"));
+        }
+    }
+
+    /// Answers one question. One that may take long does not hold up the others.
+    fn serve(&'static self, mut stream: UnixStream) {
+        let question = || -> io::Result<Vec<u8>> {
+            if peer_user(&stream)? != user_id() {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            wire::receive(&mut &stream)
+        };
+        let Some(question) = question().ok().and_then(|bytes| Question::from_bytes(&bytes)) else {
+            return;
+        };
+        let enter = self.site.host.enter_thread;
+        let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
+        if !matches!(question.what, What::Open | What::Change) || !is_remote() {
+            drop(wire::send(&mut stream, &self.reply(&question).to_bytes()));
+            return;
+        }
+        let body = move || {
+            block_signals();
+            enter();
+            drop(wire::send(&mut stream, &self.reply(&question).to_bytes()));
+        };
+        drop(std::thread::Builder::new().name("scr-child".to_string()).spawn(body));
+    }
+
+    fn reply(&self, question: &Question) -> Reply {
+        let (path, other) = (path_of(&question.path), path_of(&question.other));
+        let answer = match question.what {
+            What::Open => self.open_by_child(path, question.flags),
+            What::Lookup => self.lookup(path),
+            What::Change => self.open_by_child(path, libc::O_WRONLY),
+            What::Unlink => self.unlink(path),
+            What::Rename => self.rename(path, other),
+            What::Link => self.link(path, other, question.flags != 0),
+            What::Rmdir => self.rmdir(path),
+            What::Made => {
+                self.note(Note::Mkdir(path));
+                Answer::Done
+            }
+            What::List => return Reply::Entries(self.list(path).into_iter().map(entry).collect()),
+        };
+        reply_of(answer)
+    }
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+fn entry(entry: Entry) -> wire::Entry {
+    wire::Entry { name: entry.name.into_bytes(), is_dir: entry.is_dir, hide: entry.hide }
+}
+
+/// A child has no tokens, and nobody tells it when a name is foreign no more.
+fn reply_of(answer: Answer) -> Reply {
+    match answer {
+        Answer::Pass { .. } | Answer::Foreign => Reply::Pass,
+        Answer::Redirect { path, .. } => Reply::At(path.into_os_string().into_vec()),
+        Answer::Fail(code) => Reply::Fail(code),
+        Answer::Done => Reply::Done,
+        Answer::Known(known) => Reply::Known(Known {
+            size: known.size,
+            mode: known.mode,
+            ino: known.ino,
+            seconds: known.mtime_seconds,
+            nanoseconds: known.mtime_nanoseconds,
+        }),
+    }
+}
