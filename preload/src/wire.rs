@@ -246,7 +246,7 @@ mod tests {
             (0..bytes.len()).for_each(|end| assert_eq!(Question::from_bytes(&bytes[..end]), None));
         }
         let known = Known { size: 1, mode: 2, ino: 3, seconds: -4, nanoseconds: 5 };
-        let entry = |name: &[u8], hide| Entry { name: name.to_vec(), is_dir: !hide, hide };
+        let entry = |name: &[u8], hide: bool| Entry { name: name.to_vec(), is_dir: !hide, hide };
         for reply in [
             Reply::Pass,
             Reply::At(b"/c/a".to_vec()),

@@ -268,6 +268,22 @@ def children_change_files(mpi, program):
 
 
 @case
+def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
+    """A fork finds no lock held; who outlives the rank finds what the prefix has, at once."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        reports = []
+        for here, shim in ((plain, False), (shimmed, True)):
+            got = here.run(2, "children", "threads", shim=shim, SCR_FLUSH="1")
+            report = here.prefix / "report"
+            deadline = time.monotonic() + support.LIMIT_SECONDS
+            while not (report.exists() and report.read_text().endswith("\n")):
+                assert time.monotonic() < deadline, f"no report: {got}"
+                time.sleep(0.02)
+            reports.append((got.status, got.out, report.read_text()))
+        assert reports[0] == reports[1], f"{reports}\n{got}"
+
+
+@case
 def evicted_while_it_is_open(mpi, program):
     """A checkpoint that has left the cache while the program kept it open for update is no new one:
     only read it is gone, changed it is a file on the prefix and nothing else."""

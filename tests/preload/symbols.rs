@@ -38,7 +38,8 @@ const FAMILIES: &str = "
     dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
     chdir fchdir pathconf ftok inotify_add_watch name_to_handle_at ioctl
-    posix_spawn posix_spawnp popen system pclose wait __wait waitpid __waitpid wait3 wait4 waitid
+    posix_spawn posix_spawnp execve execvpe popen system pclose
+    wait __wait waitpid __waitpid wait3 wait4 waitid
 ";
 
 /// On a descriptor, which leads to the right file already; or a file of no name; or another
@@ -47,7 +48,7 @@ const LEFT_ALONE: &str = "
     read pread pread64 readv preadv lseek lseek64 fstat fstat64 __fxstat __fxstat64
     fstatfs fstatvfs fchmod fchown futimes futimens flock lockf fgetxattr fsetxattr
     mkstemp mkostemp mkdtemp tmpfile getcwd getdents64 fts_open fts_read
-    execve vfork
+    vfork
 ";
 
 fn names(list: &str) -> BTreeSet<String> {

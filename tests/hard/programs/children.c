@@ -3,8 +3,10 @@
  * long after. Every line is the same with and without the shim. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "sim.h"
 
@@ -173,9 +175,49 @@ static void settle(void) {
   }
 }
 
+static volatile int busy = 1;
+
+static void *work(void *path) {
+  while (busy) read_it(path), list("ckpt/step_1");
+  return NULL;
+}
+
+/* Children that are forked while threads of the rank are in the middle of file calls, and one of
+ * them lives longer than the rank. */
+static void fork_among_threads(const sim_t *sim) {
+  char path[] = "ckpt/step_1/rank_0.dat";
+  pthread_t threads[2];
+  int right = 0, ends[2];
+  char end;
+  long sum = read_it(path);
+  if (sim->rank != 0) return;
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, work, path);
+  for (int i = 0; i < 50; i++) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) _exit(read_it(path) == sum && list("ckpt/step_1") > 300000 ? 7 : 8);
+    right += waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7;
+  }
+  say("right", right);
+  if (pipe(ends) != 0) sim_fail("pipe", path);
+  if (fork() == 0) {
+    close(ends[1]);
+    ssize_t got = read(ends[0], &end, 1); /* until the rank has gone */
+    time_t gone = time(NULL);
+    long found = read_it(path);
+    FILE *report = fopen("report", "w");
+    const char *when = time(NULL) - gone < 30 ? "at once" : "late";
+    if (report && fprintf(report, "%zd %ld %s\n", got, found, when) > 0) fclose(report);
+    _exit(0);
+  }
+  busy = 0;
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv) {
   sim_t sim;
-  int changing = argc > 1 && strcmp(argv[1], "change") == 0;
+  int threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+  int changing = threads || (argc > 1 && strcmp(argv[1], "change") == 0);
   int steps = argc > 2 ? atoi(argv[2]) : 3;
   copy_environment();
   MPI_Init(&argc, &argv);
@@ -185,7 +227,9 @@ int main(int argc, char **argv) {
     sim_step(&sim, MPI_COMM_WORLD);
     sim_checkpoint(&sim);
     wait_for_file(&sim);
+    if (threads) fork_among_threads(&sim);
     /* Right after the close, when it is complete, and long after: each its own checkpoint. */
+    if (threads) break;
     if (!changing || i % 3 == 0) act(&sim, sim.step, changing ? i : -1);
     settle();
     if (!changing || i % 3 == 1) act(&sim, sim.step, changing ? i : -1);
