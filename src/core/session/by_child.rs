@@ -78,6 +78,10 @@ impl Session {
         found: &Found,
         intent: Intent,
     ) -> Result<()> {
+        let own = state.books.values().any(|book| book.files.contains_key(name));
+        if !own && state.view.cached_in(name).is_none() && !state.view.is_absent(name) {
+            return Ok(()); // it belongs to no dataset, and goes on like that
+        }
         self.clear_prefix(state, name, found)?;
         self.bring_to_prefix(name, found, intent)?;
         if let Some(file) = self.file_ref(name) {

@@ -82,6 +82,7 @@ impl Machine {
             let revoke = std::mem::take(&mut dataset.prepared);
             withdrawn.push(Withdrawn { key: dataset.key.clone(), revoke });
         }
+        series.news.taken.retain(|(name, _)| *name != file.name);
         series.news.taken.push((file.name.clone(), count));
         self.agreement.changed(if withdrawn.is_empty() { 1 } else { 2 });
         withdrawn
