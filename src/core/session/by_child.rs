@@ -79,7 +79,8 @@ impl Session {
         intent: Intent,
     ) -> Result<()> {
         let own = state.books.values().any(|book| book.files.contains_key(name));
-        if !own && state.view.cached_in(name).is_none() && !state.view.is_absent(name) {
+        let cached = state.view.cached_in(name).is_some();
+        if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             return Ok(()); // it belongs to no dataset, and goes on like that
         }
         self.clear_prefix(state, name, found)?;
