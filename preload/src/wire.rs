@@ -1,6 +1,6 @@
 //! What a child of a rank asks its rank, and what that answers, as bytes on a socket.
 //!
-//! This file is compiled into both sides, like [`abi`](super::abi). A message is its length (four
+//! This file is compiled into both sides, like `abi.rs`. A message is its length (four
 //! bytes) and its content; numbers are big-endian, a text is its length and its bytes. The readers
 //! are total. Asker and answerer are processes of one user on one node.
 

@@ -118,7 +118,7 @@ fn what_its_writer_has_written_since_stays_its_own() {
     assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
 }
 
-/// A child of rank 0 changes the file of that rank: of a complete checkpoint, and of one in progress.
+/// A child of rank 0 changes a file of that rank: of a complete checkpoint, of one in progress.
 #[test]
 fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
     let mut ranks = ranks(&["5", "6"]);
