@@ -1,0 +1,44 @@
+"""What processes that a rank starts see of checkpoint files, and change."""
+
+import time
+
+import support
+from support import place, same
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def children_see_what_their_rank_sees(mpi, program):
+    """Shells, popen, spawned and forked processes; before the seal and after it, long after, when
+    the checkpoint has left the cache, and after MPI_Finalize."""
+    for flush, cached in (("1", "1"), ("0", "9")):
+        same(mpi, program, 2, "children", "read", files=flush == "1", SCR_FLUSH=flush,
+             SCR_CACHE_SIZE=cached)
+
+
+@case
+def children_change_files(mpi, program):
+    """Their rank finds what they have made of them, and so does the prefix in the end."""
+    same(mpi, program, 2, "children", "change", 19, SCR_CACHE_SIZE="9")
+
+
+@case
+def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
+    """A fork finds no lock held; who outlives the rank finds what the prefix has, at once."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        reports = []
+        for here, shim in ((plain, False), (shimmed, True)):
+            got = here.run(2, "children", "threads", shim=shim, SCR_FLUSH="1")
+            report = here.prefix / "report"
+            deadline = time.monotonic() + support.LIMIT_SECONDS
+            while not (report.exists() and report.read_text().endswith("\n")):
+                assert time.monotonic() < deadline, f"no report: {got}"
+                time.sleep(0.02)
+            reports.append((got.status, got.out, report.read_text()))
+        assert reports[0] == reports[1], f"{reports}\n{got}"
