@@ -15,7 +15,7 @@ fn file(rank: usize) -> FileRef {
 
 pub(super) struct Ranks {
     pub(super) machines: Vec<Machine>,
-    now_ms: u64,
+    pub(super) now_ms: u64,
     agreements: u64,
     /// In the order of their flushes.
     pub(super) flushed: Vec<DatasetKey>,
@@ -76,7 +76,7 @@ impl Ranks {
     }
 
     /// MPI_Finalize.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         let now = self.now_ms;
         self.machines.iter_mut().for_each(|one| one.begin_end(now));
         self.confer();

@@ -10,6 +10,7 @@ mod events;
 mod files_copy;
 mod kvtree;
 mod machine;
+mod machine_failed;
 mod machine_loud;
 mod machine_others;
 mod machine_output;
