@@ -1,29 +1,22 @@
 //! A process that a rank has started or forked sees the files that the rank sees: what its hooks
 //! ask goes to the rank, whose engine answers from a thread of its own
 //! (`src/core/session/children.rs`). No engine, no MPI, nothing kept open: a socket for each
-//! question. When the rank has gone, the prefix is all there is.
+//! question ([`crate::inquiry`]). When the rank has gone, or is stopped, the prefix is all there is.
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::Duration;
 
 use crate::abi::{
     ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
 use crate::engine::{self, Active};
+use crate::inquiry::{self, Failure};
 use crate::memory;
-use crate::wire::{self, Known, Question, Reply, What};
+use crate::wire::{Known, Question, Reply, What};
 
 /// Where the rank listens, a colon, the prefix. The engine takes it for none of its parameters.
 pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
-
-/// Longer than the rank itself may wait for a file of another node.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 struct Rank {
     /// Name of its socket.
@@ -86,61 +79,25 @@ fn know(address: &[u8], prefix: &[u8]) {
     RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
 }
 
-/// Asks the rank. `None`: it cannot answer.
-fn ask(question: &Question) -> Option<Reply> {
-    let rank = rank()?;
-    let address = SocketAddr::from_abstract_name(&rank.address).ok()?;
-    let stream = loop {
-        match UnixStream::connect_addr(&address) {
-            Ok(stream) => break stream,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                if error.kind() == io::ErrorKind::ConnectionRefused {
-                    engine::forsake(); // it has gone, and its name with it
-                }
-                return None;
-            }
-        }
-    };
-    // Whoever took the name of a rank that has gone is not believed.
-    if !is_of_this_user(&stream) {
-        return None;
+/// Asks the rank. Without an answer it is the real call, on what the prefix has; but a change that
+/// the rank may have begun, or would not hear of, fails.
+fn ask(question: &Question) -> Reply {
+    let Some(rank) = rank() else { return Reply::Pass };
+    let bytes = question.to_bytes();
+    let mut answer = inquiry::ask(&rank.address, &bytes);
+    if answer == Err(Failure::Cut) && question.may_be_repeated() {
+        answer = inquiry::ask(&rank.address, &bytes);
     }
-    let answer = || -> io::Result<Vec<u8>> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        wire::send(&mut Silent(&stream), &question.to_bytes())?;
-        wire::receive(&mut &stream)
-    };
-    let answer = answer().ok();
+    if matches!(answer, Err(Failure::Gone | Failure::Stopped | Failure::Late)) {
+        engine::forsake();
+    }
     // What was known of names may be so no more: nobody tells a child.
     memory::forget();
-    answer.and_then(|bytes| Reply::from_bytes(&bytes))
-}
-
-fn is_of_this_user(stream: &UnixStream) -> bool {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the structure and its size are writable, the descriptor is open.
-    unsafe {
-        let (to, fd) = ((&raw mut peer).cast::<c_void>(), stream.as_raw_fd());
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &raw mut length) == 0
-            && peer.uid == libc::geteuid()
-    }
-}
-
-/// A stream whose other end may go without a signal for this process.
-struct Silent<'a>(&'a UnixStream);
-
-impl Write for Silent<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (fd, from) = (self.0.as_raw_fd(), bytes.as_ptr().cast());
-        // SAFETY: the bytes are readable for their length, the descriptor is open.
-        let sent = unsafe { libc::send(fd, from, bytes.len(), libc::MSG_NOSIGNAL) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    let unanswered = if question.may_change() { Reply::Fail(libc::EIO) } else { Reply::Pass };
+    match answer {
+        Ok(bytes) => Reply::from_bytes(&bytes).unwrap_or(unanswered),
+        Err(Failure::Late | Failure::Cut) => unanswered,
+        Err(Failure::Gone | Failure::Unreached | Failure::Stopped) => Reply::Pass,
     }
 }
 
@@ -238,7 +195,7 @@ extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
 }
 
 extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
-    let Some(Reply::Entries(entries)) = ask(&about(What::List, path)) else { return 0 };
+    let Reply::Entries(entries) = ask(&about(What::List, path)) else { return 0 };
     for one in &entries {
         let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
         if let Ok(name) = CString::new(one.name.as_slice()) {
@@ -259,7 +216,7 @@ fn text(path: *const c_char) -> Vec<u8> {
 
 /// Asks, and writes the answer into the caller's verdict, which stands for "the real call".
 fn put(question: &Question, verdict: *mut Verdict) {
-    let Some(reply) = ask_in_time(question) else { return };
+    let reply = ask_in_time(question);
     // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
     // is written with its NUL if that fits.
     unsafe {
@@ -283,12 +240,12 @@ fn put(question: &Question, verdict: *mut Verdict) {
 }
 
 /// Asks again where the file has gone since it was answered: its dataset was sealed or evicted.
-fn ask_in_time(question: &Question) -> Option<Reply> {
+fn ask_in_time(question: &Question) -> Reply {
     const TIMES: usize = 3;
     let mut reply = ask(question);
     for _ in 1..TIMES {
         match &reply {
-            Some(Reply::At(path)) if !is_there(path) => reply = ask(question),
+            Reply::At(path) if !is_there(path) => reply = ask(question),
             _ => break,
         }
     }

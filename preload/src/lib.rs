@@ -33,6 +33,8 @@ mod hooks;
 #[cfg_attr(test, allow(dead_code))]
 mod identity;
 #[cfg_attr(test, allow(dead_code))]
+mod inquiry;
+#[cfg_attr(test, allow(dead_code))]
 mod launcher;
 #[cfg_attr(test, allow(dead_code))]
 mod lazy;

@@ -102,6 +102,21 @@ pub enum Reply {
 }
 
 impl Question {
+    /// What it asks for may change something.
+    pub fn may_change(&self) -> bool {
+        let writes = self.flags & libc::O_ACCMODE != libc::O_RDONLY;
+        match self.what {
+            What::Open => writes || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0,
+            What::Lookup | What::Made | What::List => false,
+            What::Change | What::Unlink | What::Rename | What::Link | What::Rmdir => true,
+        }
+    }
+
+    /// Asked twice it does what it does once.
+    pub fn may_be_repeated(&self) -> bool {
+        !matches!(self.what, What::Unlink | What::Rename | What::Link | What::Rmdir)
+    }
+
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![self.what as u8];

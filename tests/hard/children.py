@@ -30,7 +30,8 @@ def children_change_files(mpi, program):
 
 @case
 def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
-    """A fork finds no lock held; who outlives the rank finds what the prefix has, at once."""
+    """A fork finds no lock held; who outlives the rank finds what the prefix has, at once, and so
+    does a child while the rank is stopped."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         reports = []
         for here, shim in ((plain, False), (shimmed, True)):

@@ -2,7 +2,7 @@
 //! (`preload/src/child.rs`), and a thread answers as the engine would answer the rank itself.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -76,7 +76,12 @@ impl Session {
             }
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
-            wire::receive(&mut &stream)
+            let question = wire::receive(&mut &stream)?;
+            // Left by a child that did not wait until this process went on, and has acted itself.
+            stream.set_nonblocking(true)?;
+            let gone = matches!((&stream).read(&mut [0]), Ok(0));
+            stream.set_nonblocking(false)?;
+            if gone { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(question) }
         };
         let Some(question) = question().ok().and_then(|bytes| Question::from_bytes(&bytes)) else {
             return;

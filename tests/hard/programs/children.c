@@ -139,6 +139,14 @@ static void changes(const char *file, const char *dir, int which) {
   shell("ls $D; cksum $F; true", file, "none", dir);
 }
 
+/* As a debugger does that a crash handler has started: it stops the rank and opens files. */
+static void stopped(const char *dir) {
+  shell("begun=$(date +%s); kill -STOP $PPID; cksum copy.dat; echo why > crash.log; "
+        "cat crash.log; kill -CONT $PPID; test $(($(date +%s) - begun)) -lt 30",
+        "none", "none", dir);
+  shell("cat crash.log; ls $D", "none", "none", dir);
+}
+
 /* The rank goes on with the file itself. */
 static void append(const char *file) {
   int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0640);
@@ -228,6 +236,7 @@ int main(int argc, char **argv) {
     sim_checkpoint(&sim);
     wait_for_file(&sim);
     if (threads) fork_among_threads(&sim);
+    if (threads && sim.rank == 0) stopped("ckpt/step_1");
     /* Right after the close, when it is complete, and long after: each its own checkpoint. */
     if (threads) break;
     if (!changing || i % 3 == 0) act(&sim, sim.step, changing ? i : -1);
