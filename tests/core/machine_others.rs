@@ -139,3 +139,23 @@ fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
     let taken = vec![complete.name, written.name];
     assert_eq!(ranks[1].take_heard(), Heard { taken, ..Heard::default() });
 }
+
+#[test]
+fn what_a_child_has_open_too_is_closed_when_both_have_closed_it() {
+    let mut ranks = ranks(&["5"]);
+    let both = file("6", 0);
+    for (rank, machine) in ranks.iter_mut().enumerate() {
+        machine.write_open(&file("6", rank), Intent::REWRITE, 5000);
+    }
+    ranks[0].lent(&key("6"), &both.name);
+    for (rank, machine) in ranks.iter_mut().enumerate() {
+        machine.write_closed(&key("6"), &file("6", rank).name, 100, 5000);
+    }
+    let state = |ranks: &mut Vec<Machine>, from: u64| {
+        (0..4).for_each(|at| sync(ranks, from + 200 * at));
+        ranks[1].datasets(0).last().map(|last| (last.key.id.clone(), last.state))
+    };
+    assert_eq!(state(&mut ranks, 5200), Some(("6".to_owned(), DatasetState::Open)));
+    ranks[0].write_closed(&key("6"), &both.name, 120, 6000);
+    assert_ne!(state(&mut ranks, 6200), Some(("6".to_owned(), DatasetState::Open)));
+}

@@ -29,6 +29,12 @@ def children_change_files(mpi, program):
 
 
 @case
+def children_write_what_their_rank_has_open(mpi, program):
+    """No checkpoint is complete as long as one of its files can change, and nothing is lost."""
+    same(mpi, program, 2, "children", "lent", 4, SCR_CACHE_SIZE="9")
+
+
+@case
 def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
     """A fork finds no lock held; who outlives the rank finds what the prefix has, at once, and so
     does a child while the rank is stopped."""

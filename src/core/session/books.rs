@@ -244,6 +244,12 @@ impl Tokens {
         self.by_token.values().filter(|one| one.name == name).count()
     }
 
+    /// A descriptor that is open on `name` and may change it at once.
+    pub fn writer(&self, name: &str) -> Option<u64> {
+        let writes = |one: &Tracked| one.name == name && !matches!(one.way, Way::Lazy { .. });
+        self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
+    }
+
     /// Some descriptor that is open on the same file as `other`.
     pub fn twin(&mut self, other: &Tracked) -> Option<&mut Tracked> {
         self.by_token.values_mut().find(|one| one.name == other.name && one.way == other.way)

@@ -1,5 +1,6 @@
 //! Files that a process changes which this rank has started. What it writes passes no engine, and
-//! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
+//! nobody knows when it is done: the change is made on the PFS, where the file is brought first. What
+//! is open already is one file for all ([`super::loans`]).
 
 use std::path::Path;
 
@@ -19,36 +20,43 @@ impl Session {
         let intent = Intent::of(flags);
         match self.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
-                self.change_by_child(name, intent)
+                self.change_by_child(path, name, flags)
             }
             _ => self.open_as(path, flags, Manner::Changing),
         }
     }
 
-    fn change_by_child(&self, name: &str, intent: Intent) -> Answer {
+    fn change_by_child(&self, path: &Path, name: &str, flags: i32) -> Answer {
+        let intent = Intent::of(flags);
         self.wake(|one| one.name == name);
         let mut state = self.state();
         if !self.concerns(&state, name) {
             return Answer::PASS;
         }
-        if let Some(copy) = state.tokens.shadow_of(name) {
-            return Answer::at(copy.clone());
+        if let Some(copy) = state.tokens.shadow_of(name).cloned() {
+            if let Some(token) = state.tokens.shadows_of(name).first() {
+                state.lend(*token);
+            }
+            return Answer::at(copy);
         }
         let mut found = match self.look(&state, name, intent) {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        match &found.place {
-            // The rank, or another one, is writing it: one file for all.
-            Place::Cached(_, here) | Place::Private(here)
-                if state.tokens.count(name) > 0
-                    || has_writers(here).is_ok_and(|writers| writers == Some(true)) =>
-            {
+        let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
+        match (&found.place, state.tokens.writer(name)) {
+            (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
+                state.lend(token);
                 return Answer::at(here.clone());
             }
-            Place::Private(here) => return Answer::at(here.clone()),
-            Place::Prefix if state.tokens.count(name) > 0 => return Answer::PASS,
-            Place::Elsewhere(key, remote) if !intent.truncate => {
+            (Place::Prefix, Some(_)) => return Answer::PASS,
+            (Place::Cached(_, here) | Place::Private(here), None)
+                if is_written(here) || state.view.is_private(name) =>
+            {
+                drop(state);
+                return self.open_lent(path, flags);
+            }
+            (Place::Elsewhere(key, remote), _) if !intent.truncate => {
                 let (key, remote) = (key.clone(), remote.clone());
                 drop(state);
                 let answer = self.wait_for_remote(name, &key, &remote);

@@ -30,13 +30,17 @@ impl Session {
             return;
         }
         self.finishing.store(true, Ordering::Relaxed);
+        self.site.host.inside(|| self.await_loans());
         if let Some(links) = self.links()
             && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
             self.stop_agreements(&error);
         }
         self.ended.store(true, Ordering::Relaxed);
-        self.site.host.inside(|| self.end_log("END"));
+        self.site.host.inside(|| {
+            self.end_all_loans();
+            self.end_log("END");
+        });
         self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
@@ -144,6 +148,7 @@ impl Session {
             return;
         }
         self.state().machine.end();
+        self.end_all_loans();
         let pointers = self.publish_closed(false);
         self.publish_all_private();
         self.end_log("EXIT");

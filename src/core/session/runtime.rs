@@ -15,6 +15,7 @@ use super::books::{Book, Tokens, Tracked, Way};
 use super::children::Counter;
 use super::events::Events;
 use super::halt::Halt;
+use super::loans::Loan;
 use super::loud::Hushed;
 use super::machine::{DatasetKey, Machine};
 use super::namespace::{self as ns, View};
@@ -58,6 +59,8 @@ pub(super) struct State {
     pub shadows: u64,
     /// Files whose reserved rest could not be given back yet.
     pub late: Vec<(DatasetKey, String)>,
+    /// What children have open beside others.
+    pub loans: Vec<Loan>,
 }
 
 impl State {

@@ -234,6 +234,7 @@ fn build(
         templates,
         shadows: 0,
         late: Vec::new(),
+        loans: Vec::new(),
     };
     Session {
         site,

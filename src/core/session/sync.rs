@@ -21,7 +21,14 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
-        let words = self.state().machine.sync_point(kind, monotonic_ms());
+        let mut state = self.state();
+        if !state.loans.is_empty() {
+            drop(state);
+            self.end_loans();
+            state = self.state();
+        }
+        let words = state.machine.sync_point(kind, monotonic_ms());
+        drop(state);
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
         let begin = Instant::now();

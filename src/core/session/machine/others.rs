@@ -107,6 +107,16 @@ impl Machine {
         self.agreement.changed(2);
     }
 
+    /// A child of this rank opens a file, too, that is open on it in the dataset `of`: one more to
+    /// be closed.
+    pub fn lent(&mut self, of: &DatasetKey, name: &str) {
+        let dataset = self.series[of.series].find_mut(of);
+        let file = dataset.and_then(|dataset| dataset.files.get_mut(name));
+        if let Some(file) = file.filter(|file| file.open > 0) {
+            file.open += 1;
+        }
+    }
+
     /// Another rank of the node has just deleted this file, whoever wrote it: it was written
     /// before, although no sync point says so.
     pub fn deleted_just_now(&mut self, file: &FileRef) {

@@ -1,0 +1,108 @@
+//! Cached files that a child of this rank writes because somebody else has them open: one file for
+//! all. What the child does passes no engine, so its descriptor counts as one of this rank's until
+//! the kernel says that nobody can write the file any more. Until then its dataset is in progress.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::answer::Answer;
+use super::books::{Room, Tracked, Way};
+use super::namespace::Place;
+use super::opening::Manner;
+use super::runtime::{Session, State};
+use crate::log;
+use crate::system::has_writers;
+
+/// The child opens the file as soon as it has the answer.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Pause between two looks at the end.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A token for what a child has open.
+#[derive(Debug)]
+pub(super) struct Loan {
+    token: u64,
+    since: Instant,
+}
+
+impl State {
+    /// A child opens the file that `token` stands for, too.
+    pub fn lend(&mut self, token: u64) {
+        let Some(twin) = self.tokens.get(token).cloned() else { return };
+        self.machine.lent(&twin.key, &twin.name);
+        let token = self.tokens.issue(Tracked { room: Room::default(), ..twin });
+        self.loans.push(Loan { token, since: Instant::now() });
+    }
+
+    fn is_written(&self, token: u64) -> bool {
+        let Some(one) = self.tokens.get(token) else { return false };
+        let here = match (&one.way, self.view.place(&one.name)) {
+            (Way::Shadow { copy, .. }, _) => copy.clone(),
+            (_, Place::Cached(_, here) | Place::Private(here)) => here,
+            _ => return false, // on the PFS, as what a child writes should be
+        };
+        has_writers(&here).is_ok_and(|written| written != Some(false))
+    }
+}
+
+impl Session {
+    /// A child opens a file that is being written, but not by this rank: as this rank would.
+    pub(super) fn open_lent(&self, path: &Path, flags: i32) -> Answer {
+        let answer = self.open_as(path, flags, Manner::Changing);
+        match answer {
+            Answer::Redirect { token, .. } if token != 0 => {
+                self.state().loans.push(Loan { token, since: Instant::now() });
+            }
+            Answer::Pass { token } if token != 0 => self.closed(token),
+            _ => {}
+        }
+        answer
+    }
+
+    /// Takes back what no child writes any more.
+    pub(super) fn end_loans(&self) {
+        let mut state = self.state();
+        if state.loans.is_empty() {
+            return;
+        }
+        let (last, over): (Vec<_>, Vec<_>) = std::mem::take(&mut state.loans)
+            .into_iter()
+            .partition(|loan| loan.since.elapsed() < GRACE || state.is_written(loan.token));
+        state.loans = last;
+        drop(state);
+        over.iter().for_each(|loan| self.closed(loan.token));
+    }
+
+    /// The run ends: children that are about to open a file, or to end, are waited for.
+    pub(super) fn await_loans(&self) {
+        let begun = Instant::now();
+        loop {
+            self.end_loans();
+            if self.state().loans.is_empty() || begun.elapsed() > 2 * GRACE {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The engine has ended: what children still write is taken back as it is.
+    pub(super) fn end_all_loans(&self) {
+        let loans = std::mem::take(&mut self.state().loans);
+        for loan in loans {
+            let state = self.state();
+            let name = state.tokens.get(loan.token).map(|one| one.name.clone());
+            let written = state.is_written(loan.token);
+            drop(state);
+            if let Some(name) = name.filter(|_| written) {
+                log::warn(format_args!(
+                    "rank {}: a child still writes {name}; what it writes from now on does not \
+                     reach {}. Wait for it before the rank ends",
+                    self.site.rank,
+                    self.site.prefix.display()
+                ));
+            }
+            self.closed(loan.token);
+        }
+    }
+}
