@@ -68,7 +68,8 @@ impl Session {
         }
     }
 
-    /// Answers one question. One that may take long does not hold up the others.
+    /// Answers one question. One that may take long, since a file has to be copied or is on another
+    /// node, does not hold up the others.
     fn serve(&'static self, mut stream: UnixStream) {
         let question = || -> io::Result<Vec<u8>> {
             if peer_user(&stream)? != user_id() {
@@ -88,7 +89,8 @@ impl Session {
         };
         let enter = self.site.host.enter_thread;
         let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
-        if !matches!(question.what, What::Open | What::Change) || !is_remote() {
+        let is_long = question.may_change() || (question.what == What::Open && is_remote());
+        if !is_long {
             drop(wire::send(&mut stream, &self.reply(&question).to_bytes()));
             return;
         }
