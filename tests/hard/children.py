@@ -25,7 +25,7 @@ def children_see_what_their_rank_sees(mpi, program):
 @case
 def children_change_files(mpi, program):
     """Their rank finds what they have made of them, and so does the prefix in the end."""
-    same(mpi, program, 2, "children", "change", 19, SCR_CACHE_SIZE="9")
+    same(mpi, program, 2, "children", "change", 20, SCR_CACHE_SIZE="9")
 
 
 @case

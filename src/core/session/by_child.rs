@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::answer::Answer;
 use super::machine::FileRef;
-use super::namespace::{self as ns, Intent, Place};
+use super::namespace::{self as ns, Intent, OnPrefix, Place};
 use super::neighbours::Locked;
-use super::opening::{Found, Manner};
+use super::opening::{Found, Manner, mode_of};
 use super::runtime::Session;
 use crate::error::Result;
 use crate::log;
@@ -93,6 +93,7 @@ impl Session {
         }
         self.clear_prefix(state, name, found)?;
         self.bring_to_prefix(name, found, intent)?;
+        self.make_for_child(name, found, intent)?;
         if let Some(file) = self.file_ref(name) {
             self.withdraw(state, &file)?;
         }
@@ -102,6 +103,20 @@ impl Session {
         state.view.moved_to_prefix(name);
         state.view.revive(name);
         Ok(())
+    }
+
+    /// A file that the PFS does not have is there for the call that truncates it, with its mode.
+    fn make_for_child(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+        let mode = match &found.place {
+            Place::Cached(_, here) => mode_of(here),
+            Place::Elsewhere(_, remote) => remote.meta.mode & 0o7777,
+            Place::Ghost(attributes) => attributes.mode & 0o7777,
+            Place::Prefix | Place::Private(_) | Place::Deleted => return Ok(()),
+        };
+        if !intent.truncate || found.on_prefix != OnPrefix::Absent {
+            return Ok(());
+        }
+        ns::make_empty(&self.site.on_prefix(name), mode)
     }
 
     fn withdraw(&self, state: &mut Locked<'_>, file: &FileRef) -> Result<()> {

@@ -386,7 +386,7 @@ fn answer_in_place(found: &Found) -> Answer {
     }
 }
 
-fn mode_of(path: &Path) -> u32 {
+pub(super) fn mode_of(path: &Path) -> u32 {
     use std::os::unix::fs::MetadataExt as _;
     path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
 }

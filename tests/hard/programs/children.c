@@ -128,9 +128,11 @@ static void changes(const char *file, const char *dir, int which) {
       "cp $F $D/x && echo more >> $D/x && mv $D/x $F", "truncate -s 100 $F", "chmod 600 $F",
       "sed -i s/a/b/ $F", "ln $F keep.$$ && rm keep.$$", "echo new > $F", "rm -r $D && mkdir $D",
       "dd if=/dev/zero of=$F bs=1 seek=5 count=9 conv=notrunc status=none", "cp /dev/null $F",
-      "touch $D/rank_8.dat; rm -f $D/none", "mv $D $D.old; cat $D.old/* | cksum"};
+      "touch $D/rank_8.dat; rm -f $D/none", "mv $D $D.old; cat $D.old/* | cksum",
+      "dd if=copy.dat of=$F conv=nocreat status=none"};
   char seven[300];
   const char *command = commands[which % (sizeof commands / sizeof *commands)];
+  if (strncmp(command, "echo new", 8) == 0 && chmod(file, 0600) != 0) sim_fail("chmod", file);
   shell(command, file, "none", dir);
   look(file);
   say("names", list(dir));
