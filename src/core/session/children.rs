@@ -15,7 +15,9 @@ use super::answer::{Answer, Entry};
 use super::runtime::{Note, Session};
 use super::wire::{self, Known, Question, Reply, What};
 use crate::log;
-use crate::system::{block_signals, close_inherited, peer_user, random_u64, user_id};
+use crate::system::{
+    block_signals, close_inherited, identity, peer_user, raise, random_u64, user_id,
+};
 
 /// A child asks as soon as it is connected, unless it is stopped in between.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,15 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause when no connection can be taken, for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where children ask.
+/// Where children ask: the address, the descriptor, and what that leads to.
 #[derive(Debug, Default)]
-pub(super) struct Counter(OnceLock<(String, i32)>);
+pub(super) struct Counter(OnceLock<(String, i32, Option<(u64, u64)>)>);
 
 impl Counter {
     /// This process is a forked child: only its parent answers here.
     pub fn leave_to_parent(&self) {
-        if let Some((_, fd)) = self.0.get() {
-            close_inherited(*fd);
+        if let Some((_, fd, socket)) = self.0.get() {
+            close_inherited(*fd, *socket);
         }
     }
 }
@@ -39,7 +41,7 @@ impl Counter {
 impl Session {
     /// Name of the abstract socket at which children ask.
     pub fn address(&self) -> Option<&str> {
-        self.counter.0.get().map(|(address, _)| address.as_str())
+        self.counter.0.get().map(|(address, ..)| address.as_str())
     }
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
@@ -48,24 +50,32 @@ impl Session {
         let start = || -> io::Result<()> {
             let address = format!("scr-{:016x}{:016x}", random_u64(), random_u64());
             let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&address)?)?;
-            let fd = listener.as_raw_fd();
+            let listener = UnixListener::from(raise(listener.into()));
+            let (fd, socket) = (listener.as_raw_fd(), identity(listener.as_raw_fd()));
             let body = move || {
                 block_signals();
                 enter();
-                for stream in listener.incoming() {
-                    match stream {
-                        Ok(stream) => self.serve(stream),
-                        Err(_) => std::thread::sleep(PAUSE),
-                    }
-                }
+                self.serve_all(listener);
             };
             std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
-            drop(self.counter.0.set((address, fd)));
+            drop(self.counter.0.set((address, fd, socket)));
             Ok(())
         };
         if let Err(error) = start() {
             log::message(1, format_args!("rank {rank}: its children see no cached files: {error}"));
         }
+    }
+
+    fn serve_all(&'static self, listener: UnixListener) {
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => self.serve(UnixStream::from(raise(stream.into()))),
+                Err(error) if is_gone(&error) => break,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+        // The program has closed it, and the number may be that of a file of its own.
+        std::mem::forget(listener);
     }
 
     /// Answers one question. One that may take long, since a file has to be copied or is on another
@@ -120,6 +130,11 @@ impl Session {
         };
         reply_of(answer)
     }
+}
+
+/// The descriptor is closed, or another one.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EINVAL))
 }
 
 fn path_of(bytes: &[u8]) -> &Path {
