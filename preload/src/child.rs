@@ -53,6 +53,12 @@ pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     }
 }
 
+/// This process is a rank without a door: its children ask nobody, nor the rank that started it.
+pub(crate) fn disown() {
+    RANK.store(std::ptr::null_mut(), Ordering::Release);
+    leave();
+}
+
 /// Called once, in the constructor: this process may be a child of a rank.
 pub(crate) fn follow() {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
@@ -66,7 +72,7 @@ pub(crate) fn follow() {
 /// A launcher's ranks are no children of the rank that started it.
 pub(crate) fn leave() {
     if std::env::var_os(VARIABLE).is_some() {
-        // SAFETY: the constructor runs before there is a second thread.
+        // SAFETY: in the constructor there is no second thread; MPI_Init sets variables, too.
         unsafe { std::env::remove_var(VARIABLE) };
     }
 }

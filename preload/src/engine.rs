@@ -96,7 +96,9 @@ pub(crate) fn start(version: &str, granted: c_int) {
 
 fn activate(table: Engine, prefix: Vec<u8>) {
     let address = (table.address)();
-    if !address.is_null() {
+    if address.is_null() {
+        child::disown();
+    } else {
         // SAFETY: not null, so a C string for the process's life.
         child::adopt(unsafe { CStr::from_ptr(address) }, &prefix);
     }
@@ -104,6 +106,8 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     // SAFETY: the handler is a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix, own: true })), Ordering::Release);
+    // The rank that has started this process, if one has, may see other names.
+    memory::forget();
 }
 
 /// A rank has started this process.
