@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::wire;
 
-/// Longer than the rank itself may wait for a file of another node.
+/// Longer than a rank waits for a file of another node of which nothing comes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How often a rank that has not answered yet is looked at.
