@@ -15,18 +15,18 @@ use crate::log;
 use crate::system::{has_writers, monotonic_ms};
 
 impl Session {
-    /// A child opens `path`.
-    pub(super) fn open_by_child(&self, path: &Path, flags: i32) -> Answer {
+    /// The process `child` opens `path`.
+    pub(super) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
         match self.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
-                self.change_by_child(path, name, flags)
+                self.change_by_child(path, name, (flags, child))
             }
             _ => self.open_as(path, flags, Manner::Changing),
         }
     }
 
-    fn change_by_child(&self, path: &Path, name: &str, flags: i32) -> Answer {
+    fn change_by_child(&self, path: &Path, name: &str, (flags, child): (i32, i32)) -> Answer {
         let intent = Intent::of(flags);
         self.wake(|one| one.name == name);
         let mut state = self.state();
@@ -35,7 +35,7 @@ impl Session {
         }
         if let Some(copy) = state.tokens.shadow_of(name).cloned() {
             if let Some(token) = state.tokens.shadows_of(name).first() {
-                state.lend(*token);
+                state.lend(*token, child);
             }
             return Answer::at(copy);
         }
@@ -46,7 +46,7 @@ impl Session {
         let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
         match (&found.place, state.tokens.writer(name)) {
             (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
-                state.lend(token);
+                state.lend(token, child);
                 return Answer::at(here.clone());
             }
             (Place::Prefix, Some(_)) => return Answer::PASS,
@@ -54,7 +54,7 @@ impl Session {
                 if is_written(here) || state.view.is_private(name) =>
             {
                 drop(state);
-                return self.open_lent(path, flags);
+                return self.open_lent(path, flags, child);
             }
             (Place::Elsewhere(key, remote), _) if !intent.truncate => {
                 let (key, remote) = (key.clone(), remote.clone());

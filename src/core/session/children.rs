@@ -15,9 +15,7 @@ use super::answer::{Answer, Entry};
 use super::runtime::{Note, Session};
 use super::wire::{self, Known, Question, Reply, What};
 use crate::log;
-use crate::system::{
-    block_signals, close_inherited, identity, peer_user, raise, random_u64, user_id,
-};
+use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
 
 /// A child asks as soon as it is connected, unless it is stopped in between.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,15 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause when no connection can be taken, for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where children ask: the address, the descriptor, and what that leads to.
+/// Where children ask.
 #[derive(Debug, Default)]
-pub(super) struct Counter(OnceLock<(String, i32, Option<(u64, u64)>)>);
+pub(super) struct Counter(OnceLock<Door>);
+
+#[derive(Debug)]
+struct Door {
+    address: String,
+    fd: i32,
+    /// What the descriptor leads to.
+    socket: Option<(u64, u64)>,
+}
 
 impl Counter {
     /// This process is a forked child: only its parent answers here.
     pub fn leave_to_parent(&self) {
-        if let Some((_, fd, socket)) = self.0.get() {
-            close_inherited(*fd, *socket);
+        if let Some(door) = self.0.get() {
+            close_inherited(door.fd, door.socket);
         }
     }
 }
@@ -41,7 +47,7 @@ impl Counter {
 impl Session {
     /// Name of the abstract socket at which children ask.
     pub fn address(&self) -> Option<&str> {
-        self.counter.0.get().map(|(address, ..)| address.as_str())
+        self.counter.0.get().map(|door| door.address.as_str())
     }
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
@@ -58,7 +64,7 @@ impl Session {
                 self.serve_all(listener);
             };
             std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
-            drop(self.counter.0.set((address, fd, socket)));
+            drop(self.counter.0.set(Door { address, fd, socket }));
             Ok(())
         };
         if let Err(error) = start() {
@@ -81,8 +87,9 @@ impl Session {
     /// Answers one question. One that may take long, since a file has to be copied or is on another
     /// node, does not hold up the others.
     fn serve(&'static self, mut stream: UnixStream) {
-        let question = || -> io::Result<Vec<u8>> {
-            if peer_user(&stream)? != user_id() {
+        let question = || -> io::Result<(Vec<u8>, i32)> {
+            let (user, child) = peer(&stream)?;
+            if user != user_id() {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -92,32 +99,31 @@ impl Session {
             stream.set_nonblocking(true)?;
             let gone = matches!((&stream).read(&mut [0]), Ok(0));
             stream.set_nonblocking(false)?;
-            if gone { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(question) }
+            if gone { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok((question, child)) }
         };
-        let Some(question) = question().ok().and_then(|bytes| Question::from_bytes(&bytes)) else {
-            return;
-        };
+        let Ok((question, child)) = question() else { return };
+        let Some(question) = Question::from_bytes(&question) else { return };
         let enter = self.site.host.enter_thread;
         let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
         let is_long = question.may_change() || (question.what == What::Open && is_remote());
         if !is_long {
-            drop(wire::send(&mut stream, &self.reply(&question).to_bytes()));
+            drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
             return;
         }
         let body = move || {
             block_signals();
             enter();
-            drop(wire::send(&mut stream, &self.reply(&question).to_bytes()));
+            drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
         };
         drop(std::thread::Builder::new().name("scr-child".to_string()).spawn(body));
     }
 
-    fn reply(&self, question: &Question) -> Reply {
+    fn reply(&self, question: &Question, child: i32) -> Reply {
         let (path, other) = (path_of(&question.path), path_of(&question.other));
         let answer = match question.what {
-            What::Open => self.open_by_child(path, question.flags),
+            What::Open => self.open_by_child(path, question.flags, child),
             What::Lookup => self.lookup(path),
-            What::Change => self.open_by_child(path, libc::O_WRONLY),
+            What::Change => self.open_by_child(path, libc::O_WRONLY, child),
             What::Unlink => self.unlink(path),
             What::Rename => self.rename(path, other),
             What::Link => self.link(path, other, question.flags != 0),

@@ -91,7 +91,7 @@ impl Session {
                 if let Some(watchdog) = &mut watchdog {
                     watchdog.look(self.progress());
                 }
-                self.end_loans();
+                drop(self.end_loans());
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use super::answer::Answer;
 use super::books::{Room, Tracked, Way};
 use super::namespace::Place;
+use super::neighbours::Locked;
 use super::opening::Manner;
 use super::runtime::{Session, State};
 use crate::log;
 use crate::system::has_writers;
 
-/// The child opens the file as soon as it has the answer.
+/// The child opens the file as soon as it has the answer, if it lives.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Pause between two looks at the end.
@@ -23,16 +24,30 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Loan {
     token: u64,
+    /// The process that asked; 0 if it cannot be seen.
+    child: i32,
     since: Instant,
 }
 
+impl Loan {
+    fn new(token: u64, child: i32) -> Loan {
+        Loan { token, child, since: Instant::now() }
+    }
+
+    /// The child may be about to open the file.
+    fn is_new(&self) -> bool {
+        let lives = || self.child == 0 || Path::new(&format!("/proc/{}", self.child)).exists();
+        self.since.elapsed() < GRACE && lives()
+    }
+}
+
 impl State {
-    /// A child opens the file that `token` stands for, too.
-    pub fn lend(&mut self, token: u64) {
+    /// The process `child` opens the file that `token` stands for, too.
+    pub fn lend(&mut self, token: u64, child: i32) {
         let Some(twin) = self.tokens.get(token).cloned() else { return };
         self.machine.lent(&twin.key, &twin.name);
         let token = self.tokens.issue(Tracked { room: Room::default(), ..twin });
-        self.loans.push(Loan { token, since: Instant::now() });
+        self.loans.push(Loan::new(token, child));
     }
 
     fn is_written(&self, token: u64) -> bool {
@@ -48,11 +63,11 @@ impl State {
 
 impl Session {
     /// A child opens a file that is being written, but not by this rank: as this rank would.
-    pub(super) fn open_lent(&self, path: &Path, flags: i32) -> Answer {
+    pub(super) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {
             Answer::Redirect { token, .. } if token != 0 => {
-                self.state().loans.push(Loan { token, since: Instant::now() });
+                self.state().loans.push(Loan::new(token, child));
             }
             Answer::Pass { token } if token != 0 => self.closed(token),
             _ => {}
@@ -60,26 +75,26 @@ impl Session {
         answer
     }
 
-    /// Takes back what no child writes any more.
-    pub(super) fn end_loans(&self) {
+    /// Takes back what no child writes any more. Returns the state as it is then.
+    pub(super) fn end_loans(&self) -> Locked<'_> {
         let mut state = self.state();
         if state.loans.is_empty() {
-            return;
+            return state;
         }
         let (last, over): (Vec<_>, Vec<_>) = std::mem::take(&mut state.loans)
             .into_iter()
-            .partition(|loan| loan.since.elapsed() < GRACE || state.is_written(loan.token));
+            .partition(|loan| loan.is_new() || state.is_written(loan.token));
         state.loans = last;
         drop(state);
         over.iter().for_each(|loan| self.closed(loan.token));
+        self.state()
     }
 
     /// The run ends: children that are about to open a file, or to end, are waited for.
     pub(super) fn await_loans(&self) {
         let begun = Instant::now();
         loop {
-            self.end_loans();
-            if self.state().loans.is_empty() || begun.elapsed() > 2 * GRACE {
+            if self.end_loans().loans.is_empty() || begun.elapsed() > 2 * GRACE {
                 return;
             }
             std::thread::sleep(PAUSE);

@@ -21,14 +21,7 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
-        let mut state = self.state();
-        if !state.loans.is_empty() {
-            drop(state);
-            self.end_loans();
-            state = self.state();
-        }
-        let words = state.machine.sync_point(kind, monotonic_ms());
-        drop(state);
+        let words = self.end_loans().machine.sync_point(kind, monotonic_ms());
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
         let begin = Instant::now();

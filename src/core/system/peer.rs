@@ -7,18 +7,18 @@ use std::os::unix::net::UnixStream;
 
 use super::check;
 
-/// The user at the other end.
+/// The user and the process at the other end; no process (0) if it is in a space of its own.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub fn peer_user(stream: &UnixStream) -> io::Result<u32> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    let to = (&raw mut peer).cast();
+    let to = (&raw mut found).cast();
     let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     // SAFETY: the structure and its size are writable, the descriptor is open.
     check(unsafe { libc::getsockopt(stream.as_raw_fd(), level, option, to, &raw mut length) })?;
-    Ok(peer.uid)
+    Ok((found.uid, found.pid))
 }
 
 /// Lowest number of a descriptor that we keep, unless the process may have fewer: no program looks
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_pair_are_of_this_user() {
+    fn both_ends_of_a_pair_are_of_this_process() {
         let (one, other) = UnixStream::pair().unwrap();
-        let own = super::super::user_id();
-        assert_eq!((peer_user(&one).unwrap(), peer_user(&other).unwrap()), (own, own));
+        let own = (super::super::user_id(), std::process::id() as i32);
+        assert_eq!((peer(&one).unwrap(), peer(&other).unwrap()), (own, own));
     }
 }
