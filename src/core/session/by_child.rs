@@ -1,6 +1,6 @@
 //! Files that a process changes which this rank has started. What it writes passes no engine, and
-//! nobody knows when it is done: the change is made on the PFS, where the file is brought first. What
-//! is open already is one file for all ([`super::loans`]).
+//! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
+//! What is open already is one file for all ([`super::loans`]).
 
 use std::path::Path;
 

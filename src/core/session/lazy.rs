@@ -33,8 +33,8 @@ impl Session {
     }
 
     /// The names for which `which` holds are about to mean something else: their readers get
-    /// their private copies before, and what children have written is taken back. Not with the state
-    /// locked.
+    /// their private copies before, and what children have written is taken back. Not with the
+    /// state locked.
     pub(super) fn wake(&self, which: impl Fn(&Tracked) -> bool) {
         let lazy = self.end_loans().tokens.lazy(which);
         lazy.into_iter().for_each(|token| (self.site.host.wake)(token));

@@ -26,7 +26,7 @@
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
-//! | `children.rs`, `by_child.rs`, `loans.rs` | what processes that a rank has started ask, change |
+//! | `children.rs`, `by_child.rs`, `loans.rs` | what processes of a rank ask, change, and share |
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
