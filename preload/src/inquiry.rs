@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     Stopped,
     /// There is none in time.
     Late,
-    /// The connection ended before.
+    /// The connection ended before, or there is no descriptor for it.
     Cut,
 }
 
@@ -63,7 +63,10 @@ fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, Failure> {
     // SAFETY: a system call on numbers.
     let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if fd < 0 {
-        return Err(Failure::Unreached);
+        // Where sockets are forbidden nothing can be asked; where they are used up, it should be.
+        let used_up = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+        let code = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(if used_up.contains(&code) { Failure::Cut } else { Failure::Unreached });
     }
     // SAFETY: made just now, and nobody else's.
     let stream = unsafe { UnixStream::from_raw_fd(fd) };
