@@ -35,7 +35,7 @@ impl Session {
         }
         if let Some(copy) = state.tokens.shadow_of(name).cloned() {
             if let Some(token) = state.tokens.shadows_of(name).first() {
-                state.lend(*token, child);
+                self.lend(&mut state, *token, child);
             }
             return Answer::at(copy);
         }
@@ -46,16 +46,17 @@ impl Session {
         let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
         match (&found.place, state.tokens.writer(name)) {
             (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
-                state.lend(token, child);
+                self.lend(&mut state, token, child);
                 return Answer::at(here.clone());
             }
             (Place::Prefix, Some(_)) => return Answer::PASS,
             (Place::Cached(_, here) | Place::Private(here), None)
-                if is_written(here) || state.view.is_private(name) =>
+                if !self.is_ended() && (is_written(here) || state.view.is_private(name)) =>
             {
                 drop(state);
                 return self.open_lent(path, flags, child);
             }
+            (Place::Private(here), None) => return Answer::at(here.clone()),
             (Place::Elsewhere(key, remote), _) if !intent.truncate => {
                 let (key, remote) = (key.clone(), remote.clone());
                 drop(state);

@@ -42,14 +42,6 @@ impl Loan {
 }
 
 impl State {
-    /// The process `child` opens the file that `token` stands for, too.
-    pub fn lend(&mut self, token: u64, child: i32) {
-        let Some(twin) = self.tokens.get(token).cloned() else { return };
-        self.machine.lent(&twin.key, &twin.name);
-        let token = self.tokens.issue(Tracked { room: Room::default(), ..twin });
-        self.loans.push(Loan::new(token, child));
-    }
-
     fn is_written(&self, token: u64) -> bool {
         let Some(one) = self.tokens.get(token) else { return false };
         let here = match (&one.way, self.view.place(&one.name)) {
@@ -62,6 +54,17 @@ impl State {
 }
 
 impl Session {
+    /// The process `child` opens the file that `token` stands for, too. After the end nothing waits
+    /// for it any more.
+    pub(super) fn lend(&self, state: &mut State, token: u64, child: i32) {
+        let Some(twin) = state.tokens.get(token).filter(|_| !self.is_ended()).cloned() else {
+            return;
+        };
+        state.machine.lent(&twin.key, &twin.name);
+        let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
+        state.loans.push(Loan::new(token, child));
+    }
+
     /// A child opens a file that is being written, but not by this rank: as this rank would.
     pub(super) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
