@@ -1,5 +1,5 @@
 /* What processes that rank 0 starts find of checkpoint files (`read`), and what rank 0 finds after
- * they have changed some (`change`, `lent`): right after the close, when the checkpoint is complete,
+ * they have changed some (`change`, `lent`): right after the close, when the checkpoint is complete
  * and long after. Every line is the same with and without the shim. */
 #define _GNU_SOURCE
 #include <dirent.h>
