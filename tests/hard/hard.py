@@ -74,6 +74,20 @@ def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
 
 
 @case
+def directory_that_moves_away_and_comes_back(mpi, program):
+    """With files that are cached, and older generations of them; then another takes its place."""
+    pattern = {"SCR_CHECKPOINT_PATTERN": "save/rank_{rank}.dat", "SCR_FLUSH": "1"}
+    for generations in (1, 3):
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            want = plain.run(2, "dir_back", generations, shim=False)
+            got = shimmed.run(2, "dir_back", generations, **pattern)
+            assert_same(want, got)
+            seen = [(one.prefix / "seen").read_text() for one in (plain, shimmed)]
+            assert seen[0] == seen[1], f"{seen[0]}\n--- under the shim\n{seen[1]}{got}"
+            assert plain.tree("save") == shimmed.tree("save"), f"{shimmed.tree('save')}{got}"
+
+
+@case
 def calls_that_name_a_file_in_unusual_ways(mpi, program):
     same(mpi, program, 1, "oddities", SCR_SETTLE_MILLISECONDS="0")
 

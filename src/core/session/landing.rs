@@ -7,7 +7,7 @@ use std::path::Path;
 use super::answer::Answer;
 use super::books::Way;
 use super::machine::{Deletion, Placement};
-use super::namespace::{self as ns, Place};
+use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::file_ref;
 use super::runtime::{Session, State};
 use crate::cache::disk::describe;
@@ -148,8 +148,10 @@ impl Session {
             return answer;
         }
         let below = format!("{name}/");
+        let new_dir = self.name_of(to);
         let names = state.view.names_below(name);
-        if names.is_empty() || self.is_child() {
+        let covers = new_dir.is_some_and(|dir| !state.view.names_below(dir).is_empty());
+        if (names.is_empty() && !covers) || self.is_child() {
             return Answer::PASS;
         }
         let places: Vec<(String, Place)> = names
@@ -166,7 +168,6 @@ impl Session {
         if let Err(error) = std::fs::rename(from, to) {
             return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
         }
-        let new_dir = self.name_of(to);
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
         for (old, place) in &places {
             let new = moved(old);
@@ -174,6 +175,7 @@ impl Session {
                 log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
             }
         }
+        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir));
         let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
         for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
             state.view.settle_dir(dir);
@@ -181,6 +183,18 @@ impl Session {
         }
         (self.site.host.names_changed)();
         Answer::Done
+    }
+
+    /// A directory has come to `dir`: what it has is there, although files of such names were deleted
+    /// or moved away before.
+    fn uncover(&self, state: &mut State, dir: &str) {
+        for name in state.view.names_below(dir) {
+            let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            if state.view.place(&name) == Place::Deleted && is_there() {
+                state.view.revive(&name);
+                self.enter_landed(state, &name);
+            }
+        }
     }
 
     /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
