@@ -74,7 +74,7 @@ fn has_no_file(dir: &Path) -> bool {
 }
 
 /// Removes empty directories; what has got a file meanwhile stays.
-fn remove_dirs(dir: &Path) {
+pub(super) fn remove_dirs(dir: &Path) {
     let Ok(entries) = read_dir(dir) else { return };
     entries.flatten().for_each(|entry| remove_dirs(&entry.path()));
     let _ = std::fs::remove_dir(dir);

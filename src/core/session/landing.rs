@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::abandoned::remove_dirs;
 use super::answer::Answer;
 use super::books::Way;
 use super::machine::{Deletion, Placement};
@@ -165,6 +166,9 @@ impl Session {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);
         }
+        if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
+            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+        }
         if let Err(error) = std::fs::rename(from, to) {
             return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
         }
@@ -183,6 +187,24 @@ impl Session {
         }
         (self.site.host.names_changed)();
         Answer::Done
+    }
+
+    /// A directory is about to become `dir`, which is empty or gone for the program: what waits there
+    /// for its deletion goes now, as it would without us. What replaces it is complete.
+    fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
+        let below = format!("{dir}/");
+        for name in state.view.names_below(dir) {
+            let waits = ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            if waits && state.view.place(&name) == Place::Deleted {
+                self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
+            }
+        }
+        remove_dirs(&self.site.on_prefix(dir));
+        let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
+        for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
+            state.view.settle_dir(gone);
+        }
+        Ok(())
     }
 
     /// A directory has come to `dir`: what it has is there, although files of such names were deleted
