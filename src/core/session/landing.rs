@@ -189,8 +189,8 @@ impl Session {
         Answer::Done
     }
 
-    /// A directory is about to become `dir`, which is empty or gone for the program: what waits there
-    /// for its deletion goes now, as it would without us. What replaces it is complete.
+    /// A directory is about to become `dir`, which is empty or gone for the program: what waits
+    /// there for its deletion goes now, as it would without us. What replaces it is complete.
     fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
         let below = format!("{dir}/");
         for name in state.view.names_below(dir) {
@@ -207,8 +207,8 @@ impl Session {
         Ok(())
     }
 
-    /// A directory has come to `dir`: what it has is there, although files of such names were deleted
-    /// or moved away before.
+    /// A directory has come to `dir`: what it has is there, although files of such names were
+    /// deleted or moved away before.
     fn uncover(&self, state: &mut State, dir: &str) {
         for name in state.view.names_below(dir) {
             let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
