@@ -1,5 +1,6 @@
-/* A directory of checkpoint files moves away and comes back, and another one takes its place: rank
- * 0 renames, all ranks say what they find. argv[1]: generations that are written in place before. */
+/* A directory of checkpoint files moves away and comes back, and another one takes its place:
+ * rank 0 renames, all ranks say what they find. argv[1]: generations that are written in place
+ * before. */
 #include "sim.h"
 
 static sim_t sim;
