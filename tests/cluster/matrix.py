@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 from samples import SAMPLES, Sample
-from scene import EVERY, LENGTH, Scene
+from scene import DELAY_MS, EVERY, LENGTH, Scene
 
 # Seal and flush are those of the cache: the runs learn nothing, so that all of their checkpoints go
 # there, and the first of them has been sealed when the run stops.
@@ -41,11 +41,14 @@ def cases(mpi, everything):
 
 def start_first(case, scene):
     """Starts the run that will be killed, and waits until it is at its moment."""
-    arguments, settings = [], {}
+    # Two series that are new take turns: with less than the settle time between two checkpoints the
+    # second series' first one would be sealed, and numbered, after the first series' second one.
+    arguments = ["--delay", 2 * DELAY_MS] if case.sample.toggles else []
+    settings = {}
     if case.moment == "between":
-        arguments = ["--pause", "step", 35, scene.mark]
+        arguments += ["--pause", "step", 35, scene.mark]
     elif case.moment == "writing":
-        arguments = ["--pause", "write", 40, scene.mark]
+        arguments += ["--pause", "write", 40, scene.mark]
     else:
         # The third seal: two checkpoints are sealed then, or one that was sealed twice.
         arrival, every = {"seal": (3, 0), "flush": (1, 2)}[case.moment]
