@@ -179,7 +179,7 @@ impl State {
         let processes = if own.ino() == self.read_number("inside")? {
             PathBuf::from("/proc")
         } else {
-            PathBuf::from(format!("/proc/{}/root/proc", self.keeper()?))
+            PathBuf::from("/proc").join(self.keeper()?.to_string()).join("root/proc")
         };
         Ok(processes.join(pid.to_string()))
     }

@@ -57,17 +57,13 @@ impl Session {
                 return self.open_lent(path, flags, child);
             }
             (Place::Private(here), None) => return Answer::at(here.clone()),
-            (Place::Elsewhere(key, remote), _) if !intent.truncate => {
-                let (key, remote) = (key.clone(), remote.clone());
-                drop(state);
-                let answer = self.wait_for_remote(name, &key, &remote);
-                if answer != Answer::PASS {
-                    return answer;
-                }
-                state = self.state();
-                found.place = Place::Prefix;
-            }
             _ => {}
+        }
+        if !intent.truncate {
+            state = match self.bring_near(state, name, &mut found) {
+                Ok(state) => state,
+                Err(answer) => return answer,
+            };
         }
         match self.leave_to_child(&mut state, name, &found, intent) {
             Ok(()) => Answer::PASS,

@@ -33,17 +33,11 @@ impl Session {
     ) -> Answer {
         let name = file.name.as_str();
         let mut origin = self.site.on_prefix(name);
-        if let Place::Elsewhere(key, remote) = &found.place
-            && !intent.truncate
-        {
-            let (key, remote) = (key.clone(), remote.clone());
-            drop(state);
-            let answer = self.wait_for_remote(name, &key, &remote);
-            if answer != Answer::PASS {
-                return answer;
-            }
-            state = self.state();
-            found = Found { place: Place::Prefix, on_prefix: ns::on_prefix(&origin), exists: true };
+        if !intent.truncate {
+            state = match self.bring_near(state, name, &mut found) {
+                Ok(state) => state,
+                Err(answer) => return answer,
+            };
         }
         if let Place::Cached(_, here) = &found.place {
             origin = here.clone();
@@ -70,6 +64,25 @@ impl Session {
                 Answer::Fail(libc::EIO)
             }
         }
+    }
+
+    /// A file that is on another node only is on the prefix afterwards, or this is what the open
+    /// says. Not with the state locked while it waits.
+    pub(super) fn bring_near<'a>(
+        &'a self,
+        state: Locked<'a>,
+        name: &str,
+        found: &mut Found,
+    ) -> std::result::Result<Locked<'a>, Answer> {
+        let Place::Elsewhere(key, remote) = &found.place else { return Ok(state) };
+        drop(state);
+        let answer = self.wait_for_remote(name, key, remote);
+        if answer != Answer::PASS {
+            return Err(answer);
+        }
+        let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
+        *found = Found { place: Place::Prefix, on_prefix, exists: true };
+        Ok(self.state())
     }
 
     /// The file at `here`, which another rank has written into the cached dataset `of`, was changed

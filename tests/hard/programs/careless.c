@@ -29,10 +29,7 @@ int main(int argc, char **argv) {
     sim_step(&sim, MPI_COMM_WORLD);
     if (sim.step % every == 0) {
       checkpoint(&sim);
-      for (int i = 0; i < 100; i++) { /* time for a seal */
-        MPI_Barrier(MPI_COMM_WORLD);
-        usleep(1000);
-      }
+      sim_calm(100, 1000);
     }
     if (sim.step == die && sim.rank == 0) raise(SIGKILL);
   }

@@ -192,10 +192,7 @@ static void wait_for_file(const sim_t *sim) {
 }
 
 static void settle(void) {
-  for (int i = 0; i < 20; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(4000);
-  }
+  sim_calm(20, 4000);
 }
 
 /* The file is in progress at the odd steps, and complete at the others. */

@@ -6,10 +6,7 @@
 static sim_t sim;
 
 static void settle(void) {
-  for (int i = 0; i < 60; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(2000);
-  }
+  sim_calm(60, 2000);
 }
 
 static void put(const char *dir, int value) {

@@ -197,10 +197,7 @@ int main(int argc, char **argv) {
       if (eats && sim.rank == 0) unlink(store);
       MPI_Barrier(MPI_COMM_WORLD);
     }
-    for (int i = 0; i < 100; i++) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      usleep(1000);
-    }
+    sim_calm(100, 1000);
   }
   sim_finish(&sim, MPI_COMM_WORLD);
   free(data);

@@ -6,10 +6,7 @@
 #include "sim.h"
 
 static void settle(void) {
-  for (int i = 0; i < 20; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(5000);
-  }
+  sim_calm(20, 5000);
 }
 
 static void checkpoint(sim_t *sim) {

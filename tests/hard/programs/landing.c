@@ -41,10 +41,7 @@ int main(int argc, char **argv) {
   for (int step = 1; step <= 5; step++) {
     sim_step(&sim, MPI_COMM_WORLD);
     sim_checkpoint(&sim);
-    for (int i = 0; i < 100; i++) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      usleep(1000);
-    }
+    sim_calm(100, 1000);
     if (step == 3 && sim.rank == 0) act(&sim);
     MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -164,10 +164,7 @@ static void reopened(void) {
 }
 
 static void agree(void) {
-  for (int i = 0; i < 20; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(10000);
-  }
+  sim_calm(20, 10000);
 }
 
 int main(int argc, char **argv) {

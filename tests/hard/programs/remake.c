@@ -2,10 +2,7 @@
 #include "sim.h"
 
 static void barriers(void) {
-  for (int i = 0; i < 200; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(1000);
-  }
+  sim_calm(200, 1000);
 }
 
 int main(int argc, char **argv) {

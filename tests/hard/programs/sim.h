@@ -49,6 +49,14 @@ static inline void sim_step(sim_t *sim, MPI_Comm comm) {
   sim_local(sim, all);
 }
 
+/* Synchronising calls during which checkpoints can be sealed, with a pause after each. */
+static inline void sim_calm(int calls, int microseconds) {
+  for (int i = 0; i < calls; i++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(microseconds);
+  }
+}
+
 static inline void sim_path(char *path, size_t bytes, const sim_t *sim, int step) {
   snprintf(path, bytes, "ckpt/step_%d/rank_%d.dat", step, sim->rank);
 }

@@ -4,10 +4,7 @@
 #include "sim.h"
 
 static void calm(void) { /* synchronising calls during which a seal can happen */
-  for (int i = 0; i < 200; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(1000);
-  }
+  sim_calm(200, 1000);
 }
 
 int main(int argc, char **argv) {

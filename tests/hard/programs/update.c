@@ -16,10 +16,7 @@ static const char *where(int fd) {
 }
 
 static void settle(void) {
-  for (int i = 0; i < 20; i++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(5000);
-  }
+  sim_calm(20, 5000);
 }
 
 static int update(const sim_t *sim, int step) {
