@@ -98,8 +98,7 @@ fn defaults_of_ours_hold_without_any_source() {
 #[test]
 fn a_file_is_wrong_by_name_and_line_and_all_mistakes_at_once() {
     let site = Site::new(
-        "SCR_FLUHS=1\nSCR_CACHE_SIZE=many\nSCR_FLUSH_TYPE=BBAPI\nCACHEDIR=/tmp\nSCR_LATEST_NAME=x\n\
-         SCR_CONF_FILE=/x\nCHKPT=0\n",
+        "SCR_FLUHS=1\nSCR_CACHE_SIZE=many\nSCR_FLUSH_TYPE=BBAPI\nCACHEDIR=/tmp\nSCR_CONF_FILE=/x\nCHKPT=0\n",
         "",
         &[("SCR_DEBUG", "loud")],
     );
@@ -111,27 +110,18 @@ fn a_file_is_wrong_by_name_and_line_and_all_mistakes_at_once() {
         format!("{file}:2: SCR_CACHE_SIZE=many is wrong: a whole number from 0 is needed"),
         format!("{file}:3: SCR_FLUSH_TYPE=BBAPI is not supported"),
         format!("{file}:4: CACHEDIR is a key of old versions"),
-        format!("{file}:5: SCR_LATEST_NAME is set by SCR"),
-        format!("{file}:6: SCR_CONF_FILE can only be set in the environment"),
-        format!("{file}:7: CHKPT is not a parameter; did you mean CKPT?"),
+        format!("{file}:5: SCR_CONF_FILE can only be set in the environment"),
+        format!("{file}:6: CHKPT is not a parameter; did you mean CKPT?"),
     ] {
         assert!(problem.contains(&part), "{part}\nnot in\n{problem}");
     }
-    assert_eq!(problem.lines().count(), 8);
+    assert_eq!(problem.lines().count(), 7);
 }
 
 #[test]
 fn an_unknown_variable_in_the_environment_only_warns() {
-    let site = Site::new(
-        "",
-        "",
-        &[
-            ("SCR_CACHE_SISE", "3"),
-            ("SCR_LAUNCH_NONCE", "ours"),
-            ("SCR_LATEST_NAME", "ours"),
-            ("OTHER", "'"),
-        ],
-    );
+    let site =
+        Site::new("", "", &[("SCR_CACHE_SISE", "3"), ("SCR_LAUNCH_NONCE", "ours"), ("OTHER", "'")]);
     let warnings = site.settings().warnings;
     assert_eq!(
         warnings,
@@ -165,7 +155,7 @@ fn aliases_empty_values_and_parameters_without_effect() {
     let site = Site::new(
         "SCR_HALT_ENABLED=1\nSCR_FLUSH=\nSCR_AXL_MKDIR=1\nSCR_DEBUG=1\nSCR_DEBUG=2\n",
         "",
-        &[("SCR_CACHE_SIZE", "")],
+        &[("SCR_CACHE_SIZE", ""), ("SCR_LATEST_NAME", "ckpt.20")],
     );
     let settings = site.settings();
     assert!(settings.get(keys::HALT_EXIT));
@@ -176,6 +166,9 @@ fn aliases_empty_values_and_parameters_without_effect() {
     assert_eq!(
         settings.warnings,
         [
+            "environment variable SCR_LATEST_NAME: SCR_LATEST_NAME is ignored: this version does \
+             not relaunch by itself"
+                .to_string(),
             format!("{file}:3: SCR_AXL_MKDIR is ignored: directories are always made"),
             format!("{file}:5: SCR_DEBUG was also set in {file}:4; this holds"),
         ]

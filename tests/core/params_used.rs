@@ -58,7 +58,7 @@ fn what_the_table_says_works_is_read_by_something() {
                 assert!(!is_read(name), "{} is said to have no effect: {why}", param.name);
                 assert!(why.len() > 20, "{}: no reason", param.name);
             }
-            Status::Alias(_) | Status::EnvironmentOnly | Status::SetByUs => {}
+            Status::Alias(_) | Status::EnvironmentOnly => {}
         }
     }
 }

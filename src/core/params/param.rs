@@ -46,8 +46,6 @@ pub enum Status {
     NoEffect(&'static str),
     /// Only the environment can set it, since it is needed before any file is read.
     EnvironmentOnly,
-    /// We set it in the program's environment; nobody else does.
-    SetByUs,
 }
 
 impl Param {

@@ -91,7 +91,6 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
 /// Variables that our own parts hand to one another; not parameters.
 pub(super) fn is_internal(name: &str) -> bool {
     ["SCR_LAUNCH", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"].iter().any(|prefix| name.starts_with(prefix))
-        || find(name).is_some_and(|named| named.param.status == Status::SetByUs)
 }
 
 struct Candidate {
@@ -205,7 +204,6 @@ impl Loader<'_> {
             Status::EnvironmentOnly => {
                 return Err(format!("{key} can only be set in the environment"));
             }
-            Status::SetByUs => return Err(format!("{key} is set by SCR, not for it")),
         }
         let value = absolute(named.param.parse(value)?, self.inputs.working_directory);
         let text = value.to_text(named.param.kind);

@@ -175,8 +175,8 @@ parameters! {
         RESTART_REQUIRED: Bool = "0", "",
             "1: end the program before it computes if a complete checkpoint was lost.";
         LATEST_NAME: Text, "", "Checkpoint that a relaunch restarts from.",
-            status(Status::SetByUs);
-        LATEST_PATH: Path, "", "Where that checkpoint is.", status(Status::SetByUs);
+            status(NO_RELAUNCH);
+        LATEST_PATH: Path, "", "Where that checkpoint is.", status(NO_RELAUNCH);
     }
     "Flush to the parallel file system" {
         FLUSH: Count = "10", "checkpoints",

@@ -40,7 +40,7 @@ pub fn template() -> String {
     let mut section = "";
     for param in PARAMS {
         // What somebody else sets has no place in a file.
-        if matches!(param.status, Status::SetByUs | Status::EnvironmentOnly) {
+        if param.status == Status::EnvironmentOnly {
             continue;
         }
         if section != param.section {
@@ -73,7 +73,7 @@ pub(super) fn description(param: &Param) -> String {
     }
     match param.status {
         Status::NoEffect(reason) => text.push_str(&format!(" Ignored: {reason}.")),
-        Status::Works | Status::Alias(_) | Status::EnvironmentOnly | Status::SetByUs => {}
+        Status::Works | Status::Alias(_) | Status::EnvironmentOnly => {}
     }
     let unit = param.unit;
     if unit.is_empty() { text } else { format!("{text} [{unit}]") }
