@@ -11,7 +11,8 @@ use scr_core::session::{Finished, finish_transfers};
 A flush in the background (SCR_FLUSH_ASYNC=1) that was under way when the program ended goes on \
 from the node's transfer file and cache. Run it once on each node of the job, in \
 any order, at the same time or not, with the environment of the run; the last one enters the \
-checkpoint into the index. A new start of the program does the same by itself, and stops an \
+checkpoint into the index. No more than SCR_FLUSH_WIDTH nodes copy at a time, the others wait. A \
+new start of the program does the same by itself, and stops an \
 `scr transfer` that is still at work. Example, in a batch script after the program:\n
     srun --ntasks-per-node=1 scr transfer --prefix /pfs/me/run")]
 pub struct Args {

@@ -4,22 +4,24 @@
 //! [`stage_node`] does what the threads of the node's ranks would have done: it copies what is not
 //! written yet and leaves the node's mark in the journal. Whoever finds the marks of all nodes
 //! there, [`complete`]s: the next start would, too.
+//!
+//! With more nodes than `SCR_FLUSH_WIDTH` they share so many lanes, one node at a time in each:
+//! they may come in any order, so whoever has the lock on the lane's file on the prefix copies.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::flush::{decided, finish_journal, give_up};
-use super::journal::{Journal, Mark, Published, publish_part};
-use super::options::Options;
+use super::journal::{Journal, Mark, Published, own_folder, publish_part};
+use super::options::{Options, SYNC_BYTES};
 use super::stage::{stage, staged_path};
 use super::throttle::Throttle;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, Durable, join_relative};
+use crate::files::{CopyOptions, Durable, FileLock, join_relative};
 use crate::records::{FileMeta, Record, Transfer, TransferFile, update, update_or_renew};
 
-/// Bytes between two syncs of a file.
-const SYNC_BYTES: u64 = 32 << 20;
 /// Between two looks at the transfer file for COMMAND.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -61,7 +63,8 @@ pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
 }
 
 /// Copies what this node has on its way to `prefix`, going on from what is written; with `limited`
-/// within the limits that the transfer file tells. No rank of the node may be alive. Local.
+/// within the limits that the transfer file tells, and always with no more than `SCR_FLUSH_WIDTH`
+/// nodes at a time. No rank of the node may be alive. Local.
 ///
 /// # Errors
 /// Transfer file or journal cannot be read or changed.
@@ -89,7 +92,7 @@ pub fn stage_node(
         let parts = journal.parts()?;
         let rate = known.bandwidth / parts.len().max(1) as f64;
         let mut node = Node { prefix, path: &path, options, begun: Instant::now(), looked: None };
-        for name in &parts {
+        for (index, name) in parts.iter().enumerate() {
             let part = match journal.read_part(name) {
                 // Its node's files are not known; the next start gives the flush up.
                 Err(error @ Error::Corrupt { .. }) => {
@@ -99,6 +102,7 @@ pub fn stage_node(
                 read => read?,
             };
             let Some(files) = node.own_files(&part, &known)? else { continue };
+            let _turn = node.wait_for_turn(index, parts.len())?;
             let throttle = Throttle::new(rate, known.percent);
             match node.copy(&part, files, throttle) {
                 Ok(count) => staged.files += count,
@@ -155,6 +159,24 @@ impl Node<'_> {
         Ok(Some(files))
     }
 
+    /// Waits until no other node of this one's lane copies, or until it is stopped.
+    fn wait_for_turn(&mut self, index: usize, nodes: usize) -> Result<Option<FileLock>> {
+        let lanes = self.options.flush_width;
+        if nodes <= lanes {
+            return Ok(None);
+        }
+        let lane = own_folder(self.prefix).join(format!("transfer.{}", index % lanes));
+        while !self.is_stopped() {
+            match FileLock::acquire(&lane, Duration::ZERO) {
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::TimedOut => {
+                    std::thread::sleep(LOOK);
+                }
+                taken => return taken.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
     fn copy(
         &mut self,
         part: &Catalog,
@@ -163,6 +185,7 @@ impl Node<'_> {
     ) -> Result<u64> {
         let mut count = 0;
         for (meta, source, transfer) in files {
+            self.heed_stop()?;
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
             if !transfer.is_complete() || there != Some(meta.size) {
                 let written = transfer.written.unwrap_or(0).min(there.unwrap_or(0));
@@ -208,15 +231,17 @@ impl Node<'_> {
 
     fn rest(&mut self, throttle: &Throttle) -> Result<()> {
         loop {
-            if self.is_stopped() {
-                return Err(Error::Other("stopped".into()));
-            }
+            self.heed_stop()?;
             let pause = throttle.pause(self.begun.elapsed());
             if pause.is_zero() {
                 return Ok(());
             }
             std::thread::sleep(pause);
         }
+    }
+
+    fn heed_stop(&mut self) -> Result<()> {
+        if self.is_stopped() { Err(Error::Other("stopped".into())) } else { Ok(()) }
     }
 
     fn is_stopped(&mut self) -> bool {

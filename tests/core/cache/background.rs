@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use scr_core::cache::{self, Ctx};
+use scr_core::files::FileLock;
 use scr_core::records::{Record, TransferFile};
 use scr_core::transfer::{
     self, Advance, AsyncFlush, JournalReport, Options, PublishIf, list_prefix, staged_name,
@@ -227,6 +228,46 @@ fn a_process_on_each_node_finishes_what_the_program_has_left() {
     assert!(files_below(&prefix.join(".scr/journal")).is_empty());
     let path = cluster.layout("c").control_dir.join(TransferFile::NAME);
     assert!(TransferFile::read(&path).unwrap().unwrap().files.is_empty());
+}
+
+/// Nodes come in any order, so whoever holds the lock of a lane copies.
+#[test]
+fn no_more_nodes_than_the_width_copy_what_the_program_has_left() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabc", &[1], "XOR");
+    left_unfinished(&cluster, "aabc", &[1]);
+    let prefix = cluster.prefix();
+    let stage = |host: &str, flush_width: usize| {
+        let options = Options { flush_width, ..Options::default() };
+        transfer::stage_node(&prefix, &cluster.layout(host).control_dir, &options, false).unwrap()
+    };
+    let lane = |number: usize| {
+        let path = prefix.join(format!(".scr/transfer.{number}"));
+        FileLock::acquire(&path, Duration::ZERO).unwrap()
+    };
+    // The third of three nodes shares the first lane of two.
+    let (first, second) = (lane(0), lane(1));
+    drop(second);
+    assert!(stage("b", 2).files > 0);
+    let control = cluster.layout("c").control_dir;
+    let exits = || TransferFile::read(&control.join(TransferFile::NAME)).unwrap().unwrap().exit;
+    transfer::ask_to_stop(&control).unwrap();
+    let waited = std::thread::scope(|scope| {
+        let third = scope.spawn(|| stage("c", 2));
+        // It takes back what it was asked before it began.
+        while exits() && !third.is_finished() {
+            std::thread::yield_now();
+        }
+        transfer::ask_to_stop(&control).unwrap();
+        third.join().unwrap()
+    });
+    assert!(waited.stopped && waited.files == 0, "{waited:?}");
+    // With a lane for each nobody waits.
+    assert!(stage("c", 3).files > 0);
+    drop(first);
+    assert!(stage("a", 2).files > 0);
+    let done = transfer::complete(&prefix, &control, &Options::default()).unwrap();
+    assert_eq!(done.done.len(), 1, "{done:?}");
 }
 
 #[test]
