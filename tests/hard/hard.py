@@ -17,6 +17,7 @@ import traceback
 import bad_input
 import children
 import collectives
+import logged
 import patterns
 import room
 import settings
@@ -461,7 +462,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, patterns, room, settings)
+            others = (bad_input, children, collectives, logged, patterns, room, settings)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -185,8 +185,10 @@ def logged(mpi, program):
     settings = {"SCR_LOG_ENABLE": "1", "SCR_LOG_DB_ENABLE": "1", "SCR_JOB_NAME": "wave"}
     with place(mpi, program) as here, here.paused(STEPS, SCR_COPY_TYPE="XOR", **settings) as run:
         here.go_on(run)
-        each = {"SEALED": STEPS, "CONFIRMED": STEPS, "FLUSH_BEGIN": STEPS, "FLUSH_END": STEPS}
-        records.log_of_events(here.state, {"START": 1, **each, "EVICTED": 1, "END": 1}, written)
+        each = {event: STEPS for event in (
+            "CHECKPOINT_BEGIN", "CHECKPOINT_END", "SEALED", "CONFIRMED", "FLUSH_BEGIN", "FLUSH_END")}
+        once = {event: 1 for event in ("START", "STARTED", "EVICTED", "END")}
+        records.log_of_events(here.state, {**each, **once}, written)
 
 
 @case

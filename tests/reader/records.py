@@ -120,7 +120,8 @@ def log_of_events(folder, counts, files_of):
     lines = (folder / "log").read_text().splitlines()
     assert [re.search(r"event=(\w+)", line)[1] for line in lines] == [row[1] for row in rows]
     assert [line[:19] for line in lines] == [row[0] for row in rows], "times differ"
-    got = collections.Counter(row[1] for row in rows)
+    # A checkpoint may begin before the last one is sealed: then nothing is computed in between.
+    got = collections.Counter(row[1] for row in rows if not row[1].startswith("COMPUTE"))
     assert got == counts, f"{dict(got)}, not {counts}"
     assert len({row[7] for row in rows}) == 1 and {row[6] for row in rows} == {"wave"}
     for _, event, dataset, files, size, seconds, _, _ in rows:

@@ -32,6 +32,16 @@ impl DatasetKey {
         }
     }
 
+    /// The dataset in words, for people.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match (self.id.as_str(), self.generation) {
+            ("", generation) => format!("{} (generation {generation})", self.series),
+            (id, 0) => format!("{} {id}", self.series),
+            (id, generation) => format!("{} {id} (written {} times)", self.series, generation + 1),
+        }
+    }
+
     /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
     #[must_use]
     pub fn directory_name(&self) -> String {

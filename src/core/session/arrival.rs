@@ -3,85 +3,110 @@
 //! checkpoint was lost.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
+use super::events::deletions;
 use super::restore::Index;
 use super::runtime::Session;
 use super::site::{Links, Site};
 use crate::cache::agree::agree;
 use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::log;
 use crate::params::keys;
-use crate::records::DatasetKey;
-use crate::transfer::{flush_sync, kept_by_newer, publish_other_size, purge_prefix};
+use crate::transfer::{
+    Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
+};
 
-/// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Collective.
+/// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
 ///
 /// # Errors
 /// Communication failed, or something could not be deleted.
-pub(super) fn purge(links: &Links, site: &Site) -> Result<()> {
+pub(super) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>> {
     let is_root = site.rank == 0;
+    let mut events = Vec::new();
     if site.settings.get(keys::CACHE_PURGE) {
         agree(links.world.as_ref(), cache::finish(&links.ctx(site)))?;
         links.world.barrier()?;
+        events.push(Event::new("CLEARED").note("the cache (SCR_CACHE_PURGE=1)"));
         if is_root {
             log::message(1, "the cache is deleted (SCR_CACHE_PURGE=1)");
         }
     }
     if site.settings.get(keys::PREFIX_PURGE) {
-        let purged = if is_root { purge_prefix(&site.prefix) } else { Ok(0) };
+        let purged = if is_root { purge_prefix(&site.prefix) } else { Ok(Left::new()) };
         let purged = agree(links.world.as_ref(), purged)?;
-        if is_root && purged > 0 {
+        events.extend(deletions(&purged, "SCR_PREFIX_PURGE=1"));
+        if is_root && !purged.is_empty() {
             log::warn(format_args!(
-                "{purged} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
+                "{} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
+                purged.len(),
                 site.prefix.display()
             ));
         }
     }
-    Ok(())
+    Ok(events)
 }
 
 /// A run with another number of ranks has left a cache: what it holds goes to the prefix, where
-/// this program reads it by files. Collective.
+/// this program reads it by files. Returns what is to be logged. Collective.
 ///
 /// # Errors
 /// Communication failed. All else leaves the cache as it is.
-pub(super) fn take_over_other_size(links: &Links, site: &Site, identity: &str) -> Result<()> {
-    let enter = site.host.enter_thread;
+pub(super) fn take_over_other_size(
+    links: &Links,
+    site: &Site,
+    identity: &str,
+) -> Result<Vec<Event>> {
+    let (enter, begin) = (site.host.enter_thread, Instant::now());
     let outcome = publish_other_size(&links.ctx(site), identity, &|| enter());
+    let taken = || Event::new("TAKEOVER").seconds(begin.elapsed().as_secs_f64());
     let found = match outcome {
         Err(error @ Error::Comm(_)) => return Err(error),
-        Ok(None) => return Ok(()),
-        found => found,
-    };
-    if site.rank != 0 {
-        return Ok(());
-    }
-    let title = |key: &DatasetKey| format!("{} {}", key.series, key.id).trim_end().to_string();
-    match found {
-        Ok(Some(found)) => {
-            for (id, key, reason) in &found.withheld {
-                let title = title(key);
-                log::warn(format_args!("{title} (dataset {id}) cannot be had again: {reason}"));
-            }
-            let newest = found.published.last().map_or_else(
-                || "nothing in it is newer than what is there".to_string(),
-                |(_, key)| format!("{} is the newest in it, and is there now", title(key)),
+        Ok(None) => return Ok(Vec::new()),
+        Err(error) => {
+            let text = format!(
+                "the cache of a run with another number of ranks cannot be published: {error}"
             );
-            log::warn(format_args!(
-                "the cache is of a run with {} ranks, this one has {}: it reads {} instead; \
-                 {newest}",
-                found.ranks,
-                site.size,
-                site.prefix.display()
-            ));
+            let event = taken().note(&text);
+            if site.rank == 0 {
+                log::warn(text);
+            }
+            return Ok(vec![event]);
         }
-        Err(error) => log::warn(format_args!(
-            "the cache of a run with another number of ranks cannot be published: {error}"
-        )),
-        Ok(None) => {}
+        Ok(Some(found)) => found,
+    };
+    let mut events = vec![taken().note(format!("the cache of a run with {} ranks", found.ranks))];
+    for (id, key) in &found.published {
+        let note = format!("from the cache of a run with {} ranks", found.ranks);
+        events.push(Event::new("PUBLISHED").dataset(*id, key.title()).note(note));
     }
-    Ok(())
+    for (id, key, why) in &found.withheld {
+        events.push(Event::new("WITHHELD").dataset(*id, key.title()).note(why));
+    }
+    if site.rank == 0 {
+        tell_taken_over(site, &found);
+    }
+    Ok(events)
+}
+
+/// What became of the cache of a run with another number of ranks.
+fn tell_taken_over(site: &Site, found: &OtherSize) {
+    for (id, key, reason) in &found.withheld {
+        let title = key.title();
+        log::warn(format_args!("{title} (dataset {id}) cannot be had again: {reason}"));
+    }
+    let newest = found.published.last().map_or_else(
+        || "nothing in it is newer than what is there".to_string(),
+        |(_, key)| format!("{} is the newest in it, and is there now", key.title()),
+    );
+    log::warn(format_args!(
+        "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
+        found.ranks,
+        site.size,
+        site.prefix.display()
+    ));
 }
 
 /// The newest dataset of the series that can be had; 0 without one.
@@ -155,6 +180,7 @@ impl Session {
         }
         if drops {
             agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
+            self.event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
             let highest_id = report.highest_id;
             *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
             report.highest_id = report.highest_id.max(highest_id);

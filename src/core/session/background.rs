@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::transfer::{
     Advance, AsyncFlush, Background, PublishIf, background_ids, can_resume, complete_background,
-    roll_back,
+    roll_back, settle_background,
 };
 
 /// Between two looks at a flush that is waited for.
@@ -49,12 +49,24 @@ impl Session {
         let ids = background_ids(&self.site.prefix).unwrap_or_default();
         for id in ids {
             match complete_background(&self.site.prefix, id) {
-                Ok(true) => self.settle_wanted(id),
+                Ok(true) => {
+                    self.log_wanted(id);
+                    self.settle_wanted(id);
+                }
                 Ok(false) => {}
                 Err(error) => {
                     log::warn_once("background", format_args!("dataset {id}: {error}"));
                 }
             }
+        }
+    }
+
+    /// The same of an earlier launch, before anybody reads the index; what it has not published
+    /// everywhere is not waited for. For rank 0.
+    pub(super) fn settle_background(&self) {
+        match settle_background(&self.site.prefix) {
+            Ok(entered) => entered.into_iter().for_each(|id| self.log_wanted(id)),
+            Err(error) => log::message(1, format_args!("{error}")),
         }
     }
 
@@ -140,8 +152,8 @@ impl Session {
         match self.look_at_flush(links, id, waits)? {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
-                self.flushes().remove(&id);
                 self.flush_ended(id, None);
+                self.flushes().remove(&id);
                 if let Some(book) = self.state().books.get_mut(key) {
                     book.flushed = true;
                 }

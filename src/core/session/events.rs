@@ -8,12 +8,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::machine::DatasetKey;
+use super::phases::Phases;
+use super::restore::Index;
 use super::runtime::Session;
 use crate::cache::{Catalog, RebuildReport};
 use crate::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
 use crate::log;
 use crate::params::{Settings, Source, keys};
 use crate::system::block_signals;
+use crate::transfer::{JournalReport, Left};
 
 /// File names in `<prefix>/.scr`.
 const TEXT_NAME: &str = "log";
@@ -29,6 +32,7 @@ pub(super) struct Events {
     begin: OnceLock<Instant>,
     /// Flushes in the background that are not over, by dataset.
     flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
+    pub phases: Phases,
 }
 
 impl Session {
@@ -62,6 +66,12 @@ impl Session {
         self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
     }
 
+    /// The start is over: the program's own work begins.
+    pub(super) fn log_started(&self, took: Duration) {
+        self.event(|| Event::new("STARTED").seconds(took.as_secs_f64()));
+        self.compute_begun();
+    }
+
     fn log_sinks(&self) -> Vec<Box<dyn Sink>> {
         let (settings, state_dir) = (&self.site.settings, self.site.state_dir());
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
@@ -83,6 +93,11 @@ impl Session {
             sinks.push(Box::new(Database::new(path, tells)));
         }
         sinks
+    }
+
+    /// Whether this process writes the log.
+    pub(super) fn logs(&self) -> bool {
+        self.events.log.get().is_some() && !self.is_child()
     }
 
     /// Something has happened: logged if there is a log.
@@ -112,6 +127,7 @@ impl Session {
     pub(super) fn flush_ended(&self, id: u64, why: Option<&str>) {
         let begun = self.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
+        let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
         self.dataset_event(what, (&key, id), |mut event| {
             event.seconds = Some(begun.elapsed().as_secs_f64());
@@ -120,6 +136,45 @@ impl Session {
             event.size = catalog.map(|catalog| size_of(&catalog));
             event.note(why.unwrap_or_default())
         });
+        self.log_left(&left.unwrap_or_default());
+    }
+
+    /// Datasets have left the prefix for a newer one.
+    pub(super) fn log_left(&self, left: &Left) {
+        deletions(left, "outside the window (SCR_PREFIX_SIZE)").for_each(|one| self.event(|| one));
+    }
+
+    /// A file of rank 0 is on the prefix by itself, since no agreement came for it.
+    pub(super) fn log_published(&self, key: &DatasetKey, name: &str, bytes: u64) {
+        self.dataset_event("PUBLISHED", (key, 0), |event| {
+            event.size(1, bytes).note(format!("overdue: {name}"))
+        });
+    }
+
+    /// A dataset is on the prefix since a rank of another node has opened a file of it.
+    pub(super) fn log_wanted(&self, id: u64) {
+        self.event(|| {
+            let record = self.site.filemap.get_id(id);
+            let title = record.map(|record| record.key.title()).unwrap_or_default();
+            Event::new("PUBLISHED").dataset(id, title).note("another node reads it")
+        });
+    }
+
+    /// What became of flushes that an earlier launch had under way.
+    pub(super) fn log_journal(&self, report: &JournalReport, known: &Index) {
+        let all = [
+            (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
+            (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
+            (&report.gone, "FLUSH_FAILED", "an earlier launch had it under way; not all is there"),
+        ];
+        for (ids, what, note) in all {
+            for id in ids {
+                let listed = known.listed.iter().find(|one| one.id == *id);
+                let title = listed.map(|one| one.key.title()).unwrap_or_default();
+                self.event(|| Event::new(what).dataset(*id, title).note(note));
+            }
+        }
+        self.log_left(&report.left);
     }
 
     fn flushes_begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
@@ -128,13 +183,10 @@ impl Session {
 
     /// What the start has found in the cache.
     pub(super) fn log_offered(&self, report: &RebuildReport) {
-        let name = |key: &crate::records::DatasetKey| {
-            self.machine_key(key).map_or_else(|| key.series.clone(), |key| self.title(&key))
-        };
         for one in &report.offered {
             if !one.rebuilt.is_empty() {
                 let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
-                let event = Event::new("REBUILD").dataset(one.id, name(&one.key));
+                let event = Event::new("REBUILD").dataset(one.id, one.key.title());
                 self.event(|| event.seconds(one.seconds).note(note));
             }
             let note = match (&one.unprotected, one.moved.is_empty()) {
@@ -143,11 +195,11 @@ impl Session {
                 (None, true) => String::new(),
             };
             let (files, bytes) = size_of(&one.catalog);
-            let event = Event::new("OFFERED").dataset(one.id, name(&one.key)).size(files, bytes);
+            let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
             self.event(|| event.seconds(one.seconds).note(note));
         }
         for one in &report.withheld {
-            let event = Event::new("WITHHELD").dataset(one.id, name(&one.key));
+            let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
             self.event(|| event.note(one.reason.clone()));
         }
     }
@@ -159,6 +211,11 @@ impl Session {
         log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));
         log.close(CLOSE_LIMIT);
     }
+}
+
+/// An event for each dataset that has left the prefix.
+pub(super) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {
+    left.iter().map(move |(id, key)| Event::new("DELETED").dataset(*id, key.title()).note(why))
 }
 
 /// Files and bytes of all ranks.

@@ -22,6 +22,7 @@ impl Session {
     /// Communication failed.
     pub(super) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.stop_background(id);
+        self.write_given_up(key);
         let ctx = links.ctx(&self.site);
         {
             let mut state = self.state();

@@ -39,6 +39,7 @@ impl Session {
         self.ended.store(true, Ordering::Relaxed);
         self.site.host.inside(|| {
             self.end_all_loans();
+            self.compute_ended();
             self.end_log("END");
         });
         self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -151,6 +152,7 @@ impl Session {
         self.end_all_loans();
         let pointers = self.publish_closed(false);
         self.publish_all_private();
+        self.compute_ended();
         self.end_log("EXIT");
         // A pointer must not come before what the other ranks have written.
         let all_there = self.wait_for_exits();

@@ -20,7 +20,7 @@
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
-//! | `tally.rs`, `events.rs` | what a launch did and what it cost; the log of events |
+//! | `tally.rs`, `events.rs`, `phases.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `background.rs` | the flush that a restart begins |
 //! | `transfers.rs` | flushes of a run that is gone |
@@ -62,6 +62,7 @@ mod neighbours;
 mod opening;
 mod others;
 mod perform;
+mod phases;
 mod places;
 mod prepare;
 mod protection;

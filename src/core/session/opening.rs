@@ -282,6 +282,9 @@ impl Session {
     ) -> Result<()> {
         let record = self.record_key(key);
         let store = self.store_for(state, key);
+        if begin {
+            self.write_begun(key);
+        }
         if begin || state.view.layer(key).is_none() {
             let dir = self.site.layout.open_dir(&store, &record);
             self.site.filemap.record_open(&record, &store)?;

@@ -73,6 +73,7 @@ impl Session {
                 self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
                     event.seconds(seconds).size(files, bytes)
                 });
+                self.write_ended(&plan.key, plan.id);
                 if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
                     let begun = self.state().machine.begun_ms(&plan.key);
                     self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
@@ -261,6 +262,7 @@ impl Session {
         }
         let note = format!("rank {rank}: {reason}");
         self.dataset_event("DROPPED", (key, 0), |event| event.note(note));
+        self.write_given_up(key);
         if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
@@ -383,9 +385,12 @@ impl Session {
                 let why = error.to_string();
                 self.dataset_event("FLUSH_FAILED", (key, id), |event| event.note(why));
             }
-            Ok(report) => self.dataset_event("FLUSH_END", (key, id), |event| {
-                event.seconds(report.seconds).size(report.files, report.bytes)
-            }),
+            Ok(report) => {
+                self.dataset_event("FLUSH_END", (key, id), |event| {
+                    event.seconds(report.seconds).size(report.files, report.bytes)
+                });
+                self.log_left(&report.left);
+            }
         }
     }
 
@@ -402,6 +407,7 @@ impl Session {
         let moved = self.record_begin(&mut state, into, begin, revoke).and_then(|()| {
             files.iter().try_for_each(|name| self.adopt_file(&mut state, from, into, name))
         });
+        self.write_given_up(from);
         let moved = moved.and_then(|()| {
             state.view.remove(from);
             if from.id.is_empty() {
@@ -456,7 +462,10 @@ impl Session {
             return;
         }
         match publish_file(&self.site.prefix, &source, &self.site.on_prefix(name)) {
-            Ok(_) => state.enter_file(key, name, true),
+            Ok(meta) => {
+                self.log_published(key, name, meta.size);
+                state.enter_file(key, name, true);
+            }
             Err(error) => self.tell_unpublished(name, &source, &error),
         }
     }
@@ -475,13 +484,6 @@ impl Session {
 
     /// A dataset in words.
     pub(super) fn title(&self, key: &DatasetKey) -> String {
-        let record = self.record_key(key);
-        match (record.id.as_str(), record.generation) {
-            ("", generation) => format!("{} (generation {generation})", record.series),
-            (id, 0) => format!("{} {id}", record.series),
-            (id, generation) => {
-                format!("{} {id} (written {} times)", record.series, generation + 1)
-            }
-        }
+        self.record_key(key).title()
     }
 }

@@ -46,6 +46,7 @@ impl Session {
             // What a run that was killed has left there; ours is the lease.
             let _ = std::fs::remove_dir_all(self.refuge());
             self.begin_log(hosts);
+            self.settle_background();
             self.record_nodes(hosts);
         }
     }

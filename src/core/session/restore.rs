@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{self, DatasetRecord, FileMeta};
-use crate::transfer::{Repaired, about, list_in_cache, list_prefix, repair_prefix};
+use crate::transfer::{JournalReport, Repaired, about, list_in_cache, list_prefix, repair_prefix};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
@@ -85,11 +85,12 @@ impl Session {
     pub(super) fn offer(
         &self,
         report: &mut RebuildReport,
-        unfinished: &[u64],
+        left: &JournalReport,
         elapsed: Duration,
     ) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
         let mut known = self.read_index(&links)?;
+        self.log_journal(left, &known);
         self.arrange(&links, report, &mut known)?;
         let mut hidden = self.choose_hidden(&links, &mut known, report)?;
         let report = &*report;
@@ -141,7 +142,7 @@ impl Session {
             self.log_offered(report);
         }
         self.require_restart(&links, lost)?;
-        self.resume_flushes(&links, report, unfinished, &known.flushed)?;
+        self.resume_flushes(&links, report, &left.unfinished, &known.flushed)?;
         if is_newest(report, &known) {
             self.flush_newest(&links, report, &known.flushed)?;
         }

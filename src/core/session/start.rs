@@ -90,8 +90,8 @@ impl Preparation {
         }
         let links = Links { world, node, node_ranks, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
-        purge(&links, &site)?;
-        take_over_other_size(&links, &site, &identity)?;
+        let mut events = purge(&links, &site)?;
+        events.append(&mut take_over_other_size(&links, &site, &identity)?);
         let mut report = rebuild(&links.ctx(&site), &identity)?;
         if let Takeover::Foreign { hosts } = &report.takeover {
             return Err(foreign(hosts));
@@ -105,10 +105,12 @@ impl Preparation {
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         session.share_messages();
         session.begin_records(&hosts);
+        events.into_iter().for_each(|event| session.event(|| event));
         session.meet_neighbours()?;
-        session.offer(&mut report, &left.unfinished, begin.elapsed())?;
+        session.offer(&mut report, &left, begin.elapsed())?;
         session.hush_restored(&known);
         session.record_places();
+        session.log_started(begin.elapsed());
         session.tally.time(Count::StartNs, begin);
         Ok(Some(session))
     }

@@ -32,7 +32,8 @@ impl Session {
             // sees; if it is opened again meanwhile, the machine has it copied once more.
             let target = self.site.on_prefix(&one.file);
             match publish_file(&self.site.prefix, &source, &target) {
-                Ok(_) => {
+                Ok(meta) => {
+                    self.log_published(&one.key, &one.file, meta.size);
                     self.tally.one(Count::FellBack);
                     self.state().machine.published(&one.key, &one.file);
                 }

@@ -25,11 +25,12 @@ use super::flush::{Announced, announce_flush, keep_window};
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
 use super::ledger::Ledger;
-use super::options::Options;
+use super::options::{Options, SYNC_BYTES};
 use super::sign::Sign;
 use super::stage::{publish_staged, remove_staged, stage, staged_path};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
+use super::window::Left;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
@@ -38,8 +39,6 @@ use crate::log;
 use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update_or_renew};
 use crate::system;
 
-/// Bytes between two syncs of a file on its way.
-const SYNC_BYTES: u64 = 32 << 20;
 /// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
 /// For each node, so that all together look no oftener than 10,000 times a second.
@@ -69,6 +68,8 @@ pub struct AsyncFlush {
     thread: Option<JoinHandle<()>>,
     /// What rank 0 has come to.
     outcome: Option<Advance>,
+    /// What has left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
+    pub left: Left,
 }
 
 struct Job {
@@ -151,7 +152,7 @@ impl AsyncFlush {
             Ok(thread) => (Some(thread), Ok(())),
             Err(e) => (None, Err(Error::Other(format!("cannot start a thread: {e}")))),
         };
-        let mut begun = AsyncFlush { job, thread, outcome: None };
+        let mut begun = AsyncFlush { job, thread, outcome: None, left: Left::new() };
         if let Err(error) = agree(ctx.world, started) {
             // It must not go on beside whatever the ranks do instead.
             begun.halt_thread();
@@ -173,11 +174,9 @@ impl AsyncFlush {
         if let Some(outcome) = &self.outcome {
             return outcome.clone();
         }
-        let found = self.job.advance();
+        let found = self.job.advance(&mut self.left);
         let found = found.unwrap_or_else(|error| Advance::Failed(error.to_string()));
-        if found != Advance::Pending {
-            self.outcome = Some(found.clone());
-        }
+        self.outcome = Some(found.clone()).filter(|found| *found != Advance::Pending);
         found
     }
 
@@ -466,7 +465,7 @@ impl Job {
         Ok(())
     }
 
-    fn advance(&self) -> Result<Advance> {
+    fn advance(&self, left: &mut Left) -> Result<Advance> {
         if let Some(why) = self.journal.marks(Mark::Failed)?.into_iter().next() {
             return Ok(Advance::Failed(why));
         }
@@ -489,7 +488,7 @@ impl Job {
         let dataset = self.about.over(&entries);
         record_flushed(&self.prefix, &dataset, self.about.ranks, &entries)?;
         self.journal.remove()?;
-        keep_window(&self.prefix, &dataset, self.options.prefix_size);
+        *left = keep_window(&self.prefix, &dataset, self.options.prefix_size);
         Ok(Advance::Done)
     }
 }

@@ -22,6 +22,7 @@ use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
+use crate::log;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
 
@@ -246,6 +247,29 @@ pub fn complete_background(prefix: &Path, id: u64) -> Result<bool> {
     record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     remove_tree(&folder)?;
     Ok(true)
+}
+
+/// What an earlier launch has left: datasets that all ranks have marked get summary and index entry;
+/// the marks of all others go, damaged ones among them, as no thread is left that would go on, and
+/// the next flush of such a dataset finds the files that are there. Returns the ids that were
+/// entered. Called by rank 0 at the start, local.
+///
+/// # Errors
+/// If the marks cannot be listed or removed, or summary or index cannot be written.
+pub fn settle_background(prefix: &Path) -> Result<Vec<u64>> {
+    let mut entered = Vec::new();
+    for id in background_ids(prefix)? {
+        match complete_background(prefix, id) {
+            Ok(true) => entered.push(id),
+            Ok(false) => {}
+            Err(error @ Error::Corrupt { .. }) => {
+                log::message(1, format_args!("dataset {id}: {error}; its flush begins anew"));
+            }
+            Err(other) => return Err(other),
+        }
+        remove_tree(&marks_folder(prefix, id))?;
+    }
+    Ok(entered)
 }
 
 fn read_mark(path: &Path) -> Result<(About, Catalog)> {

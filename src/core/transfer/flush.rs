@@ -10,7 +10,7 @@ use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, un
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
-use super::window::trim;
+use super::window::{Left, trim};
 use crate::cache::agree::{agree, any};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
@@ -31,6 +31,8 @@ pub struct FlushReport {
     pub seconds: f64,
     /// Ids of older datasets whose files on the prefix it replaced.
     pub replaced: Vec<u64>,
+    /// Those that have left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
+    pub left: Left,
 }
 
 /// Copies the sealed dataset `id` to the prefix: journal, stage, agree, commit, rename, summary,
@@ -86,15 +88,17 @@ pub fn flush_with(
         false => Ok(()),
     };
     agree(ctx.world, recorded)?;
-    if is_root {
-        keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size);
-    }
+    let left = match is_root {
+        true => keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size),
+        false => Left::new(),
+    };
     let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
     Ok(FlushReport {
         files: copied.clone().count() as u64,
         bytes: copied.map(|entry| entry.meta.size).sum(),
         seconds: start.elapsed().as_secs_f64(),
         replaced: broadcast_ids(ctx, &replaced)?,
+        left,
     })
 }
 
@@ -138,11 +142,13 @@ pub(super) fn announce_flush(
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// The dataset is there; that an older one cannot be deleted is no reason to write it again.
-pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) {
-    if let Err(error) = trim(prefix, newest, keep) {
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`). The dataset is there; that an older
+/// one cannot be deleted is no reason to write it again.
+pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
+    trim(prefix, newest, keep).unwrap_or_else(|error| {
         log::warn_once("window", format_args!("{error}; SCR_PREFIX_SIZE is exceeded"));
-    }
+        Left::new()
+    })
 }
 
 /// Turns the ranks of a catalog gathered over the node into world ranks.
@@ -222,6 +228,8 @@ pub struct JournalReport {
     /// Datasets whose flush in the background was under way: begin it again
     /// ([`super::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
     pub unfinished: Vec<u64>,
+    /// Those that have left the prefix for a completed one; known to rank 0.
+    pub left: Left,
 }
 
 /// Completes or rolls back what an interrupted flush left. Collective, at start.
@@ -268,7 +276,8 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         let keep = (!partly).then_some(ctx.transfer.prefix_size);
         let finished = match (&commit, is_root) {
             (Some(_), true) if gone => give_up(ctx.prefix, &journal, id),
-            (Some(about), true) => finish_journal(ctx.prefix, &journal, about, entries, keep),
+            (Some(about), true) => finish_journal(ctx.prefix, &journal, about, entries, keep)
+                .map(|mut left| report.left.append(&mut left)),
             (None, true) => journal.remove(),
             _ => Ok(()),
         };
@@ -376,22 +385,24 @@ pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
 }
 
 /// All files have their names: summary, index, window; the journal goes. Without `keep` some are
-/// gone: the index says that the dataset failed, and no older one has to go for it.
+/// gone: the index says that the dataset failed, and no older one has to go for it. Returns those
+/// that went.
 pub(super) fn finish_journal(
     prefix: &Path,
     journal: &Journal,
     about: &About,
     mut entries: Vec<CatalogEntry>,
     keep: Option<u64>,
-) -> Result<()> {
+) -> Result<Left> {
     entries.sort_by_key(|entry| entry.rank);
     record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     match keep {
-        None => mark_failed(prefix, about.dataset.id).and_then(|()| journal.remove()),
+        None => mark_failed(prefix, about.dataset.id)
+            .and_then(|()| journal.remove())
+            .map(|()| Left::new()),
         Some(keep) => {
             journal.remove()?;
-            keep_window(prefix, &about.dataset, keep);
-            Ok(())
+            Ok(keep_window(prefix, &about.dataset, keep))
         }
     }
 }

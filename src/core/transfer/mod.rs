@@ -48,7 +48,7 @@ pub use along::Along;
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Awaited, Background, BackgroundJob, announce_background, background_ids, complete_background,
-    is_published,
+    is_published, settle_background,
 };
 pub use fetch::{Fetched, fetch};
 pub use flush::{
@@ -62,4 +62,4 @@ pub use repair::{Repaired, repair_prefix};
 pub use single::publish_file;
 pub use stage::{is_staged_name, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};
-pub use window::{forget_newer, purge_prefix};
+pub use window::{Left, forget_newer, purge_prefix};

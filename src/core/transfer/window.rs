@@ -7,11 +7,16 @@ use super::background::is_published;
 use super::index::{folder, index_path};
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
-use crate::records::{Dataset, FileMeta, IndexEntry, PrefixIndex, Record, Summary, update};
+use crate::records::{
+    Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, Summary, update,
+};
+
+/// Datasets that have left the prefix: id and key.
+pub type Left = Vec<(u64, DatasetKey)>;
 
 /// Keeps the newest `keep` checkpoints of the series of `newest`, which was just written; output is
-/// never deleted. Returns the ids of those that went. Local: rank 0 does it.
-pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Vec<u64>> {
+/// never deleted. Returns those that went. Local: rank 0 does it.
+pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Left> {
     if keep == 0 || newest.is_output {
         return Ok(Vec::new());
     }
@@ -29,22 +34,25 @@ pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Vec<u64
         kept += u64::from(entry.is_restorable());
         full && entry.id != newest.id && Some(entry.id) != current
     });
-    let doomed: Vec<u64> = outside.map(|entry| entry.id).collect();
+    let doomed: Left = outside.map(named).collect();
     // The program may have written a file anew, without us: then it is none of an old dataset.
     delete(prefix, &doomed, &is_published)?;
     Ok(doomed)
 }
 
-/// Deletes all datasets that the index knows, with their files. Returns how many. Local: rank 0
-/// does it.
+/// Deletes all datasets that the index knows, with their files. Returns them. Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be changed or a file cannot be deleted.
-pub fn purge_prefix(prefix: &Path) -> Result<usize> {
+pub fn purge_prefix(prefix: &Path) -> Result<Left> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
-    let ids: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
-    delete(prefix, &ids, &|_, _| true)?;
-    Ok(ids.len())
+    let all: Left = index.newest_first().map(named).collect();
+    delete(prefix, &all, &|_, _| true)?;
+    Ok(all)
+}
+
+fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
+    (entry.id, entry.dataset.as_ref().map(|one| one.key.clone()).unwrap_or_default())
 }
 
 /// Takes datasets with a larger id than `limit` out of the index; their files stay. Returns their
@@ -66,10 +74,15 @@ pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Vec<u64>> {
 
 /// The files for which `is_its` says so, unless a dataset that stays has them. The index first, so
 /// that it never promises what is half deleted; the summaries last.
-fn delete(prefix: &Path, ids: &[u64], is_its: &dyn Fn(&Path, &FileMeta) -> bool) -> Result<()> {
-    if ids.is_empty() {
+fn delete(
+    prefix: &Path,
+    doomed: &[(u64, DatasetKey)],
+    is_its: &dyn Fn(&Path, &FileMeta) -> bool,
+) -> Result<()> {
+    if doomed.is_empty() {
         return Ok(());
     }
+    let ids: Vec<u64> = doomed.iter().map(|(id, _)| *id).collect();
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let staying = index.newest_first().filter(|entry| !ids.contains(&entry.id));
     let mut kept = BTreeSet::new();
@@ -85,7 +98,7 @@ fn delete(prefix: &Path, ids: &[u64], is_its: &dyn Fn(&Path, &FileMeta) -> bool)
         ids.iter().for_each(|id| index.remove(*id));
         Ok(())
     })?;
-    for id in ids {
+    for id in &ids {
         // What a summary that cannot be read names stays.
         let files = files_of(prefix, *id).ok().flatten().unwrap_or_default();
         for file in files.iter().filter(|file| !kept.contains(&file.name)) {
@@ -147,6 +160,10 @@ mod tests {
         dataset
     }
 
+    fn ids(left: Result<Left>) -> Vec<u64> {
+        left.unwrap().into_iter().map(|(id, _)| id).collect()
+    }
+
     #[test]
     fn the_window_slides_and_takes_neither_output_nor_shared_files() {
         let dir = tempfile::tempdir().unwrap();
@@ -154,14 +171,14 @@ mod tests {
         flushed(prefix, 1, true);
         for id in 2..=5 {
             let newest = flushed(prefix, id, false);
-            let gone = trim(prefix, &newest, 2).unwrap();
+            let gone = ids(trim(prefix, &newest, 2));
             assert_eq!(gone, if id < 4 { vec![] } else { vec![id - 2] });
         }
         let there = |id: u64| prefix.join(format!("ckpt/{id}")).exists();
         assert_eq!((2..=5).map(there).collect::<Vec<_>>(), [false, false, true, true]);
         assert!(prefix.join("viz/1/data").exists() && prefix.join("latest").exists());
         assert!(!folder(prefix, 2).exists() && folder(prefix, 4).exists());
-        assert_eq!(purge_prefix(prefix).unwrap(), 3);
+        assert_eq!(purge_prefix(prefix).unwrap().len(), 3);
         assert!(!prefix.join("ckpt").exists() && !prefix.join("latest").exists());
     }
 
@@ -173,8 +190,8 @@ mod tests {
         flushed(prefix, 2, false);
         crate::transfer::index::mark_failed(prefix, 2).unwrap();
         let newest = flushed(prefix, 3, false);
-        assert_eq!(trim(prefix, &newest, 2).unwrap(), []);
-        assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+        assert_eq!(ids(trim(prefix, &newest, 2)), []);
+        assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);
     }
 
     #[test]
@@ -185,7 +202,7 @@ mod tests {
         flushed(prefix, 2, false);
         fs::write(prefix.join("ckpt/1/data"), "of the program itself").unwrap();
         let newest = flushed(prefix, 3, false);
-        assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+        assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);
         assert!(prefix.join("ckpt/1/data").exists() && !prefix.join("ckpt/2").exists());
     }
 
@@ -208,7 +225,7 @@ mod tests {
             assert!(prefix.join("ckpt/1/data").exists(), "{what}");
         }
         // It can be told to go itself.
-        assert_eq!(trim(prefix, &newest, 1).unwrap(), [2, 1]);
+        assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);
         assert!(!prefix.join("ckpt/1").exists() && prefix.join("ckpt/2/data").exists());
     }
 
