@@ -12,7 +12,8 @@ import sys
 import time
 import traceback
 
-import flushes  # adds its stories
+import damage  # adds its stories
+import flushes  # the same
 import launches  # the same
 import matrix
 import schemes

@@ -1,6 +1,7 @@
 //! Any single file that is damaged, in any way: the restart gets the dataset back from its
 //! redundancy, or an older one, never another content, and it ends.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use scr_core::cache;
-use scr_core::transfer::{self, Check};
+use scr_core::transfer::{self, Background, BackgroundJob, Check, PublishIf};
 
 use super::background::killed_before_the_commit;
 use super::cluster::{Cluster, IDENTITY, check_files, content, offered_ids, run_and_seal};
@@ -295,4 +296,88 @@ fn any_damage_to_the_journal_of_a_flush_in_the_background() {
         |cluster| killed_before_the_commit(cluster, HOSTS),
         |path, what| !is_missed(path, what),
     );
+}
+
+/// The marks of files that other nodes have waited for, when nobody has entered the dataset in the
+/// index before the end: the start enters it, or takes no notice of what is there.
+#[test]
+fn any_damage_to_the_marks_of_what_was_waited_for() {
+    in_time("marks", || {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "abcde", &[1], "XOR");
+        cluster.launch("abcde").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            let job = BackgroundJob {
+                record: ctx.filemap.get_id(1).unwrap(),
+                rank: ctx.world.rank(),
+                world_size: ctx.world.size(),
+                prefix: ctx.prefix.to_path_buf(),
+                width: 5,
+            };
+            let always: PublishIf = Box::new(|_, publish| publish().map(|()| true));
+            Background::start(job, || {}, always).unwrap().finish().unwrap();
+        });
+        let marks = cluster.prefix().join(".scr/background");
+        sweep(&cluster, &files_below(&marks), |_, what| {
+            cluster.launch("abcde").run(|ctx| {
+                let entered = match ctx.world.rank() {
+                    0 => transfer::settle_background(ctx.prefix).unwrap(),
+                    _ => vec![],
+                };
+                assert!(entered.is_empty(), "{what}: a rank has no mark");
+                cache::rebuild(ctx, IDENTITY).unwrap();
+                transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+                check_files(ctx.prefix, &content(10, ctx.world.rank()));
+            });
+            assert!(transfer::background_ids(&cluster.prefix()).unwrap().is_empty(), "{what}");
+        });
+    });
+}
+
+/// What a start that protects all anew for another placement has in hand: files below the
+/// directories of the new encoding, and records that tell two encodings.
+fn being_encoded(cluster: &Cluster) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let nodes = ["a", "b"].map(|host| files_below(&cluster.node(host))).concat();
+    let told =
+        |path: &PathBuf| fs::read(path).unwrap().windows(7).any(|seven| seven == b"BEFORE\0");
+    let is_next = |path: &PathBuf| path.to_string_lossy().contains("/.scr/next.");
+    let is_record = |path: &PathBuf| path.to_string_lossy().contains("/filemap_");
+    let next = nodes.iter().filter(|path| is_next(path)).cloned().collect();
+    (next, nodes.iter().filter(|path| is_record(path) && told(path)).cloned().collect())
+}
+
+/// Such a start in which rank 2 dies at a `call`; `None` if it ends before.
+fn killed_while_encoding_again(call: usize) -> Option<Cluster> {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "XOR");
+    let launch = cluster.launch("abab").kill(2, call);
+    let outcome = launch.run(|ctx| drop(cache::rebuild(ctx, IDENTITY)));
+    outcome.results.iter().any(Option::is_none).then_some(cluster)
+}
+
+/// The first death with the new redundancy files half made, those with some and with all records
+/// telling of both encodings, and with some that have given up the old one.
+#[test]
+fn any_damage_while_a_dataset_is_protected_anew() {
+    in_time("encoded again", || {
+        let mut seen = BTreeSet::new();
+        for cluster in (0..).map_while(killed_while_encoding_again) {
+            let (mut files, records) = being_encoded(&cluster);
+            let made = files.iter().filter(|path| path.extension().is_some_and(|e| e == "xor"));
+            let stage = (made.count(), records.len());
+            if stage.0 == 0 || files.len() < 5 || !seen.insert(stage) {
+                continue;
+            }
+            files.extend(records);
+            sweep(&cluster, &files, |_, what| {
+                let offered = offered_ids(&cluster.restart("abab"));
+                assert_eq!(offered, [1], "{what}");
+                assert!(being_encoded(&cluster).0.is_empty(), "{what}");
+                // Protected: a node may go.
+                cluster.lose("b");
+                assert_eq!(offered_ids(&cluster.restart("acac")), [1], "{what}");
+            });
+        }
+        assert!(seen.len() > 2 && seen.iter().any(|stage| stage.1 > 0), "{seen:?}");
+    });
 }
