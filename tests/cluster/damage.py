@@ -21,7 +21,7 @@ OWN = f"{DATASET}/ckpt/step_30/rank_1.dat"
 ROWS = (
     (("flipped", f"{DATASET}/.scr/catalog.scr"), ("cut", OWN), None),
     (("missing", f"{DATASET}/.scr/CONFIRMED"), ("flipped", OWN), None),
-    (("cut", "*/scr.*/filemap_0.scrinfo"), ("missing", OWN), "filemap_0.scrinfo on node2 is damaged"),
+    (("cut", "*/scr.*/filemap_0.scrinfo"), ("missing", OWN), "filemap_0.scrinfo on node2 is"),
     (("garbage", "*/scr.*/launch.scr"), ("cut", f"{DATASET}/.scr/*.xor"), None),
 )
 

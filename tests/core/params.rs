@@ -98,7 +98,8 @@ fn defaults_of_ours_hold_without_any_source() {
 #[test]
 fn a_file_is_wrong_by_name_and_line_and_all_mistakes_at_once() {
     let site = Site::new(
-        "SCR_FLUHS=1\nSCR_CACHE_SIZE=many\nSCR_FLUSH_TYPE=BBAPI\nCACHEDIR=/tmp\nSCR_CONF_FILE=/x\nCHKPT=0\n",
+        "SCR_FLUHS=1\nSCR_CACHE_SIZE=many\nSCR_FLUSH_TYPE=BBAPI\nCACHEDIR=/tmp\n\
+         SCR_CONF_FILE=/x\nCHKPT=0\n",
         "",
         &[("SCR_DEBUG", "loud")],
     );

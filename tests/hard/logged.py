@@ -61,7 +61,7 @@ def take_turns(phases):
 @case
 def phases_and_the_window_are_logged(mpi, program):
     """Computing and writing take turns; what leaves the prefix is named."""
-    for flush in ({}, {"SCR_FLUSH_ASYNC": "1"}):
+    for flush in ({}, {"SCR_FLUSH_ASYNC": "1", "SCR_CACHE_SIZE": "4"}):
         with place(mpi, program) as here:
             window = {"SCR_FLUSH": "1", "SCR_PREFIX_SIZE": "3", **LOGGED}
             got = here.run(2, "steady", 20, 5, **window, **flush)

@@ -185,9 +185,9 @@ def logged(mpi, program):
     settings = {"SCR_LOG_ENABLE": "1", "SCR_LOG_DB_ENABLE": "1", "SCR_JOB_NAME": "wave"}
     with place(mpi, program) as here, here.paused(STEPS, SCR_COPY_TYPE="XOR", **settings) as run:
         here.go_on(run)
-        each = {event: STEPS for event in (
-            "CHECKPOINT_BEGIN", "CHECKPOINT_END", "SEALED", "CONFIRMED", "FLUSH_BEGIN", "FLUSH_END")}
-        once = {event: 1 for event in ("START", "STARTED", "EVICTED", "END")}
+        pairs = [f"{what}_{edge}" for what in ("CHECKPOINT", "FLUSH") for edge in ("BEGIN", "END")]
+        each = dict.fromkeys(["SEALED", "CONFIRMED", *pairs], STEPS)
+        once = dict.fromkeys(["START", "STARTED", "EVICTED", "END"], 1)
         records.log_of_events(here.state, {**each, **once}, written)
 
 

@@ -11,6 +11,7 @@ use super::machine::DatasetKey;
 use super::phases::Phases;
 use super::restore::Index;
 use super::runtime::Session;
+use super::tally::Count;
 use crate::cache::{Catalog, RebuildReport};
 use crate::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
 use crate::log;
@@ -67,8 +68,9 @@ impl Session {
     }
 
     /// The start is over: the program's own work begins.
-    pub(super) fn log_started(&self, took: Duration) {
-        self.event(|| Event::new("STARTED").seconds(took.as_secs_f64()));
+    pub(super) fn started(&self, begin: Instant) {
+        self.tally.time(Count::StartNs, begin);
+        self.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
         self.compute_begun();
     }
 

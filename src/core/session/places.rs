@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 
 use super::machine::{DatasetState, SharedDataset};
 use super::runtime::Session;
+use crate::events::Event;
 use crate::log;
 use crate::records::{Nodes, Record as _};
 use crate::transfer::record_places;
@@ -38,14 +39,15 @@ impl Session {
     }
 
     /// Before anything is brought into view: what earlier launches left in the prefix's own folder
-    /// goes, and what this one records there begins. Local.
-    pub(super) fn begin_records(&self, hosts: &[String]) {
+    /// goes, and what this one records there begins, with the `events` until now. Local.
+    pub(super) fn begin_records(&self, hosts: &[String], events: Vec<Event>) {
         self.sweep_wanted();
         if self.site.rank == 0 {
             self.sweep_meetings();
             // What a run that was killed has left there; ours is the lease.
             let _ = std::fs::remove_dir_all(self.refuge());
             self.begin_log(hosts);
+            events.into_iter().for_each(|event| self.event(|| event));
             self.settle_background();
             self.record_nodes(hosts);
         }

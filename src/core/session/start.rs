@@ -24,7 +24,7 @@ use super::resources;
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
 use super::space::Shortage;
-use super::tally::{Count, Tally};
+use super::tally::Tally;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Groups};
@@ -104,14 +104,12 @@ impl Preparation {
         let mut session = build(site, series, links, machine, templates, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         session.share_messages();
-        session.begin_records(&hosts);
-        events.into_iter().for_each(|event| session.event(|| event));
+        session.begin_records(&hosts, events);
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;
         session.hush_restored(&known);
         session.record_places();
-        session.log_started(begin.elapsed());
-        session.tally.time(Count::StartNs, begin);
+        session.started(begin);
         Ok(Some(session))
     }
 

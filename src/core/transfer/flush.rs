@@ -142,8 +142,8 @@ pub(super) fn announce_flush(
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`). The dataset is there; that an older
-/// one cannot be deleted is no reason to write it again.
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`). The dataset is there; that an
+/// older one cannot be deleted is no reason to write it again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     trim(prefix, newest, keep).unwrap_or_else(|error| {
         log::warn_once("window", format_args!("{error}; SCR_PREFIX_SIZE is exceeded"));

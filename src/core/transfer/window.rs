@@ -40,7 +40,8 @@ pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Left> {
     Ok(doomed)
 }
 
-/// Deletes all datasets that the index knows, with their files. Returns them. Local: rank 0 does it.
+/// Deletes all datasets that the index knows, with their files. Returns them. Local: rank 0 does
+/// it.
 ///
 /// # Errors
 /// If the index cannot be changed or a file cannot be deleted.
