@@ -250,9 +250,9 @@ pub fn complete_background(prefix: &Path, id: u64) -> Result<bool> {
 }
 
 /// What an earlier launch has left: datasets that all ranks have marked get summary and index
-/// entry; the marks of all others go, damaged ones among them, as no thread is left that would go on, and
-/// the next flush of such a dataset finds the files that are there. Returns the ids that were
-/// entered. Called by rank 0 at the start, local.
+/// entry; the marks of all others go, damaged ones among them, as no thread is left that would go
+/// on, and the next flush of such a dataset finds the files that are there. Returns the ids that
+/// were entered. Called by rank 0 at the start, local.
 ///
 /// # Errors
 /// If the marks cannot be listed or removed, or summary or index cannot be written.
