@@ -57,6 +57,8 @@ class Application:
     strike: Strike = None
     shared: tuple = ()  # globs of files that several ranks write
     both: bool = False  # there is one for each MPI
+    once: bool = False  # it writes files of each kind so rarely that learning caches none of them
+    amendments: int = 2  # of one series in a run, at most
 
     @property
     def kind(self):

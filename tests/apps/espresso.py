@@ -77,6 +77,9 @@ DYNAMICS = Application(
     newest=("out_qe/**/*",),
     # Time stamps; and what a restart has not set to zero (the same garbage without us).
     varying=("out_qe/**/*.xml", "out_qe/h2.rdf.dat"),
+    # It pauses inside each checkpoint, for longer on a busy machine: 50, 100, 200 and 400 ms of
+    # settle time may be too short.
+    amendments=4,
     strike=Strike(
         first=pw("md.in"), resume=pw("md2.in"), progress=re.compile("^!"), steps=20,
         went_on=went_on, rewind=rewind, newest=(),

@@ -53,6 +53,7 @@ LAMMPS = Application(
         "ckpt/dump.*", "ckpt/z*",
     ),
     varying=("log.lammps",),
+    once=True,
     strike=Strike(
         first=lmp("in.long"), resume=lmp("in.resume"), progress=THERMO, steps=41,
         went_on=went_on, rewind=rewind, newest=("ckpt/r.200.*",),

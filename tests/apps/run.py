@@ -37,11 +37,11 @@ s: the most that a rank spent in start, agreements, seals, flushes and end, its 
 ranks included."""
 
 
-def same(application, flush, newest_only):
+def same(application, flush, newest_only, **settings):
     """Runs without the shim and with it; returns the outcomes under it, if all is equal."""
     plain = compare.Undisturbed.of(application)
     with compare.directory(application) as shimmed:
-        found = compare.run_all(application, shimmed, SCR_FLUSH=flush)
+        found = compare.run_all(application, shimmed, SCR_FLUSH=flush, **settings)
         compare.same_output(application, plain.outcomes, found)
         compare.same_files(plain, shimmed, newest_only)
         return found
@@ -51,6 +51,15 @@ def every_file(application, table):
     """SCR_FLUSH=1: the prefix is that of a run without the shim."""
     told = compare.tally(same(application, "1", newest_only=False))
     table.append((application.name, *(told[key] for key in HEAD)))
+    few = application.amendments
+    assert told["most"] <= few, f"{told['most']} amendments of one series, not {few} at most"
+
+
+def every_file_cached(application, table):
+    """The same with SCR_LEARN=0: the first file of every kind is cached, too."""
+    told = compare.tally(same(application, "1", newest_only=False, SCR_LEARN="0"))
+    table.append((f"{application.name} SCR_LEARN=0", *(told[key] for key in HEAD)))
+    assert told["cached"] > 0, f"nothing was cached: {told}"
 
 
 def newest_files(application, _table):
@@ -63,13 +72,15 @@ def durable(application, _table):
     compare.shared_files_are_synced(application)
 
 
-CASES = (every_file, newest_files, durable, lost_process, lost_node)
+CASES = (every_file, every_file_cached, newest_files, durable, lost_process, lost_node)
 
 
 def applies(application, case):
     """Whether the case can be run; of two MPIs, one loses a process and the other a node."""
     if case is durable:
         return bool(application.shared)
+    if case is every_file_cached:
+        return application.once
     if case in (every_file, newest_files):
         return True
     if not application.strike or not application.both or os.environ.get("SCR_APPS_ALL") == "1":

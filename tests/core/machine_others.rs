@@ -1,8 +1,8 @@
 //! The state machine, driven by hand: a rank changes a file that another one has written.
 
 use scr_core::session::machine::{
-    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Outcome,
-    Placement, SeriesConfig, Step, SyncKind, Withdrawn,
+    DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig, Next,
+    Outcome, Placement, SeriesConfig, Step, SyncKind, Withdrawn,
 };
 
 const UPDATE: Intent = Intent::UPDATE;
@@ -116,6 +116,24 @@ fn what_its_writer_has_written_since_stays_its_own() {
     sync(&mut ranks, 5001);
     assert_eq!(ranks[1].take_heard(), Heard::default());
     assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
+}
+
+/// Rank 0 deletes a file of rank 1, and renames the directory of another.
+#[test]
+fn no_flush_brings_back_what_another_rank_has_moved_with_its_directory() {
+    let mut ranks = ranks(&["5", "6"]);
+    let [deleted, moved] = ["5", "6"].map(|id| file(id, 1));
+    assert_eq!(ranks[0].deleted(&deleted, 5000), Deletion::Deferred);
+    assert_eq!(ranks[0].moved_away(&moved, 5000), Deletion::Deferred);
+    sync(&mut ranks, 5001);
+    assert_eq!(ranks[1].take_heard().deleted, [deleted.name, moved.name.clone()]);
+    assert!(ranks[1].is_left_out(&key("6"), &moved.name));
+    // A deletion that waits for the next checkpoint is another matter.
+    let again = file("6", 0).name;
+    assert_eq!(ranks[1].deleted(&file("6", 0), 5001), Deletion::Deferred);
+    sync(&mut ranks, 5002);
+    assert_eq!(ranks[0].take_heard().deleted, [again.as_str()]);
+    assert!(!ranks[0].is_left_out(&key("6"), &again));
 }
 
 /// A child of rank 0 changes a file of that rank: of a complete checkpoint, of one in progress.

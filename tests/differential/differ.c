@@ -268,6 +268,7 @@ static const struct { void (*run)(void); int weight; } operations[] = {
     /* From here on only from WIDE on. */
     { do_at, 14 }, { do_nameless, 3 }, { do_open_anew, 6 }, { do_reopen, 3 }, { do_vector, 6 },
     { do_range, 5 }, { do_lock, 4 }, { do_positions, 4 },
+    { do_rename_new, 4 }, { do_hole, 3 }, { do_close_range, 3 }, { do_statfs, 3 },
 };
 enum { USUAL = 25 };
 

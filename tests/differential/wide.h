@@ -146,3 +146,52 @@ static void do_positions(void)
     closedir(dir);
     say(" same %d, %d of %d\n", same, count, all);
 }
+
+/* A name is not to be replaced. (Two cached files cannot change places: EINVAL, as on some file
+ * systems.) */
+static void do_rename_new(void)
+{
+    say("rename_new");
+    close_all();
+    slashes = 0;
+    const char *from = spelled(name());
+    int r = renameat2(AT_FDCWD, from, AT_FDCWD, spelled(name()), RENAME_NOREPLACE);
+    slashes = 1;
+    result(r, r < 0);
+}
+
+static void do_hole(void)
+{
+    static const int modes[] = { 0, FALLOC_FL_KEEP_SIZE,
+                                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE };
+    say("hole");
+    int s = slot(), how = pick(3);
+    say(" %d", how);
+    int r = fallocate(fds[s], modes[how], pick(300), 1 + pick(300));
+    result(r, r < 0);
+}
+
+static void do_close_range(void)
+{
+    say("close_range");
+    int s = slot(), r = 0;
+    if (fds[s] >= 0) r = close_range(fds[s], fds[s], 0);
+    fds[s] = -1;
+    result(r, r < 0);
+}
+
+/* Which file system it is, the shim may change. */
+static void do_statfs(void)
+{
+    struct statfs fs;
+    struct statvfs vfs;
+    say("statfs");
+    int s = slot(), what = pick(4);
+    const char *path = spelled(pick(4) ? name() : directory());
+    say(" %d", what);
+    int r = what == 0   ? statfs(path, &fs)
+            : what == 1 ? statvfs(path, &vfs)
+            : what == 2 ? fstatfs(fds[s], &fs)
+                        : fstatvfs(fds[s], &vfs);
+    result(r, r < 0);
+}

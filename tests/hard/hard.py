@@ -388,6 +388,19 @@ def links_and_renamed_directories(mpi, program):
 
 
 @case
+def renamed_by_rank_0_with_files_of_another_node(mpi, program):
+    """Directories that it rotates, single files, links: while learning and from then on."""
+    pattern = {"SCR_CHECKPOINT_PATTERN": "qnow/c{rank}", "SCR_CHECKPOINT_PATTERN_2": "p{id}/*"}
+    with place(mpi, program) as plain:
+        want = plain.run(2, "rotate", 4, shim=False)
+        for learn in ("0", "1"):
+            with place(mpi, program) as shimmed:
+                got = shimmed.run_on_nodes(2, "rotate", 4, SCR_LEARN=learn, **pattern)
+                assert got.status == 0 and lines(got) == lines(want), f"{want}\n{got}"
+                assert not got.err.strip(), f"not silent: {got}"
+
+
+@case
 def learned_from_the_first_run(mpi, program):
     """The first checkpoint of an unknown series goes to the prefix, watched; what was learned holds
     for the next run, which caches from its first one on."""

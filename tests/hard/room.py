@@ -92,12 +92,22 @@ def room_that_was_set_aside(mpi, program):
 def prefix_that_refuses_what_is_written_at_the_end(mpi, program):
     """From the first sealed checkpoint on nothing can be made in it. The program goes on with its
     files in the cache; what could not be flushed is told, stays, and the next run finds it."""
+    prefix_that_refuses(mpi, program, SCR_FLUSH="0",
+                        SCR_CHECKPOINT_PATTERN="ckpt/state_{rank}.dat")
+
+
+@case
+def prefix_that_refuses_every_flush(mpi, program):
+    """The same with a flush of each checkpoint, and a file on the prefix that matches nothing."""
+    prefix_that_refuses(mpi, program, SCR_FLUSH="1", SCR_CHECKPOINT_PATTERN="ckpt/state_0.dat")
+
+
+def prefix_that_refuses(mpi, program, **settings):
     if os.geteuid() != 0:
         return  # only root can forbid it to root and to everybody alike
-    pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/state_{rank}.dat", "SCR_FLUSH": "0"}
     with place(mpi, program) as plain, place(mpi, program) as here:
         want = plain.run(2, "in_place", 80, 5, 0, 20, shim=False)
-        run = here.start(2, "in_place", 80, 5, 0, 20, **pattern)
+        run = here.start(2, "in_place", 80, 5, 0, 20, **settings)
         try:
             while run.poll() is None and not list(here.base.glob("*/*/scr.dataset.*")):
                 time.sleep(0.02)
@@ -110,7 +120,7 @@ def prefix_that_refuses_what_is_written_at_the_end(mpi, program):
         assert len(told) == 1, f"not exactly one message: {got}"
         for words in (str(here.prefix), "could not be written", "stays in the cache"):
             assert words in told[0], f"{words}: {got}"
-        again = here.run(2, "in_place", 80, 5, 0, 0, **pattern)
+        again = here.run(2, "in_place", 80, 5, 0, 0, **settings)
         assert again.line("restart") == "restart 80", f"{got}\n{again}"
         assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {again}"
 

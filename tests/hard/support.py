@@ -7,9 +7,13 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "support"))
+import nodes  # noqa: E402
+
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
 PROGRAMS = ROOT / "tests" / "hard" / "programs"
@@ -86,6 +90,14 @@ class Place:
 
     def run(self, ranks, name, *arguments, **settings):
         return finish(self.start(ranks, name, *arguments, **settings))
+
+    def run_on_nodes(self, count, name, *arguments, **settings):
+        """The same under the shim with a rank on each of `count` nodes."""
+        made = nodes.Nodes(self.base / "nodes", count, 1)
+        command = made.command([f"mpirun.{self.mpi}", "-n", str(count)],
+                               [self.program(name), *map(str, arguments)])
+        bases = {"SCR_CNTL_BASE": str(made.here), "SCR_CACHE_BASE": str(made.here)}
+        return finish(self.start(count, name, command=command, **bases, **settings))
 
     def tree(self, below="ckpt"):
         """Path to digest of every file below the prefix's `below`."""

@@ -209,6 +209,11 @@ impl Session {
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
         self.flushes().insert(id, begun);
         self.flush_begun(key, id);
+        // No flush of an older one may come after it, whichever is over first.
+        let mut state = self.state();
+        for file in state.machine.seal_files(key) {
+            state.machine.published(key, &file.name);
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::books::Way;
 use super::machine::{self, Deletion, FileRef, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::{Manner, file_ref};
+use super::others::of_another;
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
@@ -177,15 +178,15 @@ impl Session {
         }
         self.wake_path(from);
         self.wake_path(to);
-        let mut state = self.state();
+        let state = self.state();
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
             return Answer::PASS;
         }
-        let source = match names.0 {
-            Some(name) => state.view.place(name),
-            None => Place::Prefix,
+        let Some(mut state) = self.bring_all_near(state, names.0) else {
+            return Answer::Fail(libc::EXDEV);
         };
+        let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
         if let Some(answer) = rename_rules(&state, (from, to), names, &source) {
             return answer;
         }
@@ -198,6 +199,7 @@ impl Session {
             }
             _ => source,
         };
+        let of_another = names.0.filter(|name| of_another(&state, name).is_some());
         let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
         let outcome = match (&source, names.1) {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
@@ -216,6 +218,7 @@ impl Session {
             Ok(answer) => {
                 if !matches!(answer, Answer::Fail(_)) {
                     self.forget_shadows(&mut state, &replaced);
+                    of_another.into_iter().for_each(|name| state.view.delete(name));
                 }
                 answer
             }
@@ -225,22 +228,6 @@ impl Session {
                 Answer::Fail(libc::EXDEV)
             }
         }
-    }
-
-    pub(super) fn rename_ghost(
-        &self,
-        state: &mut State,
-        names: (Option<&str>, Option<&str>),
-    ) -> Answer {
-        if let Some(from) = names.0 {
-            let attributes =
-                state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
-            state.view.delete(from);
-            if let (Some(to), Some(attributes)) = (names.1, attributes) {
-                state.view.leave_ghost(to.to_string(), attributes);
-            }
-        }
-        Answer::Done
     }
 
     /// The new name is not ours: what is cached goes to the PFS under it.
@@ -380,7 +367,10 @@ impl Session {
     fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, new: &FileRef) -> bool {
         let Some(name) = name else { return false };
         let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
+        // One that another rank has written: that one would not see it any more.
+        let own = || state.books.values().any(|book| book.files.contains_key(name));
         state.tokens.count(name) == 0
+            && (self.match_name(name).is_none() || own())
             && from.symlink_metadata().is_ok_and(single_file)
             && has_writers(from).is_ok_and(|found| found == Some(false))
             && self.has_room(state, new).is_some()
@@ -487,7 +477,10 @@ fn rename_rules(
     if !to.parent().is_some_and(Path::is_dir) {
         return Some(Answer::PASS);
     }
-    if from == to {
+    let on_prefix =
+        |name: Option<&str>| name.is_none_or(|name| state.view.place(name) == Place::Prefix);
+    let is_link = || on_prefix(names.0) && on_prefix(names.1) && same_file(from, to);
+    if from == to || is_link() {
         return Some(Answer::Done);
     }
     let is_dir = to.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -495,4 +488,10 @@ fn rename_rules(
         return Some(Answer::Fail(libc::EISDIR));
     }
     None
+}
+
+/// Whether these are two names of one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let found = [one, other].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
+    matches!(&found, [Ok(one), Ok(other)] if one == other)
 }

@@ -25,7 +25,7 @@ impl Session {
         }
         let names = (self.name_of(target), self.name_of(path));
         self.wake_path(target);
-        let mut state = self.state();
+        let state = self.state();
         let ours = |name: &&str| self.concerns(&state, name);
         let (old, new) = (names.0.filter(ours), names.1.filter(ours));
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
@@ -45,6 +45,10 @@ impl Session {
         if goal == Place::Prefix && path.symlink_metadata().is_ok() {
             return Answer::Fail(libc::EEXIST);
         }
+        let Some(mut state) = self.bring_all_near(state, old) else {
+            return Answer::Fail(libc::EPERM);
+        };
+        let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
         if busy || !old.is_none_or(|name| self.land(&mut state, name, &source)) {
@@ -141,7 +145,7 @@ impl Session {
     /// cached are on the PFS before it moves.
     pub(super) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
         self.wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
-        let mut state = self.state();
+        let state = self.state();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
@@ -155,6 +159,9 @@ impl Session {
         if (names.is_empty() && !covers) || self.is_child() {
             return Answer::PASS;
         }
+        let Some(mut state) = self.bring_all_near(state, &names) else {
+            return Answer::Fail(libc::EXDEV);
+        };
         let places: Vec<(String, Place)> = names
             .into_iter()
             .map(|name| {
@@ -235,6 +242,22 @@ impl Session {
             Place::Prefix | Place::Deleted => None,
             _ => Some(Answer::Fail(libc::ENOTDIR)),
         }
+    }
+
+    pub(super) fn rename_ghost(
+        &self,
+        state: &mut State,
+        names: (Option<&str>, Option<&str>),
+    ) -> Answer {
+        if let Some(from) = names.0 {
+            let attributes =
+                state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
+            state.view.delete(from);
+            if let (Some(to), Some(attributes)) = (names.1, attributes) {
+                state.view.leave_ghost(to.to_string(), attributes);
+            }
+        }
+        Answer::Done
     }
 
     /// One file of a directory that has moved.

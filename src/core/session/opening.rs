@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// The machine learns who reads what.
-    fn note_read(&self, state: &mut State, name: &str, place: &Place) {
+    pub(super) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
         if self.is_child() {
             return;
         }
@@ -183,9 +183,9 @@ impl Session {
             _ => true,
         };
         let answer = match &place {
-            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
             // The PFS has the last word on links, special files and permissions of its own.
             Place::Prefix if on_prefix == OnPrefix::Other => Some(Answer::PASS),
+            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
             Place::Prefix if exists && !may_write(&path) => Some(Answer::PASS),
             Place::Prefix | Place::Deleted if !exists && !intent.create => {
                 Some(Answer::Fail(libc::ENOENT))

@@ -85,6 +85,26 @@ impl Session {
         Ok(self.state())
     }
 
+    /// Those of `names` that are on another node only are on the prefix afterwards, where they can
+    /// be moved. `None`: one of them does not come. Not with the state locked while it waits.
+    pub(super) fn bring_all_near<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Option<Locked<'a>> {
+        for name in names {
+            let (name, place) = (name.as_ref(), state.view.place(name.as_ref()));
+            let Place::Elsewhere(key, remote) = &place else { continue };
+            self.note_read(&mut state, name, &place);
+            drop(state);
+            if self.wait_for_remote(name, key, remote) != Answer::PASS {
+                return None;
+            }
+            state = self.state();
+        }
+        Some(state)
+    }
+
     /// The file at `here`, which another rank has written into the cached dataset `of`, was changed
     /// by this one behind our back.
     pub(super) fn keep_change_of_another(

@@ -79,6 +79,7 @@ impl Session {
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
+            log::warn_once("change", format_args!("rank {}: {text}", self.site.rank));
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
         let _ = ns::remove(copy);
@@ -134,8 +135,16 @@ impl Session {
                 other => other?,
             }
         }
-        if on_prefix {
-            publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?;
+        if on_prefix
+            && let Err(error) = publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))
+        {
+            // The program was told that it has written it: a flush can try again.
+            log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
+            let Some(layer) = state.view.layer(&placed.key) else { return Err(error) };
+            ns::make_parents(&layer.dir, name)?;
+            self.move_file(copy, &layer.dir.join(name), false)?;
+            state.machine.kept_in_cache(&placed.key, name);
+            on_prefix = false;
         }
         state.enter_file(&placed.key, name, on_prefix);
         Ok(on_prefix)

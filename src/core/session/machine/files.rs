@@ -134,15 +134,6 @@ impl Machine {
         }
     }
 
-    /// The file was moved to the PFS under its own name (the store is full).
-    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str) {
-        if let Some(dataset) = self.series[key.series].find_mut(key)
-            && let Some(file) = dataset.files.get_mut(name)
-        {
-            file.on_prefix = true;
-        }
-    }
-
     /// The program unlinks a file. Whatever the answer, the name is absent for it from now on.
     pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
@@ -154,9 +145,11 @@ impl Machine {
     pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
         let deletion = self.delete(file);
-        let held = self.series[file.series].datasets.iter_mut();
-        let held = held.filter_map(|dataset| dataset.files.get_mut(&file.name));
-        held.for_each(|file| file.moved = true);
+        let series = &mut self.series[file.series];
+        series.note_moved(&file.name);
+        if series.news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
+            series.news.moved.push(file.name.clone());
+        }
         deletion
     }
 

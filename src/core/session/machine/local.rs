@@ -225,9 +225,13 @@ impl LocalSeries {
         };
         &mut self.datasets[at]
     }
-}
 
-impl LocalSeries {
+    /// The PFS has the file under another name.
+    pub fn note_moved(&mut self, name: &str) {
+        let held = self.datasets.iter_mut().filter_map(|dataset| dataset.files.get_mut(name));
+        held.for_each(|file| file.moved = true);
+    }
+
     /// Notes the time since the dataset before.
     pub fn note_begin(&mut self, key: &DatasetKey, now_ms: u64) {
         if key.generation > 0 && !key.id.is_empty() {

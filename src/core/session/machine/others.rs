@@ -185,6 +185,9 @@ impl Machine {
                     file.open == 0 && (before || file.outlived)
                 });
                 if is_older {
+                    if news.moved.contains(name) {
+                        local.note_moved(name);
+                    }
                     local.deleted_elsewhere.insert(name.clone());
                     heard.deleted.push(name.clone());
                 } else {

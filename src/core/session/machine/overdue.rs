@@ -134,7 +134,8 @@ impl Machine {
             && newer.any(|newer| newer.files.get(name).is_some_and(|file| file.open == 0))
     }
 
-    /// An overdue file is on the PFS (unless it was opened again meanwhile).
+    /// An overdue file is on the PFS, or one that a thread flushes will be (unless it was opened
+    /// again meanwhile).
     pub fn published(&mut self, key: &DatasetKey, name: &str) {
         if let Some(dataset) = self.series[key.series].find_mut(key)
             && let Some(file) = dataset.files.get_mut(name)

@@ -66,6 +66,24 @@ impl Machine {
         self.config.series[series].places.store(number)
     }
 
+    /// The file was moved to the PFS under its own name (the store is full).
+    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str) {
+        self.set_on_prefix(key, name, true);
+    }
+
+    /// The PFS refuses the file: it is in the cache, however many datasets are there.
+    pub fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
+        self.set_on_prefix(key, name, false);
+    }
+
+    fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
+        if let Some(dataset) = self.series[key.series].find_mut(key)
+            && let Some(file) = dataset.files.get_mut(name)
+        {
+            file.on_prefix = on_prefix;
+        }
+    }
+
     /// Datasets of the series that are kept in a store.
     pub(super) fn kept_in(&self, series: usize, store: usize) -> usize {
         let rule = &self.config.series[series];

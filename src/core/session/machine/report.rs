@@ -40,6 +40,8 @@ pub struct SeriesReport {
     pub read: Vec<(u64, bool)>,
     /// Files of other ranks that the program deleted on this rank, and the sync points passed then.
     pub deleted: Vec<(String, u64)>,
+    /// Those of them that have moved with their directory.
+    pub moved: Vec<String>,
     /// Files of this rank that another rank deleted and that were written again.
     pub revived: Vec<String>,
     /// Files of other ranks whose newest content this rank writes on the PFS, and the sync points

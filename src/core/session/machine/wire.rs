@@ -4,7 +4,7 @@ use super::keys::DatasetKey;
 use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 impl Report {
     /// The report for an all-gather.
@@ -82,8 +82,10 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
             put(out, *count);
         }
     }
-    put(out, series.revived.len() as u64);
-    series.revived.iter().for_each(|name| put_text(out, name));
+    for names in [&series.revived, &series.moved] {
+        put(out, names.len() as u64);
+        names.iter().for_each(|name| put_text(out, name));
+    }
 }
 
 fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
@@ -174,6 +176,7 @@ impl Input<'_> {
             taken: self.list(Input::name_and_count)?,
             loud: self.list(Input::name_and_count)?,
             revived: self.list(Input::text)?,
+            moved: self.list(Input::text)?,
         })
     }
 
@@ -245,6 +248,7 @@ mod tests {
                 written: vec![3],
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
+                moved: vec!["a/b".into()],
                 taken: vec![("a/d".into(), 8)],
                 loud: vec![("run.log".into(), 8)],
                 read: vec![(4, true), (5, false)],
