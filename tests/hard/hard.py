@@ -75,6 +75,20 @@ def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
 
 
 @case
+def old_checkpoints_go_and_a_link_points_to_the_newest(mpi, program):
+    """Rank 0 finds the directory empty that the others have emptied; the link costs no caching: the
+    last but one is not on the prefix."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "keeps_two", shim=False)
+        got = shimmed.run(3, "keeps_two", SCR_LEARN="1",
+                          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/**, ckpt/latest")
+        assert_same(want, got)
+        assert os.readlink(shimmed.prefix / "ckpt/latest") == "step_6"
+        newest = [path for path in plain.tree() if "/step_6/" in path]
+        assert sorted(shimmed.tree("ckpt")) == newest, f"{sorted(shimmed.tree())}{got}"
+
+
+@case
 def directory_that_moves_away_and_comes_back(mpi, program):
     """With files that are cached, and older generations of them; then another takes its place."""
     pattern = {"SCR_CHECKPOINT_PATTERN": "save/rank_{rank}.dat", "SCR_FLUSH": "1"}

@@ -487,7 +487,10 @@ fn rename_rules(
     if is_dir && !names.1.is_some_and(|to| state.view.is_removed_dir(to)) {
         return Some(Answer::Fail(libc::EISDIR));
     }
-    None
+    // What a symlink leads to is not its own: it takes no part in a checkpoint.
+    let moves_link = from.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let mut places = names.0.into_iter().chain(names.1).map(|name| state.view.place(name));
+    (moves_link && places.all(|place| place == Place::Prefix)).then_some(Answer::PASS)
 }
 
 /// Whether these are two names of one file.

@@ -24,13 +24,14 @@ impl Session {
         self.stop_background(id);
         self.write_given_up(key);
         let ctx = links.ctx(&self.site);
-        {
+        let gone = {
             let mut state = self.state();
-            self.leave_ghosts(&mut state, key);
+            let gone = self.leave_ghosts(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.books.remove(key);
-        }
+            gone
+        };
         if self.site.settings.get(keys::CRC_ON_DELETE) {
             self.check_before_deletion(&ctx, key, id);
         }
@@ -43,6 +44,9 @@ impl Session {
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) => self.dataset_event("EVICTED", (key, id), |event| event),
         }
+        // Not before: a rank of the node that heard of it would leave ghosts of deleted files.
+        let mut state = self.state();
+        gone.iter().for_each(|name| state.view.settle_in(key, name));
         Ok(())
     }
 
@@ -103,11 +107,13 @@ impl Session {
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or an
-    /// other dataset.
-    pub(super) fn leave_ghosts(&self, state: &mut State, key: &DatasetKey) {
-        let Some(layer) = state.view.layer(key) else { return };
+    /// other dataset. Gives the names of which the PFS has nothing: their deletions are real once
+    /// all ranks of the node have been here.
+    pub(super) fn leave_ghosts(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
+        let mut gone = Vec::new();
+        let Some(layer) = state.view.layer(key) else { return gone };
         let flushed = state.books.get(key).is_some_and(|book| book.flushed);
-        let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return };
+        let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return gone };
         for entry in catalog.entries {
             let name = entry.meta.name.clone();
             let on_prefix = ns::on_prefix(&self.site.on_prefix(&name));
@@ -115,7 +121,7 @@ impl Session {
             let deleted = state.view.is_deleted(&name)
                 || !state.view.layer(key).is_some_and(|layer| layer.has(&name));
             if on_prefix == OnPrefix::Absent {
-                state.view.settle_in(key, &name); // else a flushed copy waits for the deletion, too
+                gone.push(name.clone()); // else a flushed copy waits for the deletion, too
             }
             if flushed || deleted || entry.meta.on_prefix {
                 continue;
@@ -126,5 +132,6 @@ impl Session {
                 state.view.leave_ghost(name, attributes);
             }
         }
+        gone
     }
 }

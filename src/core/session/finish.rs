@@ -106,7 +106,7 @@ impl Session {
         }
         let mut state = self.state();
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
-        keys.iter().for_each(|key| self.leave_ghosts(&mut state, key));
+        keys.iter().for_each(|key| drop(self.leave_ghosts(&mut state, key)));
         drop(state);
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
