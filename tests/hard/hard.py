@@ -18,11 +18,12 @@ import bad_input
 import children
 import collectives
 import logged
+import moves
 import patterns
 import room
 import settings
 import support
-from support import assert_same, assert_same_files, data_files, finish, place, same
+from support import assert_same, assert_same_files, data_files, finish, lines, place, same
 
 CASES = []
 
@@ -55,51 +56,6 @@ def mpi_io_after_a_header_that_one_rank_wrote(mpi, program):
 def two_ranks_write_a_file_that_was_never_seen_before(mpi, program):
     same(mpi, program, 3, "late_shared", "late", SCR_FLUSH="1", SCR_LEARN="1",
          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
-
-
-@case
-def one_rank_removes_the_files_of_all_and_all_write_them_anew(mpi, program):
-    for flush in ("0", "1"):
-        same(mpi, program, 3, "cleanup", "rewrite", SCR_FLUSH=flush,
-             SCR_CHECKPOINT_PATTERN="ckpt/step_0/rank_{rank}.dat")
-
-
-@case
-def one_rank_removes_the_checkpoints_of_all_at_the_end(mpi, program):
-    same(mpi, program, 3, "cleanup", "end")
-
-
-@case
-def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
-    same(mpi, program, 2, "repoint")
-
-
-@case
-def old_checkpoints_go_and_a_link_points_to_the_newest(mpi, program):
-    """Rank 0 finds the directory empty that the others have emptied; the link costs no caching: the
-    last but one is not on the prefix."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(3, "keeps_two", shim=False)
-        got = shimmed.run(3, "keeps_two", SCR_LEARN="1",
-                          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/**, ckpt/latest")
-        assert_same(want, got)
-        assert os.readlink(shimmed.prefix / "ckpt/latest") == "step_6"
-        newest = [path for path in plain.tree() if "/step_6/" in path]
-        assert sorted(shimmed.tree("ckpt")) == newest, f"{sorted(shimmed.tree())}{got}"
-
-
-@case
-def directory_that_moves_away_and_comes_back(mpi, program):
-    """With files that are cached, and older generations of them; then another takes its place."""
-    pattern = {"SCR_CHECKPOINT_PATTERN": "save/rank_{rank}.dat", "SCR_FLUSH": "1"}
-    for generations in (1, 3):
-        with place(mpi, program) as plain, place(mpi, program) as shimmed:
-            want = plain.run(2, "dir_back", generations, shim=False)
-            got = shimmed.run(2, "dir_back", generations, **pattern)
-            assert_same(want, got)
-            seen = [(one.prefix / "seen").read_text() for one in (plain, shimmed)]
-            assert seen[0] == seen[1], f"{seen[0]}\n--- under the shim\n{seen[1]}{got}"
-            assert plain.tree("save") == shimmed.tree("save"), f"{shimmed.tree('save')}{got}"
 
 
 @case
@@ -312,11 +268,6 @@ def deleted_by_another_rank_while_it_is_open(mpi, program):
         assert_same_files(plain, shimmed, got)
 
 
-def lines(got):
-    """What several ranks have printed comes in any order."""
-    return sorted(got.out.splitlines())
-
-
 @case
 def another_program_between_crash_and_restart(mpi, program):
     """The cache stays when something else runs on the node in between."""
@@ -395,26 +346,6 @@ def removed_directory_made_again(mpi, program):
 
 
 @case
-def links_and_renamed_directories(mpi, program):
-    """What is cached reaches the prefix before it gets another name."""
-    same(mpi, program, 1, "landing")
-    same(mpi, program, 2, "landing", files=False, SCR_FLUSH="0")
-
-
-@case
-def renamed_by_rank_0_with_files_of_another_node(mpi, program):
-    """Directories that it rotates, single files, links: while learning and from then on."""
-    pattern = {"SCR_CHECKPOINT_PATTERN": "qnow/c{rank}", "SCR_CHECKPOINT_PATTERN_2": "p{id}/*"}
-    with place(mpi, program) as plain:
-        want = plain.run(2, "rotate", 4, shim=False)
-        for learn in ("0", "1"):
-            with place(mpi, program) as shimmed:
-                got = shimmed.run_on_nodes(2, "rotate", 4, SCR_LEARN=learn, **pattern)
-                assert got.status == 0 and lines(got) == lines(want), f"{want}\n{got}"
-                assert not got.err.strip(), f"not silent: {got}"
-
-
-@case
 def learned_from_the_first_run(mpi, program):
     """The first checkpoint of an unknown series goes to the prefix, watched; what was learned holds
     for the next run, which caches from its first one on."""
@@ -489,7 +420,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, logged, patterns, room, settings)
+            others = (bad_input, children, collectives, logged, moves, patterns, room, settings)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -127,6 +127,11 @@ def finish(process):
     return Outcome(process.returncode, out, err)
 
 
+def lines(got):
+    """What several ranks have printed comes in any order."""
+    return sorted(got.out.splitlines())
+
+
 @contextlib.contextmanager
 def place(mpi, program):
     """A fresh Place."""

@@ -477,10 +477,9 @@ fn rename_rules(
     if !to.parent().is_some_and(Path::is_dir) {
         return Some(Answer::PASS);
     }
-    let on_prefix =
-        |name: Option<&str>| name.is_none_or(|name| state.view.place(name) == Place::Prefix);
-    let is_link = || on_prefix(names.0) && on_prefix(names.1) && same_file(from, to);
-    if from == to || is_link() {
+    let mut places = names.0.into_iter().chain(names.1).map(|name| state.view.place(name));
+    let on_prefix = places.all(|place| place == Place::Prefix);
+    if from == to || on_prefix && same_file(from, to) {
         return Some(Answer::Done);
     }
     let is_dir = to.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -489,8 +488,7 @@ fn rename_rules(
     }
     // What a symlink leads to is not its own: it takes no part in a checkpoint.
     let moves_link = from.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let mut places = names.0.into_iter().chain(names.1).map(|name| state.view.place(name));
-    (moves_link && places.all(|place| place == Place::Prefix)).then_some(Answer::PASS)
+    (moves_link && on_prefix).then_some(Answer::PASS)
 }
 
 /// Whether these are two names of one file.

@@ -1,6 +1,6 @@
 /* The last two checkpoints are kept: after a new one each rank deletes its own file of the one
- * before the last two, then rank 0 the header and the directory. `latest`, a symlink, is replaced by
- * a rename. All ranks say in the end what they find. */
+ * before the last two, then rank 0 the header and the directory. `latest`, a symlink, is replaced
+ * by a rename. All ranks say in the end what they find. */
 #include "sim.h"
 #include <dirent.h>
 

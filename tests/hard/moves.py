@@ -1,0 +1,78 @@
+"""Checkpoints and their directories are renamed, removed, linked and pointed to: all ranks find
+what they would find without the shim."""
+
+import os
+
+from support import assert_same, lines, place, same
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def one_rank_removes_the_files_of_all_and_all_write_them_anew(mpi, program):
+    for flush in ("0", "1"):
+        same(mpi, program, 3, "cleanup", "rewrite", SCR_FLUSH=flush,
+             SCR_CHECKPOINT_PATTERN="ckpt/step_0/rank_{rank}.dat")
+
+
+@case
+def one_rank_removes_the_checkpoints_of_all_at_the_end(mpi, program):
+    same(mpi, program, 3, "cleanup", "end")
+
+
+@case
+def one_rank_points_a_directory_at_the_next_checkpoint(mpi, program):
+    same(mpi, program, 2, "repoint")
+
+
+@case
+def old_checkpoints_go_and_a_link_points_to_the_newest(mpi, program):
+    """Rank 0 finds the directory empty that the others have emptied; the link costs no caching: the
+    last but one is not on the prefix."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(3, "keeps_two", shim=False)
+        got = shimmed.run(3, "keeps_two", SCR_LEARN="1",
+                          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/**, ckpt/latest")
+        assert_same(want, got)
+        assert os.readlink(shimmed.prefix / "ckpt/latest") == "step_6"
+        newest = [path for path in plain.tree() if "/step_6/" in path]
+        assert sorted(shimmed.tree("ckpt")) == newest, f"{sorted(shimmed.tree())}{got}"
+
+
+@case
+def directory_that_moves_away_and_comes_back(mpi, program):
+    """With files that are cached, and older generations of them; then another takes its place."""
+    pattern = {"SCR_CHECKPOINT_PATTERN": "save/rank_{rank}.dat", "SCR_FLUSH": "1"}
+    for generations in (1, 3):
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            want = plain.run(2, "dir_back", generations, shim=False)
+            got = shimmed.run(2, "dir_back", generations, **pattern)
+            assert_same(want, got)
+            seen = [(one.prefix / "seen").read_text() for one in (plain, shimmed)]
+            assert seen[0] == seen[1], f"{seen[0]}\n--- under the shim\n{seen[1]}{got}"
+            assert plain.tree("save") == shimmed.tree("save"), f"{shimmed.tree('save')}{got}"
+
+
+@case
+def links_and_renamed_directories(mpi, program):
+    """What is cached reaches the prefix before it gets another name."""
+    same(mpi, program, 1, "landing")
+    same(mpi, program, 2, "landing", files=False, SCR_FLUSH="0")
+
+
+@case
+def renamed_by_rank_0_with_files_of_another_node(mpi, program):
+    """Directories that it rotates, single files, links: while learning and from then on."""
+    pattern = {"SCR_CHECKPOINT_PATTERN": "qnow/c{rank}", "SCR_CHECKPOINT_PATTERN_2": "p{id}/*"}
+    with place(mpi, program) as plain:
+        want = plain.run(2, "rotate", 4, shim=False)
+        for learn in ("0", "1"):
+            with place(mpi, program) as shimmed:
+                got = shimmed.run_on_nodes(2, "rotate", 4, SCR_LEARN=learn, **pattern)
+                assert got.status == 0 and lines(got) == lines(want), f"{want}\n{got}"
+                assert not got.err.strip(), f"not silent: {got}"
