@@ -3,7 +3,8 @@
 one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
 machine, differ by half. Nothing passes or fails here.
 
-usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [flush] [metadata]
+usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [seal] [rebuild] [small] [flush]
+                [metadata]
 both MPIs and all parts by default
 """
 
@@ -16,12 +17,12 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "hard"), str(ROOT / "tests" / "support")]
-import nodes  # noqa: E402
-import support  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
+import protection  # noqa: E402
+from measure import GIGA, ROOT, build, environment, output, row  # noqa: E402
 
-SOURCES = ROOT / "tests" / "bench"
+import nodes  # noqa: E402
+
 RANKS = 2
 SCHEMES = (("SINGLE", RANKS), ("PARTNER", RANKS), ("XOR", RANKS), ("RS", 3))  # RS: two losses
 MIB = 64  # a rank; with two datasets in the cache and the plain files well below 4 GiB
@@ -29,41 +30,9 @@ ROUNDS = 13
 WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits for quiet
 STARTS = 400
 FILES_ONCE = 4000
-PARTS = ["start", "open", "checkpoint", "flush", "metadata"]
+PARTS = ["start", "open", "checkpoint", *protection.PARTS, "flush", "metadata"]
 WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
-GIGA = 1e9
-
-
-def row(what, plain, shim, ratio, aim=""):
-    print(f"{what:50} {plain:>10} {shim:>10} {ratio:>9}   {aim}".rstrip(), flush=True)
-
-
-def build(mpi, scratch):
-    programs = {}
-    for name in ("open_close", "checkpoint"):
-        programs[name] = str(scratch / f"{name}.{mpi}")
-        subprocess.run(
-            [f"mpicc.{mpi}", "-O2", "-Wall", "-Wextra", "-o", programs[name],
-             SOURCES / f"{name}.c", "-ldl"],
-            check=True)
-    return programs
-
-
-def environment(shim, **settings):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
-    env.update(support.LAUNCH_ENVIRONMENT)
-    if shim:
-        env["LD_PRELOAD"] = str(support.SHIM)
-        env.update(settings)
-    return env
-
-
-def output(command, env, where):
-    done = subprocess.run(command, env=env, cwd=where, stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode != 0 or "SCR:" in done.stderr:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
-    return [list(map(float, line.split())) for line in done.stdout.splitlines()]
+PROGRAMS = ("open_close", "checkpoint", "restart")
 
 
 def process_start():
@@ -155,11 +124,11 @@ def main(words):
     for part in filter(parts.__contains__, WITHOUT_MPI):
         subprocess.run(["cargo", "bench", "--quiet", "-p", "scr-core", "--bench", part],
                        cwd=ROOT, check=True)
-    for mpi in mpis if set(parts) & {"open", "checkpoint"} else []:
+    for mpi in mpis if set(parts) - {"start", *WITHOUT_MPI} else []:
         print(f"-- {mpi}")
         with tempfile.TemporaryDirectory(prefix="scr-bench-", dir="/dev/shm") as scratch:
             scratch = pathlib.Path(scratch)
-            programs = build(mpi, scratch)
+            programs = build(PROGRAMS, mpi, scratch)
             if "open" in parts:
                 (scratch / "files").mkdir()
                 open_and_close(mpi, programs, scratch / "files")
@@ -168,6 +137,8 @@ def main(words):
                 top.mkdir()
                 checkpoints(mpi, programs, top, scheme, ranks)
                 shutil.rmtree(top)
+            for part in filter(parts.__contains__, protection.PARTS):
+                protection.PARTS[part](mpi, programs, scratch)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,45 @@
+"""What the parts of `make bench` share: how things are run, and how they are told."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "hard"), str(ROOT / "tests" / "support")]
+import support  # noqa: E402
+
+SOURCES = ROOT / "tests" / "bench"
+GIGA = 1e9
+
+
+def row(what, plain, shim, ratio, aim=""):
+    print(f"{what:50} {plain:>10} {shim:>10} {ratio:>9}   {aim}".rstrip(), flush=True)
+
+
+def build(names, mpi, scratch):
+    """Compiles those programs for `mpi`; their paths by name."""
+    programs = {name: str(scratch / f"{name}.{mpi}") for name in names}
+    for name, program in programs.items():
+        subprocess.run(
+            [f"mpicc.{mpi}", "-O2", "-Wall", "-Wextra", "-o", program, SOURCES / f"{name}.c",
+             "-ldl"],
+            check=True)
+    return programs
+
+
+def environment(shim, **settings):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
+    env.update(support.LAUNCH_ENVIRONMENT)
+    if shim:
+        env["LD_PRELOAD"] = str(support.SHIM)
+        env.update(settings)
+    return env
+
+
+def output(command, env, where):
+    done = subprocess.run(command, env=env, cwd=where, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0 or "SCR:" in done.stderr:
+        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
+    return [list(map(float, line.split())) for line in done.stdout.splitlines()]
