@@ -6,13 +6,15 @@
 
 #[path = "../core/support/large.rs"]
 mod large;
+mod processor;
 
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use large::{FILES, RANKS};
+use processor::processor_time;
 use scr_core::records::{PrefixIndex, Record as _, Summary};
 
 const ROUNDS: usize = 5;
@@ -66,12 +68,4 @@ fn round(dir: &Path) -> Result<[(f64, f64); STEPS.len()], Box<dyn Error>> {
     let write_index = lap();
     black_box(PrefixIndex::read(&path)?);
     Ok([build, write, read, read_rank, write_index, lap()])
-}
-
-/// Time that this process has had so far.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock exists on every Linux, and the result has the type that it asks for.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
