@@ -4,6 +4,7 @@
 //! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no
 //! cycle of waiting can arise. A copy is complete and recorded at its new place before anything is
 //! removed at the old one (`recover.rs`), so a kill at any moment only leaves one copy too many.
+//! Two nodes without room for that cannot exchange their ranks; what is told names the reason.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -71,20 +72,34 @@ pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec
 }
 
 /// Carries out the plan. A rank that should have received but could not goes on without its files:
-/// redundancy may still bring them back. Collective.
-pub(super) fn distribute(ctx: &Ctx, chosen: &Decision, rounds: &[Vec<Transfer>]) -> Result<()> {
+/// redundancy may still bring them back. The inner sentence says why they did not come. Collective.
+pub(super) fn distribute(
+    ctx: &Ctx,
+    chosen: &Decision,
+    rounds: &[Vec<Transfer>],
+) -> Result<Option<String>> {
     let me = ctx.world.rank();
+    let mut trouble = None;
     for transfer in rounds.iter().flatten() {
         if transfer.from == me {
             send(ctx, chosen, transfer.to)?;
-        } else if transfer.to == me
-            && let Some(record) = receive(ctx, transfer.from)?
-        {
-            // Unrecorded files would be swept at the next start; redundancy then replaces them.
-            let _ = ctx.filemap.put_held(me, record);
+        } else if transfer.to == me {
+            match receive(ctx, transfer.from)? {
+                // Unrecorded files would be swept at the next start; redundancy then replaces them.
+                Ok(record) => drop(ctx.filemap.put_held(me, record)),
+                Err(error) => trouble = Some(sentence(ctx, &error)),
+            }
         }
     }
-    Ok(())
+    Ok(trouble)
+}
+
+fn sentence(ctx: &Ctx, error: &Error) -> String {
+    let advice = match error.is_no_room() {
+        true => "; make room there, or start the ranks on the nodes where they were",
+        false => "",
+    };
+    format!("rank {} cannot have its files on {}: {error}{advice}", ctx.world.rank(), ctx.host)
 }
 
 fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {
@@ -124,52 +139,57 @@ fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
     ctx.world.send(&[END], to)
 }
 
-/// Receives a rank's files; `None` if the program files did not all arrive right. A redundancy file
-/// that did not arrive is made anew later.
-fn receive(ctx: &Ctx, from: usize) -> Result<Option<DatasetRecord>> {
+/// Receives a rank's files; the inner error says why the program files did not all arrive right. A
+/// redundancy file that did not arrive is made anew later.
+fn receive(ctx: &Ctx, from: usize) -> Result<Result<DatasetRecord>> {
     let tree = KvTree::decode(&ctx.world.receive(from)?)?;
-    let Some(mut record) = DatasetRecord::from_tree(&tree) else { return Ok(None) };
+    let Some(mut record) = DatasetRecord::from_tree(&tree) else {
+        return Ok(Err(Error::Other(format!("rank {from} has no record of them any more"))));
+    };
     let store = ctx.layout.stand_in(store_of(&record)).to_owned();
     record.descriptor.set_value("STORE", &store);
     let dir = ctx.layout.dataset_dir(&store, record.dataset_id);
     let programs = record.files.iter().filter(|file| !file.on_prefix).count();
-    let mut whole = true;
+    let mut arrived = Ok(());
     for (index, file) in moving_files(&record).iter().enumerate() {
-        let arrived = receive_file(ctx, &dir, file, from)?;
-        whole &= arrived || index >= programs;
+        let outcome = receive_file(ctx, &dir, file, from)?;
+        if index < programs {
+            arrived = arrived.and(outcome);
+        }
     }
     record.dir = dir;
-    Ok(whole.then_some(record))
+    Ok(arrived.map(|()| record))
 }
 
-/// Takes all messages of a file whatever happens to it here. `Err` only if communication failed.
-fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<bool> {
+/// Takes all messages of a file whatever happens to it here, which the inner error says. The outer
+/// one is of communication.
+fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<Result<()>> {
     let incoming = dir.join(OWN_FOLDER).join(format!("incoming.{}", ctx.world.rank()));
-    let mut sink = make_own_dir(&dir.join(OWN_FOLDER))
-        .and_then(|()| {
-            File::create(&incoming).map_err(|e| Error::io("cannot create", &incoming, e))
-        })
-        .ok();
+    let mut sink = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
+        File::create(&incoming).map_err(|e| Error::io("cannot create", &incoming, e))
+    });
     loop {
         let message = ctx.world.receive(from)?;
         match message.split_first() {
             Some((&DATA, bytes)) => {
-                if sink.as_mut().is_some_and(|file| file.write_all(bytes).is_err()) {
-                    sink = None;
+                let written = sink.as_mut().map(|file| file.write_all(bytes));
+                if let Ok(Err(error)) = written {
+                    sink = Err(Error::io("cannot write", &incoming, error));
                 }
             }
             Some((&END, _)) => break,
             _ => {
-                sink = None;
+                let unread = || Error::Other(format!("rank {from} cannot read {}", meta.name));
+                sink = sink.and_then(|_| Err(unread()));
                 break;
             }
         }
     }
-    let Some(file) = sink else {
+    let outcome = sink.and_then(|file| put_in_place(&file, &incoming, dir, meta));
+    if outcome.is_err() {
         let _ = fs::remove_file(&incoming); // What stays is swept.
-        return Ok(false);
-    };
-    Ok(put_in_place(&file, &incoming, dir, meta).is_ok())
+    }
+    Ok(outcome)
 }
 
 fn put_in_place(file: &File, incoming: &Path, dir: &Path, meta: &FileMeta) -> Result<()> {

@@ -281,10 +281,15 @@ fn restore(
     let outcome = renamed.and_then(|()| {
         agree(ctx.world, encoding::adopt(ctx, chosen, encoding))?;
         let rounds = plan(claims, encoding, &placement.nodes);
-        distribute(ctx, chosen, &rounds)?;
+        let trouble = distribute(ctx, chosen, &rounds)?;
         let recovered = match recover(ctx, &case)? {
             Ok(recovered) => recovered,
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => {
+                let all = ctx.world.all_gather(trouble.unwrap_or_default().as_bytes())?;
+                let first = all.iter().find(|why| !why.is_empty());
+                let why = first.map(|why| format!(" ({})", String::from_utf8_lossy(why)));
+                return Ok(Err(reason + &why.unwrap_or_default()));
+            }
         };
         let catalog = complete_folders(ctx, chosen, &recovered)?;
         Ok(Ok((rounds, recovered, catalog)))

@@ -10,6 +10,7 @@
 //!                           / FAILED  / <time> ...       (every failure)
 //!                           / REPLACED / <id>            (of the one that took over its files'
 //! names)
+//!                           / ABANDONED / <id>           (of the first of another course)
 //!                           / DATASET / <fields of Dataset>
 //! ```
 //!
@@ -43,6 +44,8 @@ pub struct IndexEntry {
     pub failed: BTreeSet<Timestamp>,
     /// Id of the newer dataset whose files have taken the names of this one's.
     pub replaced_by: Option<u64>,
+    /// Id of the first dataset that came here after the run went back to before this one.
+    pub abandoned_by: Option<u64>,
     /// The dataset; `None` in entries of older versions.
     pub dataset: Option<Dataset>,
 }
@@ -72,8 +75,10 @@ impl IndexEntry {
                 tree.set_kv(key, time);
             }
         }
-        if let Some(id) = self.replaced_by {
-            tree.set_value("REPLACED", id);
+        for (key, id) in [("REPLACED", self.replaced_by), ("ABANDONED", self.abandoned_by)] {
+            if let Some(id) = id {
+                tree.set_value(key, id);
+            }
         }
         if let Some(dataset) = &self.dataset {
             tree.set("DATASET", dataset.to_tree());
@@ -87,10 +92,7 @@ impl IndexEntry {
         }
         let times = |key: &str| tree.child(key).keys().map(str::parse).collect::<Result<_, _>>();
         let flushed: BTreeSet<Timestamp> = times("FLUSHED")?;
-        let replaced_by = match tree.get_value("REPLACED") {
-            None => None,
-            Some(id) => Some(number(id, "a dataset id")?),
-        };
+        let id_of = |key| tree.get_value(key).map(|id| number(id, "a dataset id")).transpose();
         let dataset = match tree.get("DATASET") {
             None => None,
             Some(fields) => {
@@ -106,7 +108,8 @@ impl IndexEntry {
             flushed: flushed.last().copied(),
             fetched: times("FETCHED")?,
             failed: times("FAILED")?,
-            replaced_by,
+            replaced_by: id_of("REPLACED")?,
+            abandoned_by: id_of("ABANDONED")?,
             dataset,
         })
     }
@@ -171,13 +174,30 @@ impl PrefixIndex {
         self.current().and_then(|dir| self.by_dir(dir))
     }
 
-    /// Makes a directory the one to restart from; `false` if no entry has it.
+    /// Makes a directory the one to restart from; `false` if no entry has it. What led to it is of
+    /// its course again.
     pub fn set_current(&mut self, dir: &str) -> bool {
-        let known = self.by_dir(dir).is_some();
-        if known {
-            self.current = Some(dir.to_owned());
+        let Some(id) = self.by_dir(dir).map(|entry| entry.id) else { return false };
+        self.current = Some(dir.to_owned());
+        for entry in self.entries.values_mut().filter(|entry| entry.id <= id) {
+            entry.abandoned_by = entry.abandoned_by.filter(|by| *by <= id);
         }
-        known
+        true
+    }
+
+    /// Notes that `id`, which comes next, follows the current one: checkpoints between the two are
+    /// of a course that the run has left. Output is what it is in any course.
+    pub fn abandon_before(&mut self, id: u64) {
+        let Some(current) = self.current_entry().map(|entry| entry.id) else { return };
+        let restarts = |entry: &IndexEntry| {
+            let dataset = entry.dataset.as_ref();
+            dataset.is_some_and(|dataset| dataset.checkpoint_id.is_some() || !dataset.is_output)
+        };
+        for entry in self.entries.values_mut().filter(|entry| restarts(entry)) {
+            if current < entry.id && entry.id < id && entry.abandoned_by.is_none() {
+                entry.abandoned_by = Some(id);
+            }
+        }
     }
 
     /// No dataset is current: a restart begins with the newest.

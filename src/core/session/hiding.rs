@@ -3,7 +3,8 @@
 //! scans for its newest checkpoint then finds a good one (DESIGN section 5).
 //!
 //! A start looks at the current one, then backwards (001, scr_fetch_sync), and at newer ones only
-//! when none of these is good. One that an earlier start found damaged has its turn like the
+//! when none of these is good; so, too, at those that the run has left, having gone back and flushed
+//! others since. One that an earlier start found damaged has its turn like the
 //! others, unlike in 003: what failed for a passing reason would be lost for good.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +89,12 @@ impl Session {
         let from_prefix = report.offered.iter().all(|one| one.fetched || one.is_on_prefix());
         if hidden.restart > 0 && from_prefix && changes {
             self.note_fetch(note_success, hidden.restart);
+        } else if limit.is_chosen && index.current().is_some_and(|one| one.id > limit.id) {
+            // From the cache: what comes next is not to follow the one that is current now.
+            let older = |one: &&Listed| one.id <= limit.id && index.flushed.contains(&one.id);
+            if let Some(one) = index.listed.iter().filter(older).find(|o| o.checkpoint.is_some()) {
+                self.note_fetch(note_success, one.id);
+            }
         }
         Ok(hidden)
     }
@@ -156,6 +163,28 @@ impl Session {
         Ok(())
     }
 
+    /// What the run has left for good; but not names that the newest of its course has, too, such
+    /// as a pointer's. Collective.
+    fn hide_left(
+        &self,
+        links: &Links,
+        left: &[&Listed],
+        course: &[Listed],
+        hidden: &mut Hidden,
+    ) -> Result<()> {
+        let (Some(_), Some(newest)) = (left.first(), course.first()) else { return Ok(()) };
+        let ctx = links.ctx(&self.site);
+        let kept: BTreeSet<String> = names_on_prefix(&ctx, newest.id)?.into_iter().collect();
+        for one in left {
+            let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
+            if !found.gone && !found.anew {
+                hidden.names.extend(found.names.into_iter().filter(|name| !kept.contains(name)));
+                self.mention(format_args!("{} is of a course that the run has left", one.name));
+            }
+        }
+        Ok(())
+    }
+
     fn tell_after_current(&self, current: &Listed, hidden: &Hidden) {
         let Some((newest, _)) = hidden.after_current.first() else { return };
         let describe = |(name, damaged): &(String, bool)| match damaged {
@@ -210,12 +239,17 @@ impl Session {
             counts && one.series == Some(series) && (one.id <= limit.id || !limit.is_chosen)
         };
         let candidates: Vec<Listed> = index.listed.iter().filter(wanted).cloned().collect();
+        // Of a course that the run to the limit has left, or is to leave.
+        let left =
+            |one: &Listed| one.id > limit.id || one.abandoned_by.is_some_and(|by| by <= limit.id);
         let offers = |one: &Listed| report.offered.iter().any(|cached| cached.id == one.id);
         let (newer, rest): (Vec<Listed>, Vec<Listed>) =
-            candidates.into_iter().partition(|one| one.id > limit.id && !offers(one));
+            candidates.into_iter().partition(|one| left(one) && !offers(one));
         if self.find_good(links, index, report, hidden, &rest)? {
-            let hide = |one| self.hide_after_current(links, one, index, hidden);
-            return newer.iter().try_for_each(hide);
+            let (left, newer): (Vec<_>, Vec<_>) = newer.iter().partition(|one| one.id <= limit.id);
+            self.hide_left(links, &left, &rest, hidden)?;
+            let hide = |one: &Listed| self.hide_after_current(links, one, index, hidden);
+            return newer.into_iter().try_for_each(hide);
         }
         self.find_good(links, index, report, hidden, &newer).map(drop)
     }

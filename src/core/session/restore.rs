@@ -78,6 +78,8 @@ pub(super) struct Listed {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
+    /// The run has left it, and this is the first that came to the prefix since.
+    pub abandoned_by: Option<u64>,
 }
 
 impl Session {
@@ -183,6 +185,9 @@ impl Session {
                 entry.set_value("NAME", &one.name);
                 entry.set_flag("NAMES", one.holds_names);
                 entry.set_flag("REPLACED", one.replaced);
+                if let Some(by) = one.abandoned_by {
+                    entry.set_value("ABANDONED", by);
+                }
                 if let Some(number) = one.checkpoint_id {
                     entry.set_value("NUMBER", number);
                 }
@@ -237,6 +242,7 @@ impl Session {
                 checkpoint: entry.get_u64("NUMBER"),
                 holds_names: entry.get_flag("NAMES"),
                 replaced: entry.get_flag("REPLACED"),
+                abandoned_by: entry.get_u64("ABANDONED"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
@@ -389,6 +395,7 @@ mod tests {
             checkpoint: Some(id),
             holds_names: !replaced,
             replaced,
+            abandoned_by: None,
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
         let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };

@@ -150,6 +150,7 @@ mod tests {
             checkpoint: Some(id),
             holds_names: true,
             replaced: false,
+            abandoned_by: None,
         };
         let mut index = Index::default();
         index.flushed.push(id);

@@ -139,12 +139,14 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         // Failures of an earlier copy say nothing about this one.
         failed: Default::default(),
         replaced_by: None,
+        abandoned_by: None,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
     });
     let newest = index.current_entry().is_none_or(|current| current.id <= dataset.id);
     let restarts = dataset.checkpoint_id.is_some() || !dataset.is_output;
     if newest && restarts {
+        index.abandon_before(dataset.id);
         index.set_current(&dir);
     }
 }
@@ -168,6 +170,8 @@ pub struct OnPrefix {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
+    /// The run went back to before it, and this is the first that came here since.
+    pub abandoned_by: Option<u64>,
 }
 
 /// All datasets that the index knows, newest first; empty without an index. Local: rank 0 reads.
@@ -186,6 +190,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
         name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
         holds_names: entry.complete && entry.replaced_by.is_none(),
         replaced: entry.complete && entry.replaced_by.is_some(),
+        abandoned_by: entry.abandoned_by,
     };
     Ok(index.newest_first().map(describe).collect())
 }
@@ -258,6 +263,33 @@ mod tests {
         assert_eq!(index.current(), Some("scr.dataset.4"));
         enter(&mut index, &Dataset { id: 6, checkpoint_id: Some(1), ..output }, now);
         assert_eq!(index.current(), Some("scr.dataset.6"));
+    }
+
+    #[test]
+    fn what_a_run_has_left_is_marked_until_it_is_chosen_again() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        let add = |index: &mut PrefixIndex, id: u64| {
+            enter(index, &dataset(id, "ckpt", &id.to_string()), now);
+        };
+        (1..=4).for_each(|id| add(&mut index, id));
+        enter(&mut index, &Dataset { is_output: true, ..dataset(5, "viz", "1") }, now);
+        let abandoned = |index: &PrefixIndex| {
+            let all: Vec<_> = index.newest_first().map(|entry| entry.abandoned_by).collect();
+            all.into_iter().rev().collect::<Vec<_>>()
+        };
+        assert_eq!(abandoned(&index), [None; 5], "a course without a turn");
+        index.set_current("scr.dataset.2");
+        add(&mut index, 6);
+        let turned = [None, None, Some(6), Some(6), None, None];
+        assert_eq!(abandoned(&index), turned);
+        add(&mut index, 7);
+        assert_eq!(abandoned(&index)[..6], turned);
+        // Back to what was left, and on from there.
+        index.set_current("scr.dataset.3");
+        add(&mut index, 8);
+        let again = [None, None, None, Some(6), None, Some(8), Some(8), None];
+        assert_eq!(abandoned(&index), again);
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index));
     }
 
     #[test]

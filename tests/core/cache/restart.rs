@@ -99,6 +99,22 @@ fn ranks_that_moved_get_their_files() {
 }
 
 #[test]
+fn nodes_without_room_for_a_move_say_so_and_keep_what_they_have() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[1], "SINGLE");
+    // What rank 0 gets there has no room, as with a full cache.
+    let own = cluster.layout("b").dataset_dir("ram", 1).join(".scr");
+    fs::create_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink("/dev/full", own.join("incoming.0")).unwrap();
+    let report = cluster.restart("ba");
+    let reason = &report.withheld[0].reason;
+    for part in ["rank 0 cannot have its files on b", "No space left", "make room there"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert_eq!(offered_ids(&cluster.restart("ab")), [1]);
+}
+
+#[test]
 fn more_nodes_fewer_ranks_on_each() {
     for scheme in ALL {
         let cluster = Cluster::new();
