@@ -7,6 +7,7 @@
 #[allow(dead_code, clippy::unwrap_used)] // it is that of the tests
 #[path = "../core/cache/cluster.rs"]
 mod cluster;
+#[path = "processor.rs"]
 mod processor;
 
 use std::collections::BTreeMap;

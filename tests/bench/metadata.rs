@@ -6,6 +6,7 @@
 
 #[path = "../core/support/large.rs"]
 mod large;
+#[path = "processor.rs"]
 mod processor;
 
 use std::error::Error;

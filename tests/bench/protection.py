@@ -86,7 +86,8 @@ def title(scheme, failures):
 
 
 def settings_of(scheme, failures):
-    return {"SCR_COPY_TYPE": scheme, **({"SCR_SET_FAILURES": str(failures)} if failures > 1 else {})}
+    more = {"SCR_SET_FAILURES": str(failures)} if failures > 1 else {}
+    return {"SCR_COPY_TYPE": scheme, **more}
 
 
 def seals(mpi, programs, scratch):

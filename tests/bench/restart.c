@@ -5,7 +5,7 @@
  *        restart seal MIB DIRECTORY  prints the seconds of a plain file's write there, and of a
  *                             checkpoint's, its seal included; its data stay in the cache
  *        restart die MIB      two checkpoints, and a death that leaves them in the cache
- *        restart read MIB     prints the seconds of MPI_Init, and reads the newer of the two back */
+ *        restart read MIB     prints the seconds of MPI_Init, and reads the newer one back */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>

@@ -3,9 +3,9 @@
 //! scans for its newest checkpoint then finds a good one (DESIGN section 5).
 //!
 //! A start looks at the current one, then backwards (001, scr_fetch_sync), and at newer ones only
-//! when none of these is good; so, too, at those that the run has left, having gone back and flushed
-//! others since. One that an earlier start found damaged has its turn like the
-//! others, unlike in 003: what failed for a passing reason would be lost for good.
+//! when none of these is good; so, too, at those that the run has left: it has gone back, and has
+//! flushed others since. One that an earlier start found damaged has its turn like the others,
+//! unlike in 003: what failed for a passing reason would be lost for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
