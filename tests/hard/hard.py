@@ -332,11 +332,6 @@ def newer_than_scr_current(mpi, program):
         assert len(steps(shimmed.run(2, "scan", SCR_CURRENT="checkpoint.20"))) == 4
         last = shimmed.run(2, "scan")
         assert len(steps(last)) == 4 and not last.err, last
-        # What it has left stays hidden when it has flushed others since.
-        back = shimmed.run(2, "steady", 11, 1, SCR_FLUSH="1", SCR_CURRENT="10")
-        assert back.line("restart") == "restart 10", back
-        last = shimmed.run(2, "scan")
-        assert steps(last) == ["step_5", "step_10", "step_11"] and not last.err, last
     with place(mpi, program) as shimmed:
         kill_at_pause(shimmed, shimmed.prefix / "pause")
         got = shimmed.run(2, "steady", 40, 5, SCR_CURRENT="10")

@@ -243,6 +243,18 @@ def forgotten_after_current(mpi, program):
 
 
 @case
+def what_the_run_has_left_stays_hidden(mpi, program):
+    """Taken back to an older checkpoint, it flushes others: those between do not come back."""
+    with place(mpi, program) as here:
+        here.run(2, "steady", 20, 5, SCR_FLUSH="1")
+        back = here.run(2, "steady", 11, 1, SCR_FLUSH="1", SCR_CURRENT="10")
+        assert back.line("restart") == "restart 10", f"{back}"
+        seen = here.run(2, "scan")
+        steps = [line.split()[0] for line in seen.out.splitlines()]
+        assert steps == ["step_5", "step_10", "step_11"] and not seen.err, f"{seen}"
+
+
+@case
 def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
     """SCR_RESTART_REQUIRED=1: not from an older checkpoint; without it from the older one."""
     with place(mpi, program) as here:
