@@ -16,7 +16,7 @@ use super::Ctx;
 use super::agree::agree;
 use super::decide::{Claim, Decision, parse_ranks, ranks_text};
 use super::disk::{make_own_dir, matches};
-use super::layout::{OWN_FOLDER, store_of};
+use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{note_protection, protect, protection_of};
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_tree, sync_dir};
@@ -123,8 +123,31 @@ pub(super) fn adopt(ctx: &Ctx, chosen: &Decision, encoding: u64) -> Result<()> {
 }
 
 /// Puts the files of the newest encoding in their places and forgets the one before. Local.
-fn settle(ctx: &Ctx, owner: usize, mut record: DatasetRecord) -> Result<DatasetRecord> {
-    let dir = ctx.layout.data_dir(&record);
+fn settle(ctx: &Ctx, owner: usize, record: DatasetRecord) -> Result<DatasetRecord> {
+    let record = take_places(ctx.layout, owner, record)?;
+    ctx.filemap.put_held(owner, record.clone())?;
+    remove_tree(&next_dir(&ctx.layout.data_dir(&record), owner))?;
+    Ok(record)
+}
+
+/// A record as it is under `encoding`, if it knows that, with its files in their places. Nothing
+/// is recorded: for copies of what a run has left. Local.
+pub(super) fn under(
+    layout: &Layout,
+    owner: usize,
+    record: DatasetRecord,
+    encoding: u64,
+) -> Result<DatasetRecord> {
+    match before(&record) {
+        Some(_) if number(&record) == encoding => take_places(layout, owner, record),
+        Some(older) if number(&older) == encoding => Ok(older),
+        _ => Ok(record),
+    }
+}
+
+/// Moves the files of the newest encoding to their places; the record tells only that one.
+fn take_places(layout: &Layout, owner: usize, mut record: DatasetRecord) -> Result<DatasetRecord> {
+    let dir = layout.data_dir(&record);
     let next = next_dir(&dir, owner);
     for file in protection_of(&record) {
         let (from, to) = (join_relative(&next, &file.name)?, join_relative(&dir, &file.name)?);
@@ -137,8 +160,6 @@ fn settle(ctx: &Ctx, owner: usize, mut record: DatasetRecord) -> Result<DatasetR
     }
     sync_dir(&dir.join(OWN_FOLDER))?;
     record.descriptor.remove("BEFORE");
-    ctx.filemap.put_held(owner, record.clone())?;
-    remove_tree(&next)?;
     Ok(record)
 }
 

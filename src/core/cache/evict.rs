@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Ctx;
 use super::agree::agree;
+use super::layout::{Layout, store_of};
 use crate::error::Result;
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
@@ -48,7 +49,7 @@ fn remove_data(
     ctx.in_storage_groups(|group| {
         let mut names = KvTree::new();
         let here = mine.iter().filter(|(_, one)| group.stores.contains(&ctx.store_index(one)));
-        for dir in here.flat_map(|(_, record)| directories(ctx, record)) {
+        for dir in here.flat_map(|(_, record)| directories(ctx.layout, record)) {
             names.child_mut(dir.display());
         }
         let mut all = BTreeSet::new();
@@ -62,11 +63,11 @@ fn remove_data(
 }
 
 /// Every name that the data of `record` may have on this node.
-fn directories(ctx: &Ctx, record: &DatasetRecord) -> Vec<PathBuf> {
-    let store = super::layout::store_of(record);
-    let mut dirs = vec![ctx.layout.open_dir(store, &record.key)];
+pub(super) fn directories(layout: &Layout, record: &DatasetRecord) -> Vec<PathBuf> {
+    let store = store_of(record);
+    let mut dirs = vec![layout.open_dir(store, &record.key)];
     if record.dataset_id != 0 {
-        dirs.push(ctx.layout.dataset_dir(store, record.dataset_id));
+        dirs.push(layout.dataset_dir(store, record.dataset_id));
     }
     dirs
 }

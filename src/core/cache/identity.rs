@@ -63,7 +63,8 @@ pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
 }
 
 fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
-    let mut found = judge(&path(ctx), identity, &|| holds_value(ctx))?;
+    let control = &ctx.layout.control_dir;
+    let mut found = judge(&path(ctx), identity, &|| holds_value(control))?;
     if found == Found::Worthless {
         let groups = ctx.storage_groups();
         clear(ctx, &groups[0])?;
@@ -104,8 +105,7 @@ fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
 
 /// Whether anything on this node could be restarted from. A launch that ended before its first seal
 /// leaves nothing that is worth keeping others out for. What cannot be read may be worth it.
-fn holds_value(ctx: &Ctx) -> bool {
-    let control = &ctx.layout.control_dir;
+fn holds_value(control: &Path) -> bool {
     let Ok(names) = names_in(control) else { return true };
     names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
         let sealed = |(_, record): &Held| record.state == DatasetState::Prepared;
@@ -142,6 +142,16 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME)));
     let found = tags.into_iter().find_map(differs);
     found.filter(|_| ctx.is_node_leader())
+}
+
+/// Of nodes with these control directories, those that do not belong to the run `identity`. Local.
+pub(super) fn strangers<'a>(control_dirs: &[&'a Path], identity: &str) -> Result<Vec<&'a Path>> {
+    let look =
+        |dir: &&'a Path| Ok((*dir, judge(&dir.join(FILE_NAME), identity, &|| holds_value(dir))?));
+    let found: Vec<(&Path, Found)> = control_dirs.iter().map(look).collect::<Result<_>>()?;
+    let ours = found.iter().any(|(_, found)| *found == Found::Ours);
+    let strange = |found| found == Found::Foreign || (found == Found::Unreadable && !ours);
+    Ok(found.into_iter().filter(|(_, found)| strange(*found)).map(|(dir, _)| dir).collect())
 }
 
 /// Drops the cache of this node (`mine`, on its leader) and of the shared stores. Collective.

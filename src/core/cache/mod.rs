@@ -13,6 +13,7 @@
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `rebuild.rs` | the restart itself |
+//! | `remains.rs` | what a run has left, brought back by one process |
 //! | `sharing.rs` | stores that several nodes reach |
 //! | `replicate.rs` | small files of other nodes, copied to every node |
 //!
@@ -30,6 +31,7 @@ mod identity;
 pub mod layout;
 pub mod rebuild;
 mod recover;
+mod remains;
 mod replicate;
 mod scatter;
 pub mod seal;
@@ -42,6 +44,7 @@ use std::path::Path;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::kvtree::KvTree;
+use crate::records::DatasetRecord;
 use crate::redundancy::{RedundancySet, Scheme};
 use crate::transfer::Options;
 
@@ -53,13 +56,22 @@ pub use identity::finish;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};
 pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
+pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;
 pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
 pub use sharing::Sharing;
 pub use store::{FilemapFile, stores_in_records};
-pub(crate) use store::{has_damaged_records, ranks_in_records};
 pub(crate) use sweep::is_dataset_name;
+
+/// One rank's files of a dataset, wherever that rank is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// World rank that wrote them.
+    pub owner: usize,
+    /// Its record; `dir` is where the files lie here.
+    pub record: DatasetRecord,
+}
 
 /// What the operations on the cache need to know of this rank; it lives as long as the launch.
 pub struct Ctx<'a> {

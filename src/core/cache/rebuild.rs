@@ -10,11 +10,12 @@ use super::distribute::{distribute, plan};
 use super::encoding::{self, Encoding};
 use super::evict::discard;
 use super::identity::take_over;
-use super::layout::{OWN_FOLDER, store_of};
+use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::recover::{Case, Placement, Recovered, recover};
 use super::scatter::scatter;
 use super::seal::{Marker, protection_of, rename_sealed};
 use super::sharing::{bring_records, keep_records};
+use super::store::Held;
 use super::sweep::sweep;
 use super::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -202,7 +203,7 @@ impl Placement {
 
 /// What goes goes first: it may lie on a node under the name of what comes there, if two seals have
 /// the same id.
-fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
+pub(super) fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
     let (mut first, rest): (Vec<_>, Vec<_>) =
         decisions.into_iter().partition(|one| goes(&one.verdict));
     first.extend(rest);
@@ -215,34 +216,25 @@ fn goes(verdict: &Verdict) -> bool {
 
 /// Whether the directory is that of the seal of dataset `id` that is to be restored: in a store
 /// that several nodes reach, there is one directory for all seals of an id.
-fn belongs_to_winner(dir: &Path, id: u64, decisions: &[Decision]) -> bool {
+pub(super) fn belongs_to_winner(dir: &Path, id: u64, decisions: &[Decision]) -> bool {
     let wins = |one: &&Decision| one.id == id && id != 0 && one.verdict == Verdict::Restore;
     let Some(winner) = decisions.iter().find(wins) else { return false };
     matches!(Catalog::read(dir), Ok(Some(found)) if found.epoch == winner.epoch)
 }
 
-fn belongs(claim: &Claim, decision: &Decision) -> bool {
+pub(super) fn belongs(claim: &Claim, decision: &Decision) -> bool {
     (claim.id, claim.epoch, &claim.key) == (decision.id, decision.epoch, &decision.key)
 }
 
-fn matches_record(record: &DatasetRecord, decision: &Decision) -> bool {
+pub(super) fn matches_record(record: &DatasetRecord, decision: &Decision) -> bool {
     (record.dataset_id, record.epoch, &record.key) == (decision.id, decision.epoch, &decision.key)
 }
 
 /// What all records on all nodes say. Collective.
 fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
     let mut own = KvTree::new();
-    for (index, (owner, record)) in ctx.filemap.held().iter().enumerate() {
-        let dir = ctx.layout.data_dir(record);
-        let mut claim = Claim::new(*owner, ctx.world.rank(), record);
-        let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
-        (claim.confirmed, claim.offered) =
-            (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
-        claim.present = dir.exists();
-        let mut files = record.files.iter().filter(|file| !file.on_prefix);
-        claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
-        claim.encodings = Encoding::list(*owner, record, &dir);
-        own.set(index, claim.to_tree());
+    for (index, held) in ctx.filemap.held().iter().enumerate() {
+        own.set(index, claim_of(ctx.layout, ctx.world.rank(), held).to_tree());
     }
     let mut claims = Vec::new();
     for bytes in ctx.world.all_gather(&own.encode())? {
@@ -250,6 +242,20 @@ fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
             .extend(KvTree::decode(&bytes)?.iter().filter_map(|(_, tree)| Claim::from_tree(tree)));
     }
     Ok(claims)
+}
+
+/// What one record says that `holder` answers for. Local.
+pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -> Claim {
+    let dir = layout.data_dir(record);
+    let mut claim = Claim::new(*owner, holder, record);
+    let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
+    (claim.confirmed, claim.offered) =
+        (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
+    claim.present = dir.exists();
+    let mut files = record.files.iter().filter(|file| !file.on_prefix);
+    claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
+    claim.encodings = Encoding::list(*owner, record, &dir);
+    claim
 }
 
 fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {

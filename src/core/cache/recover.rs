@@ -8,9 +8,9 @@ use super::agree::{agree, any};
 use super::decide::{Claim, Decision, parse_ranks, ranks_phrase, ranks_text};
 use super::disk::{make_own_dir, matches};
 use super::encoding::encode_again;
-use super::layout::{OWN_FOLDER, store_of};
+use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{member_data, note_protection, protection_of};
-use super::{Ctx, encoding, sweep};
+use super::{Ctx, Protect, encoding, sweep};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
@@ -48,8 +48,8 @@ pub(super) struct Recovered {
 }
 
 /// The state of one rank's part.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
     Whole,
     /// The program's files are right, redundancy files are not all there.
     Unprotected,
@@ -123,19 +123,28 @@ fn inspect(ctx: &Ctx, case: &Case) -> (Option<DatasetRecord>, Part) {
     let Some(record) = own.filter(|record| record.epoch == case.chosen.epoch) else {
         return (None, Part::Lost);
     };
-    let dir = ctx.layout.data_dir(&record);
+    let (record, part) = inspect_record(ctx.layout, record, case.encoding);
+    (Some(record), part)
+}
+
+/// A record with the directory that its data is in, checked against the files. Local.
+pub(super) fn inspect_record(
+    layout: &Layout,
+    record: DatasetRecord,
+    encoding: u64,
+) -> (DatasetRecord, Part) {
+    let dir = layout.data_dir(&record);
     let record = DatasetRecord { dir: dir.clone(), ..record };
     let mut program = record.files.iter().filter(|file| !file.on_prefix);
     let whole = |file: &FileMeta| matches(&dir.join(&file.name), file, true);
     let part = if !program.all(whole) {
         Part::Lost
-    } else if encoding::number(&record) == case.encoding && protection_of(&record).iter().all(whole)
-    {
+    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(whole) {
         Part::Whole
     } else {
         Part::Unprotected
     };
-    (Some(record), part)
+    (record, part)
 }
 
 fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
@@ -155,7 +164,10 @@ fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
 
 /// The sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is the
 /// reason why a rank's files cannot come back.
-fn plan_sets(case: &Case, parts: &[Part]) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
+pub(super) fn plan_sets(
+    case: &Case,
+    parts: &[Part],
+) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
     let encodings = case.claims.iter().filter_map(|claim| claim.under(case.encoding));
     let sets: BTreeSet<&[usize]> = encodings.map(|encoding| &encoding.set[..]).collect();
     let mut wanted: BTreeSet<&[usize]> = BTreeSet::new();
@@ -211,34 +223,40 @@ fn rebuild_round(
         piece_bytes: ctx.protection.piece_bytes(),
         world_ranks,
     };
-    rebuild_member(ctx, case, &set, record, part)
+    let keep = |record: &DatasetRecord| ctx.filemap.put_held(me, record.clone());
+    let rebuilt =
+        rebuild_member(ctx.layout, ctx.protection, case, &set, (record.as_ref(), part), &keep);
+    *record = Some(rebuilt?);
+    Ok(())
 }
 
-fn rebuild_member(
-    ctx: &Ctx,
+/// The part of one member, whose record is `known`; `keep` makes the new one durable. Collective
+/// over the set.
+pub(super) fn rebuild_member(
+    layout: &Layout,
+    protection: &dyn Protect,
     case: &Case,
     set: &RedundancySet,
-    record: &mut Option<DatasetRecord>,
-    part: Part,
-) -> Result<()> {
+    (known, part): (Option<&DatasetRecord>, Part),
+    keep: &dyn Fn(&DatasetRecord) -> Result<()>,
+) -> Result<DatasetRecord> {
     let (chosen, first) = (case.chosen, case.claims.first());
     let (type_name, store) = first.map_or(("", ""), |claim| (&claim.scheme, &claim.store));
-    let store = ctx.layout.stand_in(record.as_ref().map_or(store, store_of)).to_owned();
-    let known = record.as_ref().map(|record| record.dir.clone());
-    let dir = known.unwrap_or_else(|| ctx.layout.dataset_dir(&store, chosen.id));
+    let store = layout.stand_in(known.map_or(store, store_of)).to_owned();
+    let dir = known.map(|record| record.dir.clone());
+    let dir = dir.unwrap_or_else(|| layout.dataset_dir(&store, chosen.id));
     // A rank that cannot even make a directory would leave the others waiting in the scheme.
     let ready = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
         let unknown = || Error::Other(format!("no redundancy scheme is called \"{type_name}\""));
-        ctx.protection.scheme(type_name).ok_or_else(unknown)
+        protection.scheme(type_name).ok_or_else(unknown)
     });
     let scheme = agree(&*set.comm, ready)?;
     let survivor = Survivor {
         dir: dir.clone(),
         id: chosen.id,
         epoch: chosen.epoch,
-        data: record.as_ref().filter(|_| part != Part::Lost).map(member_data),
-        protection: record
-            .as_ref()
+        data: known.filter(|_| part != Part::Lost).map(member_data),
+        protection: known
             .filter(|_| part == Part::Whole)
             .map(|record| Protection { files: protection_of(record), ..Protection::default() }),
     };
@@ -247,11 +265,10 @@ fn rebuild_member(
         record.descriptor.set_value("STORE", &store);
         record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
         record.descriptor.set_value("ENCODING", case.encoding);
-        ctx.filemap.put_held(ctx.world.rank(), record.clone())?;
+        keep(&record)?;
         Ok(record)
     });
-    *record = Some(agree(&*set.comm, finished)?);
-    Ok(())
+    agree(&*set.comm, finished)
 }
 
 /// The record of what came back, which is checked.

@@ -5,7 +5,7 @@
 //! writes everything it found into one merged file, and only then does each rank replace its own
 //! filemap; so at every instant each record is in at least one file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Ctx;
 use super::agree::agree;
@@ -49,14 +49,24 @@ fn rank_of(bytes: &[u8]) -> usize {
 
 /// All that a node's filemaps say.
 #[derive(Default)]
-struct Merged {
-    held: Vec<Held>,
-    damaged: Vec<PathBuf>,
+pub(super) struct Merged {
+    pub held: Vec<Held>,
+    /// Those that cannot be read.
+    pub damaged: Vec<PathBuf>,
 }
 
 /// Reads all filemaps and writes the merged one.
 fn merge(ctx: &Ctx) -> Result<Merged> {
     let control = &ctx.layout.control_dir;
+    let merged = read_filemaps(control)?;
+    if !merged.held.is_empty() {
+        write_records(&control.join(MERGED), &merged.held)?;
+    }
+    Ok(merged)
+}
+
+/// What the filemaps in a control directory say. Local.
+pub(super) fn read_filemaps(control: &Path) -> Result<Merged> {
     let mut merged = Merged::default();
     for name in names_in(control)? {
         if !is_filemap_name(&name) || name == MASTER_FILEMAP {
@@ -75,9 +85,6 @@ fn merge(ctx: &Ctx) -> Result<Merged> {
         (a.0, &a.1.key, a.1.state, a.1.epoch).cmp(&(b.0, &b.1.key, b.1.state, b.1.epoch))
     });
     merged.held.dedup_by(|later, first| (later.0, &later.1.key) == (first.0, &first.1.key));
-    if !merged.held.is_empty() {
-        write_records(&control.join(MERGED), &merged.held)?;
-    }
     Ok(merged)
 }
 

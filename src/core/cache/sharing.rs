@@ -321,7 +321,11 @@ pub(super) fn bring_records(ctx: &Ctx) -> Result<()> {
     }
     let mut outcome = Ok(());
     for group in ctx.storage_groups().iter().skip(1) {
-        let found = if group.leads() { records_in(ctx, group.stores[0]) } else { Ok(Vec::new()) };
+        let found = if group.leads() {
+            records_in(&ctx.layout.stores[group.stores[0]])
+        } else {
+            Ok(Vec::new())
+        };
         let mut bytes = encode_records(found.as_deref().unwrap_or_default()).encode();
         // The others wait for it, whatever could be read.
         group.comm.broadcast(&mut bytes, 0)?;
@@ -348,8 +352,8 @@ fn take_records(ctx: &Ctx, group: &StorageGroup, bytes: &[u8]) -> Result<()> {
 }
 
 /// What a shared store's complete datasets say of themselves.
-fn records_in(ctx: &Ctx, index: usize) -> Result<Vec<Held>> {
-    let dir = &ctx.layout.stores[index].cache_dir;
+pub(super) fn records_in(store: &Store) -> Result<Vec<Held>> {
+    let dir = &store.cache_dir;
     let names = names_in(dir)?;
     let sealed = names.iter().filter(|name| sealed_id(name).is_some());
     Ok(sealed.filter_map(|name| read_records_file(&dir.join(name))).flatten().collect())

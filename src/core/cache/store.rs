@@ -209,16 +209,6 @@ fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }
 
-/// Whether a control directory has records that cannot be read.
-pub(crate) fn has_damaged_records(control_dir: &Path) -> bool {
-    filemaps(control_dir).any(|path| read_records(&path).is_err())
-}
-
-/// World ranks whose files the records in a control directory describe.
-pub(crate) fn ranks_in_records(control_dir: &Path) -> BTreeSet<usize> {
-    all_records(control_dir).map(|(owner, _)| owner).collect()
-}
-
 /// Stores that the records in a control directory name.
 #[must_use]
 pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {

@@ -6,6 +6,7 @@
 
 mod access;
 mod descriptor;
+mod lanes;
 mod memory;
 mod nibbles;
 mod node;
@@ -18,6 +19,7 @@ mod space;
 
 pub use access::may_write;
 pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
+pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{

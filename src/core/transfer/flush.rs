@@ -63,25 +63,46 @@ pub fn flush_with(
     publish_if: Gate,
 ) -> Result<FlushReport> {
     let start = Instant::now();
-    let is_root = ctx.world.rank() == 0;
-    let Announced { record, sources, part, about, journal } =
+    let Announced { record, sources, about, journal, .. } =
         announce_flush(ctx, id, along, left_out)?;
-    let (epoch, key) = (record.epoch, &record.key);
+    let own = own_part(ctx, &record);
     if let Err(error) = stage_in_turns(ctx, &record, &sources) {
-        undo(ctx, &journal, &part, &error)?;
+        undo(ctx, &journal, &own, &error)?;
         return Err(error);
     }
     test_pause("flush.staged");
-    let catalog = Catalog::gather(ctx.world, id, epoch, key, &record.files)?;
+    let catalog = Catalog::gather(ctx.world, id, record.epoch, &record.key, &record.files)?;
+    let parts = (&own, &catalog.entries[..]);
+    let (replaced, left) = publish_staged_parts(ctx, &journal, &about, parts, publish_if)?;
+    let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    Ok(FlushReport {
+        files: copied.clone().count() as u64,
+        bytes: copied.map(|entry| entry.meta.size).sum(),
+        seconds: start.elapsed().as_secs_f64(),
+        replaced: broadcast_ids(ctx, &replaced)?,
+        left,
+    })
+}
+
+/// Everything is staged: commit, names (`own` are this rank's files, `entries` those of all),
+/// summary, index, window. Gives the ids of what it replaces, and, to rank 0, what has left the
+/// prefix for it. Collective.
+pub(super) fn publish_staged_parts(
+    ctx: &Ctx,
+    journal: &Journal,
+    about: &About,
+    (own, entries): (&Catalog, &[CatalogEntry]),
+    publish_if: Gate,
+) -> Result<(Vec<u64>, Left)> {
+    let is_root = ctx.world.rank() == 0;
     let committed = match is_root {
-        true => journal.commit(&about).and_then(|()| announce(ctx.prefix, &about.dataset)),
+        true => journal.commit(about).and_then(|()| announce(ctx.prefix, &about.dataset)),
         false => Ok(Vec::new()),
     };
     let replaced = agree(ctx.world, committed)?;
     test_pause("flush.publish");
-    let published = publish_part_if(ctx.prefix, &own_part(ctx, &record), publish_if);
+    let published = publish_part_if(ctx.prefix, own, publish_if);
     agree(ctx.world, published.and_then(|all| all.gone.map_or(Ok(()), Err)))?;
-    let entries = &catalog.entries;
     let recorded = match is_root {
         true => record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
             .and_then(|()| journal.remove()),
@@ -92,14 +113,7 @@ pub fn flush_with(
         true => keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size),
         false => Left::new(),
     };
-    let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
-    Ok(FlushReport {
-        files: copied.clone().count() as u64,
-        bytes: copied.map(|entry| entry.meta.size).sum(),
-        seconds: start.elapsed().as_secs_f64(),
-        replaced: broadcast_ids(ctx, &replaced)?,
-        left,
-    })
+    Ok((replaced, left))
 }
 
 /// A flush that the journal knows of.
@@ -184,17 +198,13 @@ fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()>
     Ok(())
 }
 
-/// Removes staged files and journal after a failure that came before the commit. What cannot be
-/// removed now is left to the next start.
-fn undo(ctx: &Ctx, journal: &Journal, part: &Catalog, why: &Error) -> Result<()> {
+/// Removes this rank's staged files, and the journal, after a failure that came before the commit.
+/// What cannot be removed now is left to the next start.
+pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> Result<()> {
     if matches!(why, Error::Comm(_)) {
         return Ok(());
     }
-    let own = Catalog {
-        entries: part.entries.iter().filter(|e| e.rank == ctx.world.rank()).cloned().collect(),
-        ..part.clone()
-    };
-    let removed = agree(ctx.world, unstage_part(ctx.prefix, &own));
+    let removed = agree(ctx.world, unstage_part(ctx.prefix, own));
     match removed {
         Ok(()) if ctx.world.rank() == 0 => drop(journal.remove()),
         Err(Error::Comm(what)) => return Err(Error::Comm(what)),

@@ -12,6 +12,8 @@
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
 //! | `afterwards.rs` | the same by a process on each node, once the program has gone |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
+//! | `shares.rs` | a whole dataset, by those who have its files |
+//! | `other_size.rs` | the cache of a run with another number of ranks |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
 //! | `fetch.rs` | a dataset of the prefix into the cache |
@@ -35,6 +37,7 @@ mod newer;
 mod options;
 mod other_size;
 mod repair;
+mod shares;
 mod sign;
 mod single;
 mod stage;
@@ -59,6 +62,7 @@ pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};
+pub use shares::flush_shares;
 pub use single::publish_file;
 pub use stage::{is_staged_name, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix};

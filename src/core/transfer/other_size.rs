@@ -12,26 +12,20 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use super::flush::flush_sync;
-use super::index::{OnPrefix, list_prefix};
+use super::index::list_prefix;
 use super::newer::kept_by_newer;
+use super::shares::flush_shares;
 use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
-    self, Ctx, FilemapFile, Layout, Protect, Sharing, Store, Takeover, Withheld, drop_other_size,
-    has_damaged_records, is_filemap_name, ranks_in_records,
+    self, Ctx, Layout, Protect, Remains, Share, Store, Withheld, drop_other_size, is_filemap_name,
 };
-use crate::comm::Comm;
-use crate::comm::threads::ThreadWorld;
+use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
-use crate::system::block_signals;
-
-/// Ranks that one process can stand for, as threads.
-const RANKS_MAX: usize = 1024;
 
 /// What became of the cache of a run with another number of ranks.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +61,11 @@ pub fn publish_other_size(
     let Some(there) = answers.iter().find(|answer| !answer.is_empty()) else { return Ok(None) };
     let there = String::from_utf8_lossy(there).into_owned();
     let ranks = cache::size_in(&there).unwrap_or(0);
+    if ranks == 0 {
+        return Err(Error::Other(format!(
+            "it is of a run with an unknown number of ranks: {there}"
+        )));
+    }
     let cleared = if ctx.world.rank() == 0 { remove_tree(&folder) } else { Ok(()) };
     agree(ctx.world, cleared)?;
     let mine = own.as_deref() == Some(&*there);
@@ -128,7 +127,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     copy_file(from, to, options).map(|_| ())
 }
 
-/// The run whose cache it was, as rank 0 plays it.
+/// The run whose cache it was, as rank 0 stands for it.
 struct Run<'a> {
     ctx: &'a Ctx<'a>,
     folder: &'a Path,
@@ -137,136 +136,73 @@ struct Run<'a> {
     enter: &'a (dyn Fn() + Sync),
 }
 
-/// What one of its ranks found.
-struct Found {
-    published: Vec<(u64, DatasetKey)>,
-    withheld: Vec<Withheld>,
-    /// Some records could not be read.
-    damaged: bool,
-}
-
 impl Run<'_> {
     fn publish(&self) -> Result<OtherSize> {
-        if self.ranks == 0 || self.ranks > RANKS_MAX {
-            return Err(Error::Other(format!(
-                "the cache is of a run with {} ranks, too many for another number to take over",
-                self.ranks
-            )));
-        }
-        let mut listed = list_prefix(self.ctx.prefix)?;
-        listed.retain(|one| one.restorable);
-        let nodes = self.nodes()?;
-        let unreadable = nodes.iter().any(|node| has_damaged_records(&node.join("control")));
-        let places = self.place_ranks(&nodes);
-        let found = self.play(&|comm| {
-            block_signals();
-            (self.enter)();
-            self.rank(&*comm, &places[comm.rank()], &listed)
-        })?;
-        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        let listed = listed.iter().map(|one| (one.id, &one.key));
-        for (id, key) in listed.chain(found.published.iter().map(|(id, key)| (*id, key))) {
-            let slot = newest.entry(&key.series).or_default();
-            *slot = id.max(*slot);
-        }
-        let older = |one: &Withheld| newest.get(&*one.key.series).is_some_and(|id| *id > one.id);
-        // What nobody can read may be worth more than all that is told of.
-        let readable = !unreadable && !found.damaged;
-        let dropped =
-            readable && found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
-        let told = found.withheld.into_iter().filter(|one| one.id > 0);
-        Ok(OtherSize {
-            ranks: self.ranks,
-            published: found.published,
-            withheld: told.map(|one| (one.id, one.key, one.reason)).collect(),
-            dropped,
+        // The real ranks can still talk to one another, whatever happens here.
+        let done = catch_unwind(AssertUnwindSafe(|| self.rebuild_and_publish()));
+        done.unwrap_or_else(|_| {
+            Err(Error::Other("the cache of another run could not be rebuilt".to_string()))
         })
     }
 
-    /// Runs `body` on the ranks of that run. The real ranks can still talk to one another, whatever
-    /// happens to these.
-    fn play(&self, body: &(dyn Fn(Box<dyn Comm>) -> Result<Found> + Sync)) -> Result<Found> {
-        let failed = || Error::Other("the cache of another run could not be rebuilt".to_string());
-        let played = catch_unwind(AssertUnwindSafe(|| ThreadWorld::new(self.ranks).run(body)));
-        let mut first = None;
-        for result in played.map_err(|_| failed())?.results {
-            // One that has not run was waited for in vain by the others: theirs says less.
-            let found = result.ok_or_else(failed)?.map_err(|e| Error::Other(e.to_string()))?;
-            first.get_or_insert(found);
-        }
-        first.ok_or_else(failed)
-    }
-
-    /// The folders of the nodes.
-    fn nodes(&self) -> Result<Vec<PathBuf>> {
-        let names = names_in(self.folder)?;
-        let nodes = names.iter().filter(|name| name.starts_with("node."));
-        Ok(nodes.map(|name| self.folder.join(name)).collect())
-    }
-
-    /// For each rank of that run the folder of a node that has its records; one for all that have
-    /// none.
-    fn place_ranks(&self, nodes: &[PathBuf]) -> Vec<PathBuf> {
-        let having = |node: &PathBuf| (ranks_in_records(&node.join("control")), 0, node.clone());
-        let mut nodes: Vec<_> = nodes.iter().map(having).collect();
-        let mut placed = vec![self.folder.join("none"); self.ranks];
-        for (rank, place) in placed.iter_mut().enumerate() {
-            let having = nodes.iter_mut().filter(|(ranks, _, _)| ranks.contains(&rank));
-            // Spread, so that no node's records are left without a rank to answer for them.
-            if let Some((_, taken, node)) = having.min_by_key(|(_, taken, _)| *taken) {
-                *taken += 1;
-                place.clone_from(node);
-            }
-        }
-        placed
-    }
-
-    /// One rank of that run; `there` can be restored from the prefix. Collective over its ranks.
-    fn rank(&self, world: &dyn Comm, folder: &Path, there: &[OnPrefix]) -> Result<Found> {
-        let host = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let all = world.all_gather(host.as_bytes())?;
-        let first = all.iter().position(|other| other == host.as_bytes()).unwrap_or(0);
-        let color = i64::try_from(first).unwrap_or(0);
-        let node = world.split(color, 0)?.ok_or_else(|| Error::Comm("no node".to_string()))?;
-        let layout = self.layout(folder);
-        let made = std::iter::once(&layout.control_dir)
-            .chain(layout.stores.iter().map(|store| &store.cache_dir))
-            .try_for_each(|dir| make_own_dir(dir));
-        agree(world, made)?;
-        let sharing = Sharing::observe(world, &*node, &layout)?;
-        let filemap = FilemapFile::new(&layout, node.rank(), world.rank());
-        let ctx = Ctx {
-            world,
-            node: &*node,
-            host: &host,
-            layout: &layout,
-            sharing: &sharing,
-            filemap: &filemap,
-            prefix: self.ctx.prefix,
+    fn rebuild_and_publish(&self) -> Result<OtherSize> {
+        let lanes = (self.ctx.transfer.flush_width, self.enter);
+        let remains = Remains {
+            nodes: self.nodes()?,
+            spare: self.layout(&self.folder.join("none")),
+            identity: self.identity,
+            ranks: self.ranks,
             protection: &OnlyRebuild { piece_bytes: self.ctx.protection.piece_bytes() },
-            transfer: self.ctx.transfer,
+            lanes,
         };
-        let report = cache::rebuild(&ctx, self.identity)?;
-        if let Takeover::Foreign { hosts } = &report.takeover {
-            let hosts = hosts.join(", ");
-            return Err(Error::Other(format!("what {hosts} has of it is of several runs")));
+        let found = remains.rebuild()?;
+        let alone = Solo::new();
+        let ctx = Ctx { world: &alone, node: &alone, ..*self.ctx };
+        let mut listed = list_prefix(ctx.prefix)?;
+        listed.retain(|one| one.restorable);
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut published = Vec::new();
+        for (id, key) in listed.iter().map(|one| (one.id, &one.key)) {
+            let slot = newest.entry(&key.series).or_default();
+            *slot = id.max(*slot);
         }
-        let damaged = !report.damaged.is_empty();
-        let mut found = Found { published: Vec::new(), withheld: report.withheld, damaged };
-        let is_there = |id: u64| there.iter().any(|one| one.id == id);
-        for one in report.offered.iter().filter(|one| !is_there(one.id)) {
-            let there = there.iter().map(|one| (one.id, &one.key));
-            let Some(kept) = kept_by_newer(&ctx, one.id, &one.key, there)? else { continue };
-            flush_sync(&ctx, one.id, &|name| kept.contains(name))?;
-            found.published.push((one.id, one.key.clone()));
+        for cache::Whole { id, key, records } in &found.whole {
+            if listed.iter().any(|one| one.id == *id) {
+                continue;
+            }
+            let there = listed.iter().map(|one| (one.id, &one.key));
+            let Some(kept) = kept_by_newer(&ctx, *id, key, there)? else { continue };
+            let of = |(owner, record): (usize, &_)| Share { owner, record: Clone::clone(record) };
+            let shares: Vec<Share> = records.iter().enumerate().map(of).collect();
+            flush_shares(&ctx, &shares, self.ranks, &|name| kept.contains(name), lanes)?;
+            published.push((*id, key.clone()));
+            let slot = newest.entry(&key.series).or_default();
+            *slot = (*id).max(*slot);
         }
-        Ok(found)
+        let older = |one: &Withheld| newest.get(&*one.key.series).is_some_and(|id| *id > one.id);
+        // What nobody can read may be worth more than all that is told of.
+        let dropped = !found.damaged
+            && found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
+        let told = found.withheld.into_iter().filter(|one| one.id > 0);
+        let withheld = told.map(|one| (one.id, one.key, one.reason)).collect();
+        Ok(OtherSize { ranks: self.ranks, published, withheld, dropped })
+    }
+
+    /// The nodes whose remains were brought together.
+    fn nodes(&self) -> Result<Vec<(String, Layout)>> {
+        let mut names = names_in(self.folder)?;
+        names.retain(|name| name.starts_with("node."));
+        let node = |name: String| {
+            let layout = self.layout(&self.folder.join(&name));
+            (name, layout)
+        };
+        Ok(names.into_iter().map(node).collect())
     }
 
     fn layout(&self, folder: &Path) -> Layout {
         let store = |(index, store): (usize, &Store)| {
             let is_shared = self.ctx.sharing.is_shared(index);
-            let cache_dir = match is_shared {
+            let cache_dir: PathBuf = match is_shared {
                 true => self.folder.join(format!("shared.{index}")),
                 false => folder.join(format!("store.{index}")),
             };

@@ -1,14 +1,21 @@
 //! Restarts with another number of ranks: what the cache holds is on the prefix before it goes.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::time::Instant;
 
-use scr_core::cache::{self, Takeover};
-use scr_core::error::Error;
+use scr_core::cache::{self, Ctx, FilemapFile, Protect, SealRequest, Sharing, Takeover};
+use scr_core::comm::solo::Solo;
+use scr_core::comm::{Comm, threads};
+use scr_core::error::{Error, Result};
 use scr_core::kvtree::KvTree;
-use scr_core::records::DatasetKey;
-use scr_core::transfer::{Check, flush_sync, list_prefix, publish_other_size, verify_on_prefix};
+use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use scr_core::transfer::{
+    Check, Options, flush_sync, list_prefix, publish_other_size, verify_on_prefix,
+};
 
-use super::cluster::{Cluster, check_files, key, offered_ids, seal_files};
+use super::cluster::{Cluster, check_files, descriptor, key, offered_ids, seal_files};
 use super::job::Dataset;
 
 fn identity(ranks: usize) -> String {
@@ -178,6 +185,109 @@ fn what_a_killed_takeover_has_copied_goes_at_the_next_start() {
         ctx.world.barrier().unwrap();
         assert!(!copy.exists());
     });
+}
+
+/// A dataset of so many ranks on the nodes a, b, c, ... in turns, each set of three on three nodes.
+/// It is sealed set by set: a world of all of them would take long.
+fn seal_in_sets(cluster: &Cluster, ranks: usize, nodes: usize) {
+    let host = |rank: usize| char::from(b'a' + u8::try_from(rank * nodes / ranks).unwrap());
+    for first in 0..ranks / 3 {
+        let set = [first, first + ranks / 3, first + ranks / 3 * 2];
+        let sealed = threads::run(set.len(), |comm| {
+            let (rank, alone) = (set[comm.rank()], Solo::new());
+            let layout = cluster.layout(&host(rank).to_string());
+            fs::create_dir_all(&layout.control_dir).unwrap();
+            let sharing = Sharing::observe(&*comm, &alone, &layout)?;
+            let protection = OneSet { comm: &*comm, set: &set, world_size: ranks };
+            let ctx = Ctx {
+                world: &*comm,
+                node: &alone,
+                host: "",
+                layout: &layout,
+                sharing: &sharing,
+                filemap: &FilemapFile::new(&layout, rank, rank),
+                prefix: &cluster.prefix(),
+                protection: &protection,
+                transfer: Options::default(),
+            };
+            let (name, content) = (format!("ckpt/{rank}"), format!("what rank {rank} wrote"));
+            let dir = layout.dataset_dir("ram", 1);
+            fs::create_dir_all(dir.join("ckpt")).unwrap();
+            fs::write(dir.join(&name), content).unwrap();
+            let (set, descriptor) = protection.choose(&descriptor("XOR"))?;
+            let request = SealRequest {
+                key: &key(10),
+                id: 1,
+                epoch: 0xe1,
+                store: "ram",
+                files: vec![FileMeta { name, ..FileMeta::default() }],
+                tags: BTreeMap::new(),
+                set: &set,
+                descriptor: &descriptor,
+            };
+            let prepared = cache::prepare(&ctx, request, &|action| action().map(|()| true))?;
+            cache::commit(&ctx, &prepared, true)
+        });
+        sealed.into_iter().for_each(|result| result.unwrap());
+    }
+    for node in 0..nodes {
+        let mut tree = KvTree::new();
+        tree.set_value("VERSION", 1);
+        tree.set_value("IDENTITY", identity(ranks));
+        let control = cluster.layout(&host(node * ranks / nodes).to_string()).control_dir;
+        tree.write_file(control.join("launch.scr")).unwrap();
+    }
+}
+
+/// The one redundancy set of a world that is no larger.
+struct OneSet<'a> {
+    comm: &'a dyn Comm,
+    set: &'a [usize],
+    world_size: usize,
+}
+
+impl Protect for OneSet<'_> {
+    fn scheme(&self, type_name: &str) -> Option<&dyn Scheme> {
+        scheme_by_name(type_name).map(|scheme| scheme as &dyn Scheme)
+    }
+
+    fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
+        let set = RedundancySet {
+            comm: self.comm.split(0, 0)?.unwrap(),
+            world_ranks: self.set.to_vec(),
+            hosts: vec![String::new(); self.set.len()],
+            group_id: self.set[0],
+            world_size: self.world_size,
+            failures: 1,
+            piece_bytes: self.piece_bytes(),
+        };
+        Ok((set, descriptor.clone()))
+    }
+
+    fn piece_bytes(&self) -> usize {
+        4 << 10
+    }
+
+    fn is_spread(&self, _descriptor: &KvTree, _world_ranks: &[usize]) -> bool {
+        true
+    }
+}
+
+#[test]
+fn thousands_of_ranks_need_no_thousands_of_threads() {
+    const RANKS: usize = 3000;
+    let (cluster, hosts) = (Cluster::new(), "abcdefghijklmnopqrst");
+    seal_in_sets(&cluster, RANKS, hosts.len());
+    cluster.lose("e");
+    let begin = Instant::now();
+    assert_eq!(restart(&cluster, &hosts.replace('e', "")), (vec![1], vec![], true));
+    println!("taken over in {:.1} s", begin.elapsed().as_secs_f64());
+    for rank in 0..RANKS {
+        let found = fs::read_to_string(cluster.prefix().join(format!("ckpt/{rank}"))).unwrap();
+        assert_eq!(found, format!("what rank {rank} wrote"));
+    }
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    assert!(listed[0].restorable && listed.len() == 1, "{listed:?}");
 }
 
 #[test]

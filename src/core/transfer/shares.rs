@@ -1,0 +1,111 @@
+//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them: a run
+//! with another number of ranks, or one whose ranks run where there is no room for them.
+
+use super::about::About;
+use super::flush::{publish_staged_parts, undo};
+use super::journal::Journal;
+use super::options::in_turns;
+use super::stage::stage;
+use super::window::Left;
+use crate::cache::agree::agree;
+use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::system::in_lanes;
+
+/// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
+/// are `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
+/// of them calls first. Returns what has left the prefix for it, known to rank 0. Collective.
+///
+/// # Errors
+/// As [`super::flush_sync`].
+pub fn flush_shares(
+    ctx: &Ctx,
+    shares: &[Share],
+    ranks: usize,
+    left_out: &dyn Fn(&str) -> bool,
+    lanes: (usize, &(dyn Fn() + Sync)),
+) -> Result<Left> {
+    let about = common_about(ctx, shares, ranks)?;
+    let own = catalog_of(&about, shares, left_out);
+    let part = gather(ctx.node, &own)?;
+    let journal = Journal::new(ctx.prefix, about.dataset.id);
+    agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
+    let announced = match ctx.is_node_leader() {
+        true => journal.write_part(ctx.world.rank(), &part, &about),
+        false => Ok(()),
+    };
+    agree(ctx.world, announced)?;
+    let stage = || stage_shares(ctx, shares, left_out, lanes);
+    let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
+    if let Err(error) = agree(ctx.world, staged) {
+        undo(ctx, &journal, &own, &error)?;
+        return Err(error);
+    }
+    let entries = gather(ctx.world, &own)?.entries;
+    let gate = |_: &str, publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
+    publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
+}
+
+/// What the dataset is, as the first rank that has a share of it knows. Collective.
+fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
+    let own = shares.first().map(|share| About::of_record(&share.record, ranks));
+    let own = own.map(|about| about.to_tree().encode()).unwrap_or_default();
+    let all = ctx.world.all_gather(&own)?;
+    let first = all.iter().find(|bytes| !bytes.is_empty());
+    let about = first.and_then(|bytes| About::from_tree(&KvTree::decode(bytes).ok()?));
+    about.ok_or_else(|| Error::Other("nobody has a file of the dataset".into()))
+}
+
+fn catalog_of(about: &About, shares: &[Share], left_out: &dyn Fn(&str) -> bool) -> Catalog {
+    let mut entries = Vec::new();
+    for share in shares {
+        for meta in &share.record.files {
+            let mut meta = meta.clone();
+            if !meta.on_prefix && left_out(&meta.name) {
+                // What the prefix has, if anything, is not what was sealed.
+                (meta.on_prefix, meta.crc32) = (true, None);
+            }
+            entries.push(CatalogEntry { rank: share.owner, meta });
+        }
+    }
+    entries.sort_by_key(|entry| entry.rank);
+    let dataset = &about.dataset;
+    Catalog { id: dataset.id, epoch: dataset.epoch, key: dataset.key.clone(), entries }
+}
+
+/// What all ranks of `comm` have. Collective.
+fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
+    let mut all = Catalog { entries: Vec::new(), ..own.clone() };
+    for bytes in comm.all_gather(&own.to_tree().encode())? {
+        let unreadable = || Error::Other("a rank's list of files cannot be read".into());
+        let theirs = Catalog::from_tree(&KvTree::decode(&bytes)?).ok_or_else(unreadable)?;
+        all.entries.extend(theirs.entries);
+    }
+    all.entries.sort_by_key(|entry| entry.rank);
+    Ok(all)
+}
+
+fn stage_shares(
+    ctx: &Ctx,
+    shares: &[Share],
+    left_out: &dyn Fn(&str) -> bool,
+    lanes: (usize, &(dyn Fn() + Sync)),
+) -> Result<()> {
+    let mut files = Vec::new();
+    for share in shares {
+        let wanted = share.record.files.iter();
+        let wanted = wanted.filter(|file| !file.on_prefix && !left_out(&file.name));
+        files.extend(wanted.map(|file| (&share.record, file)));
+    }
+    let (prefix, options) = (ctx.prefix, ctx.transfer);
+    let stage_one = |at: usize| {
+        let (record, file) = files[at];
+        let target = join_relative(prefix, &file.name)?;
+        let source = record.dir.join(&file.name);
+        stage(&source, &target, record.epoch, Some(file), options.copy()).map(drop)
+    };
+    in_lanes(lanes, files.len(), &stage_one).into_iter().collect()
+}
