@@ -161,6 +161,23 @@ def cache_without_space(mpi):
 
 
 @story
+def ranks_change_places_between_full_nodes(mpi):
+    """No node has room for what comes beside what it has: by way of the prefix."""
+    settings = {"SCR_COPY_TYPE": "SINGLE", "SCR_FLUSH": "0", "SCR_LEARN": "0",
+                "SCR_CACHE_BASE": "/tmp/small", "SCR_CNTL_BASE": "/tmp"}
+    with Scene(POSIX, mpi, ranks=2, nodes=2, **settings) as scene:
+        on_all = lambda command: [scene.cluster.on(node, "sh", "-c", command, check=False)
+                                  for node in ("node1", "node2")]
+        on_all("mkdir -m 777 /tmp/small && mount -t tmpfs -o size=4m tmpfs /tmp/small")
+        run = scene.pause_at(35)
+        scene.cluster.kill_process("node2", POSIX.process())
+        scene.ended(run)
+        on_all("cat /dev/zero > /tmp/small/full")
+        outcome = scene.restart(least=30, most=30, nodes=["node2", "node1"])
+        scene.expect(outcome, "checkpoint 30", "is written to", "No space left")
+
+
+@story
 def engine_missing_on_one_node(mpi):
     """All ranks stay without us, with a message that tells where; nothing hangs."""
     with Scene(POSIX, mpi) as scene:

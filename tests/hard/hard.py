@@ -383,7 +383,8 @@ def nothing_matches(mpi, program):
 
 def kill_at_pause(here, pause, when=lambda: True, **settings):
     """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
-    run = here.start(2, "steady", 40, 5, 17, pause, **{"SCR_FLUSH": "0", **settings})
+    every = settings.pop("EVERY", 5)
+    run = here.start(2, "steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
     wait_for(lambda: pause.exists() and when(), run)
     victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
                if is_rank_of(pid, here)]

@@ -110,6 +110,21 @@ def what_a_start_does_is_logged(mpi, program):
 
 
 @case
+def the_end_and_what_the_index_forgets_are_logged(mpi, program):
+    """The cache is cleared once all is on the prefix; SCR_DROP_AFTER_CURRENT names what it drops."""
+    with place(mpi, program) as here:
+        here.run(2, "steady", 20, 5, SCR_FLUSH="1", **LOGGED)
+        found = events(here)
+        assert told(found)[-2:] == [("CLEARED", None, "the cache: the end of the run"),
+                                    ("END", None, None)], f"{found}"
+        here.run(2, "scan", SCR_CURRENT="10", SCR_DROP_AFTER_CURRENT="1", **LOGGED)
+        found = events(here, "FORGOTTEN", "DELETED")
+        names = [(one.event, one.id, one.name) for one in found]
+        assert names == [("FORGOTTEN", "4", "checkpoint 20"),
+                         ("FORGOTTEN", "3", "checkpoint 15")], f"{found}"
+
+
+@case
 def what_no_agreement_comes_for_is_logged(mpi, program):
     """Files that are overdue; and at the next start a flush that a kill had interrupted."""
     with place(mpi, program) as here:

@@ -255,6 +255,29 @@ def what_the_run_has_left_stays_hidden(mpi, program):
 
 
 @case
+def back_to_a_checkpoint_that_only_the_cache_has(mpi, program):
+    """Nothing older is on the prefix: later starts begin there, too, before anything came to the
+    prefix, after it came there itself, and after the next one did."""
+    for then in ("killed", "ended", "went on"):
+        with place(mpi, program) as here:
+            kill_at_pause(here, SCR_FLUSH="3")
+            assert steps_on_prefix(here) == ["step_15"], f"{here.tree()}"
+            back = {"SCR_CURRENT": "10"}
+            if then == "killed":
+                for path in list(here.base.rglob("scr.dataset.3")):
+                    shutil.rmtree(path)
+                kill_at_pause(here, EVERY="30", SCR_FLUSH_ASYNC_BW="1", **back)
+            elif then == "ended":
+                here.run(2, "scan", **back)
+            else:
+                here.run(2, "steady", 11, 1, SCR_FLUSH="1", **back)
+            seen = here.run(2, "scan")
+            steps = [line.split()[0] for line in seen.out.splitlines()]
+            newest = "step_11" if then == "went on" else "step_10"
+            assert "step_15" not in steps and steps[-1] == newest, f"{then}: {seen}"
+
+
+@case
 def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
     """SCR_RESTART_REQUIRED=1: not from an older checkpoint; without it from the older one."""
     with place(mpi, program) as here:
@@ -325,6 +348,6 @@ def hard():
     return runner
 
 
-def kill_at_pause(here):
+def kill_at_pause(here, **settings):
     """Leaves checkpoints in the cache only: `steady` is killed at step 17."""
-    hard().kill_at_pause(here, here.prefix / "pause")
+    hard().kill_at_pause(here, here.prefix / "pause", **settings)

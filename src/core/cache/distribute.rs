@@ -4,7 +4,8 @@
 //! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no
 //! cycle of waiting can arise. A copy is complete and recorded at its new place before anything is
 //! removed at the old one (`recover.rs`), so a kill at any moment only leaves one copy too many.
-//! Two nodes without room for that cannot exchange their ranks; what is told names the reason.
+//! Nodes without room for that cannot exchange their ranks: such a dataset is stranded, and goes to
+//! the prefix from where it is ([`super::Stranded`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -71,13 +72,24 @@ pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec
     rounds
 }
 
+/// Why a rank's files could not come to where it runs now.
+pub(super) struct Trouble {
+    /// One sentence.
+    pub why: String,
+    /// The node has no room for them.
+    pub no_room: bool,
+}
+
+/// What a person can do about [`Trouble::no_room`].
+pub(super) const ADVICE: &str = "make room there, or start the ranks on the nodes where they were";
+
 /// Carries out the plan. A rank that should have received but could not goes on without its files:
 /// redundancy may still bring them back. The inner sentence says why they did not come. Collective.
 pub(super) fn distribute(
     ctx: &Ctx,
     chosen: &Decision,
     rounds: &[Vec<Transfer>],
-) -> Result<Option<String>> {
+) -> Result<Option<Trouble>> {
     let me = ctx.world.rank();
     let mut trouble = None;
     for transfer in rounds.iter().flatten() {
@@ -87,19 +99,16 @@ pub(super) fn distribute(
             match receive(ctx, transfer.from)? {
                 // Unrecorded files would be swept at the next start; redundancy then replaces them.
                 Ok(record) => drop(ctx.filemap.put_held(me, record)),
-                Err(error) => trouble = Some(sentence(ctx, &error)),
+                Err(error) => trouble = Some(trouble_of(ctx, &error)),
             }
         }
     }
     Ok(trouble)
 }
 
-fn sentence(ctx: &Ctx, error: &Error) -> String {
-    let advice = match error.is_no_room() {
-        true => "; make room there, or start the ranks on the nodes where they were",
-        false => "",
-    };
-    format!("rank {} cannot have its files on {}: {error}{advice}", ctx.world.rank(), ctx.host)
+fn trouble_of(ctx: &Ctx, error: &Error) -> Trouble {
+    let why = format!("rank {} cannot have its files on {}: {error}", ctx.world.rank(), ctx.host);
+    Trouble { why, no_room: error.is_no_room() }
 }
 
 fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {

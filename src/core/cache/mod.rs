@@ -55,7 +55,7 @@ pub use evict::{drop_open, evict};
 pub use identity::finish;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};
-pub use rebuild::{Offered, RebuildReport, Takeover, Withheld, rebuild};
+pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;

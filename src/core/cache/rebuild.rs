@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::agree::{agree, any};
 use super::decide::{Claim, Decision, Verdict, decide};
 use super::disk::{make_own_dir, matches};
-use super::distribute::{distribute, plan};
+use super::distribute::{ADVICE, Trouble, distribute, plan};
 use super::encoding::{self, Encoding};
 use super::evict::discard;
 use super::identity::take_over;
@@ -17,7 +17,7 @@ use super::seal::{Marker, protection_of, rename_sealed};
 use super::sharing::{bring_records, keep_records};
 use super::store::Held;
 use super::sweep::sweep;
-use super::{Catalog, Ctx};
+use super::{Catalog, Ctx, Share};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
@@ -93,6 +93,19 @@ pub struct Withheld {
     /// Gone from the cache already (it can never become whole). If false it stays until the
     /// caller evicts it, which may happen once a newer one is confirmed.
     pub deleted: bool,
+    /// It is whole all the same.
+    pub stranded: Option<Stranded>,
+}
+
+/// A dataset all of whose files are on the nodes present, but cannot come to where their ranks run:
+/// the nodes have no room for what comes beside what has to stay until it has arrived elsewhere. It
+/// can be published from where it is ([`crate::transfer::flush_shares`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stranded {
+    /// The first rank's trouble, one sentence.
+    pub why: String,
+    /// The files that this rank answers for.
+    pub shares: Vec<Share>,
 }
 
 /// What [`rebuild`] found and did; the same on all ranks but for directories and own files.
@@ -144,10 +157,10 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         let group = claims.iter().filter(|claim| belongs(claim, decision)).collect::<Vec<_>>();
         let outcome = match &decision.verdict {
             Verdict::Restore => restore(ctx, decision, &group, &placement)?,
-            Verdict::Withhold(reason) => Err(reason.clone()),
+            Verdict::Withhold(reason) => Err(Refused::because(reason.clone())),
             Verdict::Delete(reason) => {
                 delete(ctx, decision, &decisions)?;
-                Err(reason.clone())
+                Err(Refused::because(reason.clone()))
             }
             Verdict::Forget => {
                 delete(ctx, decision, &decisions)?;
@@ -156,11 +169,12 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         };
         match outcome {
             Ok(offered) => report.offered.push(offered),
-            Err(reason) => report.withheld.push(Withheld {
+            Err(Refused { reason, stranded }) => report.withheld.push(Withheld {
                 id: decision.id,
                 key: decision.key.clone(),
                 reason,
                 deleted: matches!(decision.verdict, Verdict::Delete(_)),
+                stranded,
             }),
         }
     }
@@ -270,13 +284,69 @@ fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Brings one dataset back. The inner error says in words why not. Collective.
+/// Why a dataset is not offered.
+struct Refused {
+    /// In words for a person.
+    reason: String,
+    stranded: Option<Stranded>,
+}
+
+impl Refused {
+    fn because(reason: String) -> Refused {
+        Refused { reason, stranded: None }
+    }
+}
+
+/// Why nothing came of [`recover`], which says `reason`. Collective.
+fn refused(
+    ctx: &Ctx,
+    chosen: &Decision,
+    claims: &[&Claim],
+    (reason, trouble): (String, Option<Trouble>),
+) -> Result<Refused> {
+    let no_room = any(ctx.world, trouble.as_ref().is_some_and(|trouble| trouble.no_room))?;
+    let own = trouble.map(|trouble| trouble.why).unwrap_or_default();
+    let all = ctx.world.all_gather(own.as_bytes())?;
+    let Some(first) = all.iter().find(|why| !why.is_empty()) else {
+        return Ok(Refused::because(reason));
+    };
+    let why = String::from_utf8_lossy(first).into_owned();
+    let advice = if no_room { format!("; {ADVICE}") } else { String::new() };
+    // One that may not be complete must not take the names of an older one on the prefix.
+    let safe = chosen.confirmed || !chosen.key.id.is_empty();
+    let shares = if no_room && safe { shares_of(ctx, chosen, claims) } else { None };
+    let stranded = shares.map(|shares| Stranded { why: why.clone(), shares });
+    Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded })
+}
+
+/// What this rank answers for, if some rank has the files of each rank; `None` on all ranks if not.
+fn shares_of(ctx: &Ctx, chosen: &Decision, claims: &[&Claim]) -> Option<Vec<Share>> {
+    let mut holders: Vec<Option<usize>> = vec![None; ctx.world.size()];
+    for claim in claims.iter().filter(|claim| claim.intact) {
+        let holder = holders.get_mut(claim.owner)?;
+        *holder = Some(holder.map_or(claim.holder, |other| other.min(claim.holder)));
+    }
+    if holders.contains(&None) {
+        return None;
+    }
+    let held = ctx.filemap.held().into_iter();
+    let wanted = held.filter(|(owner, record)| {
+        matches_record(record, chosen) && holders[*owner] == Some(ctx.world.rank())
+    });
+    let share = |(owner, record): Held| {
+        let dir = ctx.layout.data_dir(&record);
+        Share { owner, record: DatasetRecord { dir, ..record } }
+    };
+    Some(wanted.map(share).collect())
+}
+
+/// Brings one dataset back. The inner error says why not. Collective.
 fn restore(
     ctx: &Ctx,
     chosen: &Decision,
     claims: &[&Claim],
     placement: &Placement,
-) -> Result<std::result::Result<Offered, String>> {
+) -> Result<std::result::Result<Offered, Refused>> {
     let start = Instant::now();
     let encoding = encoding::choose(claims);
     let case = Case { chosen, claims, encoding, placement };
@@ -290,21 +360,16 @@ fn restore(
         let trouble = distribute(ctx, chosen, &rounds)?;
         let recovered = match recover(ctx, &case)? {
             Ok(recovered) => recovered,
-            Err(reason) => {
-                let all = ctx.world.all_gather(trouble.unwrap_or_default().as_bytes())?;
-                let first = all.iter().find(|why| !why.is_empty());
-                let why = first.map(|why| format!(" ({})", String::from_utf8_lossy(why)));
-                return Ok(Err(reason + &why.unwrap_or_default()));
-            }
+            Err(reason) => return refused(ctx, chosen, claims, (reason, trouble)).map(Err),
         };
         let catalog = complete_folders(ctx, chosen, &recovered)?;
         Ok(Ok((rounds, recovered, catalog)))
     });
     let (rounds, recovered, catalog) = match outcome {
         Ok(Ok(found)) => found,
-        Ok(Err(reason)) => return Ok(Err(reason)),
+        Ok(Err(refused)) => return Ok(Err(refused)),
         Err(Error::Comm(what)) => return Err(Error::Comm(what)),
-        Err(other) => return Ok(Err(other.to_string())),
+        Err(other) => return Ok(Err(Refused::because(other.to_string()))),
     };
     let record = recovered.record;
     let moved = rounds.iter().flatten().map(|transfer| transfer.to);

@@ -99,7 +99,7 @@ impl Remains<'_> {
                 }
             };
             let (id, key) = (decision.id, decision.key.clone());
-            brought.withheld.push(Withheld { id, key, reason, deleted });
+            brought.withheld.push(Withheld { id, key, reason, deleted, stranded: None });
         }
         Ok(brought)
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! VERSION / 2
 //! CURRENT / <dir>                                        (the dataset to restart from)
+//! RETURNED / <id>                (instead of CURRENT: the run went back to it, in the cache)
 //! DIR  / <dir> / DSET / <id>                             (look-up by directory, for people)
 //! DSET / <id> / DIR / <dir> / COMPLETE / 1
 //!                           / FLUSHED / <time>
@@ -120,6 +121,7 @@ impl IndexEntry {
 pub struct PrefixIndex {
     entries: BTreeMap<(u64, String), IndexEntry>,
     current: Option<String>,
+    returned_to: Option<u64>,
 }
 
 impl PrefixIndex {
@@ -179,6 +181,7 @@ impl PrefixIndex {
     pub fn set_current(&mut self, dir: &str) -> bool {
         let Some(id) = self.by_dir(dir).map(|entry| entry.id) else { return false };
         self.current = Some(dir.to_owned());
+        self.returned_to = None;
         for entry in self.entries.values_mut().filter(|entry| entry.id <= id) {
             entry.abandoned_by = entry.abandoned_by.filter(|by| *by <= id);
         }
@@ -188,7 +191,8 @@ impl PrefixIndex {
     /// Notes that `id`, which comes next, follows the current one: checkpoints between the two are
     /// of a course that the run has left. Output is what it is in any course.
     pub fn abandon_before(&mut self, id: u64) {
-        let Some(current) = self.current_entry().map(|entry| entry.id) else { return };
+        let current = self.current_entry().map(|entry| entry.id).or(self.returned_to);
+        let Some(current) = current else { return };
         let restarts = |entry: &IndexEntry| {
             let dataset = entry.dataset.as_ref();
             dataset.is_some_and(|dataset| dataset.checkpoint_id.is_some() || !dataset.is_output)
@@ -198,6 +202,19 @@ impl PrefixIndex {
                 entry.abandoned_by = Some(id);
             }
         }
+    }
+
+    /// The run has gone back to dataset `id`, which is not here: nothing is current, and what comes
+    /// next follows that one.
+    pub fn return_to(&mut self, id: u64) {
+        self.current = None;
+        self.returned_to = Some(id);
+    }
+
+    /// See [`PrefixIndex::return_to`]; `None` as soon as something is current.
+    #[must_use]
+    pub fn returned_to(&self) -> Option<u64> {
+        self.returned_to
     }
 
     /// No dataset is current: a restart begins with the newest.
@@ -214,6 +231,9 @@ impl Record for PrefixIndex {
         tree.set_value("VERSION", VERSION);
         if let Some(dir) = &self.current {
             tree.set_value("CURRENT", dir);
+        }
+        if let Some(id) = self.returned_to {
+            tree.set_value("RETURNED", id);
         }
         for ((id, dir), entry) in &self.entries {
             tree.set_kv("DIR", dir).set_kv("DSET", id);
@@ -236,6 +256,7 @@ impl Record for PrefixIndex {
                 index.insert(IndexEntry::from_tree(id, dir, fields)?);
             }
         }
+        index.returned_to = tree.get_u64("RETURNED");
         // A current directory that was removed behind our back is as good as none.
         if let Some(dir) = tree.get_value("CURRENT") {
             index.set_current(dir);

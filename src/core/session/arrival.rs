@@ -110,7 +110,7 @@ fn tell_taken_over(site: &Site, found: &OtherSize) {
 }
 
 /// The newest dataset of the series that can be had; 0 without one.
-fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
+pub(super) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
     let cached = report.offered.iter().filter(|one| one.key.series == series);
     let listed = known.listed.iter().filter(|one| one.key.series == series);
     let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));

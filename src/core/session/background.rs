@@ -48,12 +48,13 @@ impl Session {
         }
         let ids = background_ids(&self.site.prefix).unwrap_or_default();
         for id in ids {
-            match complete_background(&self.site.prefix, id) {
-                Ok(true) => {
+            match complete_background(&self.site.prefix, id, self.site.transfer.prefix_size) {
+                Ok(Some(left)) => {
                     self.log_wanted(id);
+                    self.log_left(&left);
                     self.settle_wanted(id);
                 }
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(error) => {
                     log::warn_once("background", format_args!("dataset {id}: {error}"));
                 }
@@ -64,8 +65,11 @@ impl Session {
     /// The same of an earlier launch, before anybody reads the index; what it has not published
     /// everywhere is not waited for. For rank 0.
     pub(super) fn settle_background(&self) {
-        match settle_background(&self.site.prefix) {
-            Ok(entered) => entered.into_iter().for_each(|id| self.log_wanted(id)),
+        match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
+            Ok(entered) => entered.into_iter().for_each(|(id, left)| {
+                self.log_wanted(id);
+                self.log_left(&left);
+            }),
             Err(error) => log::message(1, format_args!("{error}")),
         }
     }

@@ -11,6 +11,7 @@ use super::site::Links;
 use super::tally::Count;
 use crate::cache;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::log;
 use crate::system::monotonic_ms;
 
@@ -111,7 +112,8 @@ impl Session {
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
-            Ok(()) => {}
+            Ok(()) if keys.is_empty() => {}
+            Ok(()) => self.event(|| Event::new("CLEARED").note("the cache: the end of the run")),
         }
         let mut state = self.state();
         keys.iter().for_each(|key| drop(state.view.remove(key)));

@@ -28,7 +28,8 @@ use crate::log;
 use crate::params::{Settings, keys};
 use crate::records::DatasetKey;
 use crate::transfer::{
-    Check, Verified, forget_newer, names_on_prefix, note_attempt, note_success, verify_on_prefix,
+    Check, Verified, forget_newer, names_on_prefix, note_attempt, note_return, note_success,
+    verify_on_prefix,
 };
 
 /// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
@@ -70,17 +71,22 @@ impl Session {
     ) -> Result<Hidden> {
         let mut hidden = Hidden::default();
         let current = index.current().cloned();
-        let begin = current.as_ref().map_or(u64::MAX, |current| current.id);
+        let begin = current.as_ref().map(|current| current.id).or(index.returned_to);
+        let begin = begin.unwrap_or(u64::MAX);
         let chosen = self.hide_newer(links, index, report, &mut hidden)?;
         let limit = Limit { id: chosen.unwrap_or(begin), is_chosen: chosen.is_some() };
         let looks = self.site.settings.get(keys::FETCH);
         for series in (0..self.series.series().len()).filter(|_| looks) {
             self.hide_damaged(links, index, report, &mut hidden, (series, limit))?;
         }
-        if let Some(current) = current {
-            self.tell_after_current(&current, &hidden);
+        let mut cached = report.offered.iter();
+        let returned = cached.find(|one| index.returned_to == Some(one.id));
+        let name = current.map(|one| one.name).or(returned.map(|one| one.key.name()));
+        if let Some(name) = name {
+            self.tell_after_current(&name, &hidden);
         }
-        self.prefer_staying(links, index, report, &mut hidden, chosen.unwrap_or(u64::MAX))?;
+        let newest = chosen.or(index.returned_to).unwrap_or(u64::MAX);
+        self.prefer_staying(links, index, report, &mut hidden, newest)?;
         // Only the user's word, or that of a damaged one, takes it back to an older one.
         let changes = index.current().is_none_or(|current| match limit.is_chosen {
             true => current.id != hidden.restart,
@@ -89,11 +95,12 @@ impl Session {
         let from_prefix = report.offered.iter().all(|one| one.fetched || one.is_on_prefix());
         if hidden.restart > 0 && from_prefix && changes {
             self.note_fetch(note_success, hidden.restart);
-        } else if limit.is_chosen && index.current().is_some_and(|one| one.id > limit.id) {
+        } else if limit.is_chosen && begin > limit.id && begin != u64::MAX {
             // From the cache: what comes next is not to follow the one that is current now.
             let older = |one: &&Listed| one.id <= limit.id && index.flushed.contains(&one.id);
-            if let Some(one) = index.listed.iter().filter(older).find(|o| o.checkpoint.is_some()) {
-                self.note_fetch(note_success, one.id);
+            match index.listed.iter().filter(older).find(|one| one.checkpoint.is_some()) {
+                Some(one) => self.note_fetch(note_success, one.id),
+                None => self.note_fetch(note_return, limit.id),
             }
         }
         Ok(hidden)
@@ -185,7 +192,7 @@ impl Session {
         Ok(())
     }
 
-    fn tell_after_current(&self, current: &Listed, hidden: &Hidden) {
+    fn tell_after_current(&self, current: &str, hidden: &Hidden) {
         let Some((newest, _)) = hidden.after_current.first() else { return };
         let describe = |(name, damaged): &(String, bool)| match damaged {
             true => format!("{name} (found damaged)"),
@@ -193,9 +200,8 @@ impl Session {
         };
         let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
         self.tell(format_args!(
-            "{} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
+            "{current} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
              SCR_CURRENT={newest} begins with that one instead",
-            current.name,
             self.site.prefix.display(),
             newer.join(", "),
         ));
@@ -207,7 +213,11 @@ impl Session {
             0 => forget_newer(ctx.prefix, limit),
             _ => Ok(Vec::new()),
         };
-        agree(ctx.world, newer).map(drop)
+        for (id, key) in agree(ctx.world, newer)? {
+            let note = "its files stay (SCR_DROP_AFTER_CURRENT)";
+            self.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
+        }
+        Ok(())
     }
 
     /// The id of the dataset that the user means: by its name (`<series>.<id>`), its directory in
@@ -245,7 +255,10 @@ impl Session {
         let offers = |one: &Listed| report.offered.iter().any(|cached| cached.id == one.id);
         let (newer, rest): (Vec<Listed>, Vec<Listed>) =
             candidates.into_iter().partition(|one| left(one) && !offers(one));
-        if self.find_good(links, index, report, hidden, &rest)? {
+        // One that only the cache has is not among them.
+        let of_series = |one: &Offered| self.series.series_index(&one.key.series) == Some(series);
+        let returned = index.returned_to == Some(limit.id) && report.offered.iter().any(of_series);
+        if self.find_good(links, index, report, hidden, &rest)? || returned {
             let (left, newer): (Vec<_>, Vec<_>) = newer.iter().partition(|one| one.id <= limit.id);
             self.hide_left(links, &left, &rest, hidden)?;
             let hide = |one: &Listed| self.hide_after_current(links, one, index, hidden);

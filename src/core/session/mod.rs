@@ -10,6 +10,7 @@
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
+//! | `stranded.rs` | those that the nodes have no room to move to their ranks |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
@@ -76,6 +77,7 @@ mod space;
 mod start;
 mod staying;
 mod stores;
+mod stranded;
 mod sync;
 mod tally;
 mod temporary;

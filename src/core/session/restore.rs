@@ -13,7 +13,9 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{self, DatasetRecord, FileMeta};
-use crate::transfer::{JournalReport, Repaired, about, list_in_cache, list_prefix, repair_prefix};
+use crate::transfer::{
+    JournalReport, Repaired, about, list_in_cache, list_prefix, repair_prefix, returned_to,
+};
 
 /// What the index on the prefix says.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(super) struct Index {
     pub listed: Vec<Listed>,
     /// Id of the one that is marked as current.
     current: Option<u64>,
+    /// Nothing is, since the run went back to this one, which only the cache had.
+    pub returned_to: Option<u64>,
     /// Id and name of the complete ones that only the cache had, by what the last launch has left.
     pub in_cache: Vec<(u64, String)>,
 }
@@ -93,6 +97,9 @@ impl Session {
         let Some(links) = self.links() else { return Ok(()) };
         let mut known = self.read_index(&links)?;
         self.log_journal(left, &known);
+        if self.publish_stranded(&links, report, &known)? {
+            known = self.read_index(&links)?;
+        }
         self.arrange(&links, report, &mut known)?;
         let mut hidden = self.choose_hidden(&links, &mut known, report)?;
         let report = &*report;
@@ -176,6 +183,9 @@ impl Session {
                 log::warn(format_args!("{error}; the index is left as it is"));
                 Vec::new()
             });
+            if let Some(id) = returned_to(&self.site.prefix).ok().flatten() {
+                tree.set_value("RETURNED", id);
+            }
             for one in &listed {
                 let entry = tree.child_mut("ID").child_mut(one.id);
                 entry.set_flag("WHOLE", one.restorable);
@@ -220,6 +230,7 @@ impl Session {
             in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
             last_numbers: vec![0; series.len()],
             current: tree.get_u64("CURRENT"),
+            returned_to: tree.get_u64("RETURNED"),
             ..Index::default()
         };
         for (id, entry) in tree.child("ID").iter() {

@@ -51,7 +51,9 @@ mod tests {
     fn all_is_done_once_in_order_on_no_more_threads_than_wanted() {
         for width in [1, 3, 100] {
             let entered = AtomicUsize::new(0);
-            let enter = || drop(entered.fetch_add(1, Ordering::Relaxed));
+            let enter = || {
+                entered.fetch_add(1, Ordering::Relaxed);
+            };
             let done = in_lanes((width, &enter), 50, &|at| at * 2);
             assert_eq!(done, (0..50).map(|at| at * 2).collect::<Vec<_>>());
             let expected = if width == 1 { 0 } else { width.min(LANES_MAX) };

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use super::about::About;
 use super::async_flush::PublishIf;
+use super::flush::keep_window;
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark, own_folder};
 use super::single::publish_as;
 use super::stage::staged_path;
+use super::window::Left;
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
@@ -221,47 +223,49 @@ fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
 }
 
 /// Whether all ranks have marked dataset `id` as published by their [`Background`]; if so its
-/// summary and index entry are written, and the marks removed. Called by rank 0, local.
+/// summary and index entry are written, the marks removed, and of its series the newest `keep` stay
+/// on the prefix (`SCR_PREFIX_SIZE`): gives those that went. Called by rank 0, local.
 ///
 /// # Errors
 /// If a mark is damaged, or summary or index cannot be written.
-pub fn complete_background(prefix: &Path, id: u64) -> Result<bool> {
+pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<Left>> {
     let folder = marks_folder(prefix, id);
     let mut names = names_in(&folder)?;
     names.retain(|name| name.starts_with("done.") && name.ends_with(".scr"));
-    let Some(first) = names.first() else { return Ok(false) };
+    let Some(first) = names.first() else { return Ok(None) };
     let (about, _) = read_mark(&folder.join(first))?;
     if names.len() < about.ranks {
-        return Ok(false);
+        return Ok(None);
     }
     let mut entries = Vec::new();
     for name in &names {
         let (theirs, catalog) = read_mark(&folder.join(name))?;
         if theirs.dataset.epoch != about.dataset.epoch {
             // Marks of an earlier seal: the ranks concerned have not written theirs anew yet.
-            return Ok(false);
+            return Ok(None);
         }
         entries.extend(catalog.entries);
     }
     entries.sort_by_key(|entry| entry.rank);
-    record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
+    let dataset = about.over(&entries);
+    record_flushed(prefix, &dataset, about.ranks, &entries)?;
     remove_tree(&folder)?;
-    Ok(true)
+    Ok(Some(keep_window(prefix, &dataset, keep)))
 }
 
 /// What an earlier launch has left: datasets that all ranks have marked get summary and index
 /// entry; the marks of all others go, damaged ones among them, as no thread is left that would go
-/// on, and the next flush of such a dataset finds the files that are there. Returns the ids that
-/// were entered. Called by rank 0 at the start, local.
+/// on, and the next flush of such a dataset finds the files that are there. Returns those that
+/// were entered, with what has left the prefix for each. Called by rank 0 at the start, local.
 ///
 /// # Errors
 /// If the marks cannot be listed or removed, or summary or index cannot be written.
-pub fn settle_background(prefix: &Path) -> Result<Vec<u64>> {
+pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
     let mut entered = Vec::new();
     for id in background_ids(prefix)? {
-        match complete_background(prefix, id) {
-            Ok(true) => entered.push(id),
-            Ok(false) => {}
+        match complete_background(prefix, id, keep) {
+            Ok(Some(left)) => entered.push((id, left)),
+            Ok(None) => {}
             Err(error @ Error::Corrupt { .. }) => {
                 log::message(1, format_args!("dataset {id}: {error}; its flush begins anew"));
             }

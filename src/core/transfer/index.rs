@@ -143,7 +143,8 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
     });
-    let newest = index.current_entry().is_none_or(|current| current.id <= dataset.id);
+    let before = index.current_entry().map(|current| current.id).or(index.returned_to());
+    let newest = before.is_none_or(|before| before <= dataset.id);
     let restarts = dataset.checkpoint_id.is_some() || !dataset.is_output;
     if newest && restarts {
         index.abandon_before(dataset.id);
@@ -222,6 +223,26 @@ pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
     })
 }
 
+/// Notes in the index that a launch went back to dataset `id`, which only the cache has: what comes
+/// next follows that one. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.return_to(id);
+        Ok(())
+    })
+}
+
+/// The dataset of [`note_return`], while nothing has become current since. Local: rank 0 reads.
+///
+/// # Errors
+/// If the index is damaged or cannot be read.
+pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
+}
+
 /// Notes a failure in the index, so that later starts do not offer the dataset. Local.
 pub(super) fn mark_failed(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
@@ -290,6 +311,26 @@ mod tests {
         let again = [None, None, None, Some(6), None, Some(8), Some(8), None];
         assert_eq!(abandoned(&index), again);
         assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index));
+    }
+
+    #[test]
+    fn what_follows_a_return_to_the_cache_is_current_and_newer_ones_are_left() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        let add = |index: &mut PrefixIndex, id: u64| {
+            enter(index, &dataset(id, "ckpt", &id.to_string()), now);
+        };
+        [3, 4].into_iter().for_each(|id| add(&mut index, id));
+        index.return_to(2);
+        assert_eq!((index.current(), index.returned_to()), (None, Some(2)));
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index.clone()));
+        let mut further = index.clone();
+        // It comes itself: the newer ones stay newer than the current one.
+        add(&mut index, 2);
+        assert_eq!((index.current(), index.returned_to()), (Some("scr.dataset.2"), None));
+        // One that follows it comes first: those between are left.
+        add(&mut further, 5);
+        assert_eq!((further.current(), further.returned_to()), (Some("scr.dataset.5"), None));
+        assert_eq!(further.by_id(3).unwrap().abandoned_by, Some(5));
     }
 
     #[test]

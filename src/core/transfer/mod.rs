@@ -57,7 +57,10 @@ pub use fetch::{Fetched, fetch};
 pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
-pub use index::{OnPrefix, list_in_cache, list_prefix, note_attempt, note_success, record_places};
+pub use index::{
+    OnPrefix, list_in_cache, list_prefix, note_attempt, note_return, note_success, record_places,
+    returned_to,
+};
 pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};

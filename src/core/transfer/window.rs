@@ -14,25 +14,28 @@ use crate::records::{
 /// Datasets that have left the prefix: id and key.
 pub type Left = Vec<(u64, DatasetKey)>;
 
-/// Keeps the newest `keep` checkpoints of the series of `newest`, which was just written; output is
-/// never deleted. Returns those that went. Local: rank 0 does it.
-pub(super) fn trim(prefix: &Path, newest: &Dataset, keep: u64) -> Result<Left> {
-    if keep == 0 || newest.is_output {
+/// Keeps the newest `keep` checkpoints of the series of `written`, which has just come; output is
+/// never deleted. Those count that led to the current one, or to `written`: flushes by threads may
+/// end in another order, and what is newer is of a course that the run has left. Returns those that
+/// went. Local: rank 0 does it.
+pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> {
+    if keep == 0 || written.is_output {
         return Ok(Vec::new());
     }
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let current = index.current_entry().map(|entry| entry.id);
     let same_series = |entry: &&IndexEntry| {
         let dataset = entry.dataset.as_ref();
-        dataset.is_some_and(|one| one.key.series == newest.key.series && !one.is_output)
+        dataset.is_some_and(|one| one.key.series == written.key.series && !one.is_output)
     };
-    let of_series = index.newest_first().filter(same_series).filter(|one| one.id <= newest.id);
+    let newest = current.map_or(written.id, |current| current.max(written.id));
+    let of_series = index.newest_first().filter(same_series).filter(|one| one.id <= newest);
     // Those that cannot be restored take no place of one that can.
     let mut kept = 0;
     let outside = of_series.filter(|entry| {
         let full = kept >= keep;
         kept += u64::from(entry.is_restorable());
-        full && entry.id != newest.id && Some(entry.id) != current
+        full && entry.id != written.id && Some(entry.id) != current
     });
     let doomed: Left = outside.map(named).collect();
     // The program may have written a file anew, without us: then it is none of an old dataset.
@@ -56,20 +59,20 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
     (entry.id, entry.dataset.as_ref().map(|one| one.key.clone()).unwrap_or_default())
 }
 
-/// Takes datasets with a larger id than `limit` out of the index; their files stay. Returns their
-/// ids. Local: rank 0 does it.
+/// Takes datasets with a larger id than `limit` out of the index; their files stay. Returns them.
+/// Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be changed.
-pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Vec<u64>> {
+pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Left> {
     let newer = update(&index_path(prefix), |index: &mut PrefixIndex| {
-        let newer: Vec<u64> =
-            index.newest_first().map(|entry| entry.id).filter(|id| *id > limit).collect();
-        newer.iter().for_each(|id| index.remove(*id));
+        let newer = index.newest_first().filter(|entry| entry.id > limit);
+        let newer: Left = newer.map(named).collect();
+        newer.iter().for_each(|(id, _)| index.remove(*id));
         Ok(newer)
     })?;
     // Or a damaged index would be made anew with them.
-    newer.iter().try_for_each(|id| remove_tree(&folder(prefix, *id)))?;
+    newer.iter().try_for_each(|(id, _)| remove_tree(&folder(prefix, *id)))?;
     Ok(newer)
 }
 
@@ -184,6 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn flushes_that_end_in_another_order_keep_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        for id in [1, 2, 4] {
+            flushed(prefix, id, false);
+        }
+        let late = flushed(prefix, 3, false);
+        assert_eq!(ids(trim(prefix, &late, 2)), [2, 1]);
+    }
+
+    #[test]
     fn one_that_cannot_be_restored_takes_no_place_in_the_window() {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path();
@@ -234,7 +248,7 @@ mod tests {
     fn newer_ones_are_forgotten_and_their_files_stay() {
         let dir = tempfile::tempdir().unwrap();
         (1..=3).for_each(|id| drop(flushed(dir.path(), id, false)));
-        assert_eq!(forget_newer(dir.path(), 1).unwrap(), [3, 2]);
+        assert_eq!(ids(forget_newer(dir.path(), 1)), [3, 2]);
         let index = PrefixIndex::read(&index_path(dir.path())).unwrap().unwrap();
         assert_eq!(index.newest_first().map(|entry| entry.id).collect::<Vec<_>>(), [1]);
         assert!(dir.path().join("ckpt/3/data").exists());

@@ -321,7 +321,7 @@ fn any_damage_to_the_marks_of_what_was_waited_for() {
         sweep(&cluster, &files_below(&marks), |_, what| {
             cluster.launch("abcde").run(|ctx| {
                 let entered = match ctx.world.rank() {
-                    0 => transfer::settle_background(ctx.prefix).unwrap(),
+                    0 => transfer::settle_background(ctx.prefix, 0).unwrap(),
                     _ => vec![],
                 };
                 assert!(entered.is_empty(), "{what}: a rank has no mark");

@@ -307,7 +307,7 @@ fn a_file_that_is_newer_on_the_prefix_stays_and_its_old_dataset_does_not_enter_t
         ctx.world.barrier().unwrap();
         // Rank 1 has no file.
         assert_eq!(fs::read(&target).unwrap() == b"newer", ctx.world.rank() < 2);
-        assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+        assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), None);
     });
     let names = fs::read_dir(cluster.prefix().join("ckpt/10")).unwrap();
     let hidden =
@@ -328,7 +328,7 @@ fn helper_threads_publish_and_the_last_mark_completes() {
             let wait =
                 |patience| Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, patience);
             assert!(!wait(Duration::ZERO));
-            assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+            assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), None);
             ctx.world.barrier().unwrap();
             assert!(wait(Duration::from_secs(60)));
         } else {
@@ -339,11 +339,36 @@ fn helper_threads_publish_and_the_last_mark_completes() {
         ctx.world.barrier().unwrap();
         if ctx.world.rank() == 0 {
             assert_eq!(transfer::background_ids(ctx.prefix).unwrap(), [1]);
-            assert!(transfer::complete_background(ctx.prefix, 1).unwrap());
+            assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), Some(vec![]));
             assert!(transfer::background_ids(ctx.prefix).unwrap().is_empty());
         }
     });
     assert!(list_prefix(&cluster.prefix()).unwrap()[0].restorable);
+}
+
+#[test]
+fn what_helper_threads_publish_moves_the_window() {
+    for at_the_start in [false, true] {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, "ab", &[1, 2], "PARTNER");
+        cluster.launch("ab").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+            let always: PublishIf = Box::new(|_, publish| publish().map(|()| true));
+            Background::start(job(ctx, 2), || {}, always).unwrap().finish().unwrap();
+            ctx.world.barrier().unwrap();
+            if ctx.world.rank() == 0 {
+                let left = match at_the_start {
+                    false => transfer::complete_background(ctx.prefix, 2, 1).unwrap().unwrap(),
+                    true => transfer::settle_background(ctx.prefix, 1).unwrap().remove(0).1,
+                };
+                assert_eq!(left.iter().map(|one| one.0).collect::<Vec<_>>(), [1]);
+            }
+        });
+        let listed = list_prefix(&cluster.prefix()).unwrap();
+        assert_eq!(listed.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
+        assert!(!cluster.prefix().join("ckpt/10").exists());
+    }
 }
 
 #[test]
@@ -356,7 +381,7 @@ fn a_helper_thread_reports_what_it_could_not_publish() {
         let outcome = begin(ctx, true).finish();
         assert_eq!(matches!(outcome, Err(Error::Io { .. })), ctx.world.rank() == 0);
         ctx.world.barrier().unwrap();
-        assert!(!transfer::complete_background(ctx.prefix, 1).unwrap());
+        assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), None);
     });
 }
 

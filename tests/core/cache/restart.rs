@@ -3,6 +3,7 @@
 use std::fs;
 
 use scr_core::cache::{self, Takeover};
+use scr_core::transfer::{Check, flush_shares, verify_on_prefix};
 
 use super::cluster::{
     Cluster, IDENTITY, check_files, checkpoint, content, key, offered_ids, prepare, run_and_seal,
@@ -98,14 +99,47 @@ fn ranks_that_moved_get_their_files() {
     }
 }
 
+/// What this rank gets on this node has no room, as with a full cache.
+fn fill(cluster: &Cluster, host: &str, rank: usize) {
+    let own = cluster.layout(host).dataset_dir("ram", 1).join(".scr");
+    fs::create_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink("/dev/full", own.join(format!("incoming.{rank}"))).unwrap();
+}
+
+#[test]
+fn what_no_node_has_room_to_move_is_published_from_where_it_is() {
+    for (lost, hosts) in [("", "cba"), ("b", "cda")] {
+        let cluster = Cluster::new();
+        // Rank 1 has no files, but a record.
+        run_and_seal(&cluster, "abc", &[1], "SINGLE");
+        fill(&cluster, "c", 0);
+        fill(&cluster, "a", 2);
+        if !lost.is_empty() {
+            cluster.lose(lost);
+        }
+        cluster.launch(hosts).run(|ctx| {
+            let report = cache::rebuild(ctx, IDENTITY).unwrap();
+            let stranded = report.withheld[0].stranded.as_ref();
+            assert_eq!(stranded.is_some(), lost.is_empty(), "{report:?}");
+            let Some(stranded) = stranded else { return };
+            assert!(stranded.why.contains("No space left"), "{}", stranded.why);
+            let shares = &stranded.shares;
+            flush_shares(ctx, shares, 3, &|_| false, (1, &|| ())).unwrap();
+            (0..3).for_each(|rank| check_files(ctx.prefix, &content(10, rank)));
+            let found = verify_on_prefix(ctx, 1, Check::Contents).unwrap();
+            assert_eq!((found.fault, found.names.len()), (None, 3));
+        });
+        if lost.is_empty() {
+            assert_eq!(offered_ids(&cluster.restart("abc")), [1], "nothing has gone for it");
+        }
+    }
+}
+
 #[test]
 fn nodes_without_room_for_a_move_say_so_and_keep_what_they_have() {
     let cluster = Cluster::new();
     run_and_seal(&cluster, "ab", &[1], "SINGLE");
-    // What rank 0 gets there has no room, as with a full cache.
-    let own = cluster.layout("b").dataset_dir("ram", 1).join(".scr");
-    fs::create_dir_all(&own).unwrap();
-    std::os::unix::fs::symlink("/dev/full", own.join("incoming.0")).unwrap();
+    fill(&cluster, "b", 0);
     let report = cluster.restart("ba");
     let reason = &report.withheld[0].reason;
     for part in ["rank 0 cannot have its files on b", "No space left", "make room there"] {
