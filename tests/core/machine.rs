@@ -29,7 +29,11 @@ impl Ranks {
     }
 
     pub(super) fn of(ranks: usize, series: SeriesConfig) -> Self {
-        let config = |rank| MachineConfig::new(rank, vec![0; ranks], vec![series.clone()]);
+        Self::of_all(ranks, vec![series])
+    }
+
+    pub(super) fn of_all(ranks: usize, series: Vec<SeriesConfig>) -> Self {
+        let config = |rank| MachineConfig::new(rank, vec![0; ranks], series.clone());
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
         Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new(), along: Vec::new() }
     }
@@ -114,9 +118,13 @@ impl Ranks {
 
     /// The rank writes the file of checkpoint `id`; whether it goes to the prefix.
     pub(super) fn write(&mut self, rank: usize, masked: &str, id: u64) -> bool {
+        self.write_to(0, rank, masked, id)
+    }
+
+    pub(super) fn write_to(&mut self, series: usize, rank: usize, masked: &str, id: u64) -> bool {
         let name = masked.replace("{id}", &id.to_string());
         let id = masked.contains("{id}").then(|| id.to_string());
-        let file = FileRef { series: 0, id, masked: masked.to_string(), name };
+        let file = FileRef { series, id, masked: masked.to_string(), name };
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
         let placement = machine.write_open(&file, Intent::REWRITE, now);
         let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };

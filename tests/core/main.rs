@@ -11,6 +11,7 @@ mod files_copy;
 mod kvtree;
 mod machine;
 mod machine_failed;
+mod machine_ids;
 mod machine_loud;
 mod machine_others;
 mod machine_output;

@@ -156,6 +156,17 @@ def flush_in_the_background_goes_on_after_a_kill(mpi, program):
 
 
 @case
+def marks_of_what_was_waited_for_are_settled_at_the_start(mpi, program):
+    """Threads of an earlier launch had begun to publish a dataset; nobody goes on with that."""
+    with place(mpi, program) as here:
+        marks = here.prefix / ".scr/background/7"
+        marks.mkdir(parents=True)
+        (marks / "done.0.scr").write_bytes(b"cut short")
+        got = here.run(2, "steady", 20, 5)
+        assert not marks.exists() and not got.err, f"{here.tree('.scr')} {got}"
+
+
+@case
 def single_file_half_written(mpi, program):
     """A kill while a helper thread brings one file to the prefix: the next start removes it."""
     with place(mpi, program) as here:

@@ -200,8 +200,8 @@ impl Session {
         };
         let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
         self.tell(format_args!(
-            "{current} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
-             SCR_CURRENT={newest} begins with that one instead",
+            "{current} is the current checkpoint of {}; newer ones are hidden from the program: \
+             {}. SCR_CURRENT={newest} begins with that one instead",
             self.site.prefix.display(),
             newer.join(", "),
         ));

@@ -1,5 +1,5 @@
-//! What is whole in the cache, but cannot come to where its ranks run now: it goes to the prefix from
-//! where it is, and from there to its ranks. No copy of it has to go before another one is there.
+//! What is whole in the cache, but cannot come to where its ranks run now: it goes to the prefix
+//! from where it is, and from there to its ranks. No copy goes before another one is there.
 
 use std::collections::BTreeMap;
 

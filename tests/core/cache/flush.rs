@@ -271,7 +271,7 @@ fn a_commit_of_which_a_file_was_removed_has_failed_and_leaves_nothing_staged() {
 }
 
 /// The job of each rank's helper thread.
-fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
+pub(super) fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
     let record: DatasetRecord = ctx.filemap.get_id(id).unwrap();
     BackgroundJob {
         record,
@@ -344,31 +344,6 @@ fn helper_threads_publish_and_the_last_mark_completes() {
         }
     });
     assert!(list_prefix(&cluster.prefix()).unwrap()[0].restorable);
-}
-
-#[test]
-fn what_helper_threads_publish_moves_the_window() {
-    for at_the_start in [false, true] {
-        let cluster = Cluster::new();
-        run_and_seal(&cluster, "ab", &[1, 2], "PARTNER");
-        cluster.launch("ab").run(|ctx| {
-            cache::rebuild(ctx, IDENTITY).unwrap();
-            transfer::flush_sync(ctx, 1, &|_| false).unwrap();
-            let always: PublishIf = Box::new(|_, publish| publish().map(|()| true));
-            Background::start(job(ctx, 2), || {}, always).unwrap().finish().unwrap();
-            ctx.world.barrier().unwrap();
-            if ctx.world.rank() == 0 {
-                let left = match at_the_start {
-                    false => transfer::complete_background(ctx.prefix, 2, 1).unwrap().unwrap(),
-                    true => transfer::settle_background(ctx.prefix, 1).unwrap().remove(0).1,
-                };
-                assert_eq!(left.iter().map(|one| one.0).collect::<Vec<_>>(), [1]);
-            }
-        });
-        let listed = list_prefix(&cluster.prefix()).unwrap();
-        assert_eq!(listed.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
-        assert!(!cluster.prefix().join("ckpt/10").exists());
-    }
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod shapes;
 mod stores;
 mod table;
 mod touch;
+mod window;

@@ -130,6 +130,7 @@ impl Machine {
             files: count(dataset.files.len()),
             on_prefix: count(dataset.files.values().filter(|file| file.on_prefix).count()),
             begun: dataset.begun,
+            order: dataset.order,
             sealed: self.status(&dataset.key) == Status::Provisional,
             complete: self.looks_complete(dataset),
             settled: self.is_settled(dataset),
@@ -198,6 +199,7 @@ impl Machine {
             self.take_series_news(series, reports);
             self.meet(series, reports, &mut conference);
         }
+        self.number_begins(reports);
         self.take_sealed_news(reports);
         self.heard = self.listen(reports);
         for index in 0..self.config.series.len() {
@@ -261,6 +263,23 @@ impl Machine {
             }
         }
         self.order_local(series);
+    }
+
+    /// Gives what is new its place in the order in which the ranks began it, whatever its series.
+    fn number_begins(&mut self, reports: &[Report]) {
+        for report in reports {
+            let begun = report.datasets.iter().filter(|dataset| dataset.order > 0);
+            let mut begun: Vec<&DatasetReport> = begun.collect();
+            begun.sort_by_key(|dataset| dataset.order);
+            for dataset in begun {
+                let turn = self.shared.turns + 1;
+                let known = self.shared.find_mut(&dataset.key);
+                if let Some(new) = known.filter(|known| known.turn == 0) {
+                    new.turn = turn;
+                    self.shared.turns = turn;
+                }
+            }
+        }
     }
 
     /// Puts this rank's datasets into the shared order; those not shared yet come last.

@@ -34,9 +34,19 @@ impl Machine {
             .find_map(|index| self.take_back(index, conference))
             .or_else(|| series.clone().find_map(|index| self.adopt(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
-            .or_else(|| series.clone().find_map(|index| self.seal_or_drop(index, conference)))
+            .or_else(|| {
+                self.in_turn().into_iter().find_map(|index| self.seal_or_drop(index, conference))
+            })
             .or_else(|| series.clone().find_map(|index| self.learned(index)))
             .or_else(|| if self.ends_again() { None } else { self.clear_up(conference) })
+    }
+
+    /// The series, that with the oldest dataset in progress first: ids follow the order in which
+    /// the program began, as far as several can be sealed now.
+    fn in_turn(&self) -> Vec<usize> {
+        let mut series: Vec<usize> = (0..self.config.series.len()).collect();
+        series.sort_by_key(|index| self.shared.series[*index].first_turn());
+        series
     }
 
     /// What follows once all is sealed that can be.

@@ -401,6 +401,8 @@ impl Machine {
         dataset.begun = true;
         if begin {
             dataset.begun_ms = now_ms;
+            self.begins += 1;
+            dataset.order = self.begins;
         }
         dataset.phase = Phase::Open;
         dataset.open_file(file, on_prefix, begun);

@@ -70,6 +70,8 @@ pub(super) struct LocalDataset {
     /// This rank has written to it, so it has a durable record.
     pub begun: bool,
     pub begun_ms: u64,
+    /// Counts what this rank has begun, of all series; 0: it has not begun it in this launch.
+    pub order: u64,
     pub phase: Phase,
     /// The durable record says Prepared.
     pub prepared: bool,
@@ -92,6 +94,7 @@ impl LocalDataset {
             key,
             begun: false,
             begun_ms: 0,
+            order: 0,
             phase: Phase::Open,
             prepared: false,
             touched: false,

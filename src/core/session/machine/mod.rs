@@ -91,6 +91,8 @@ pub struct Machine {
     ending: bool,
     /// Conferences since the program is in MPI_Finalize.
     end_conferences: u32,
+    /// Datasets that this rank has begun.
+    begins: u64,
     ended: bool,
     /// When something was overdue first; `None` again after an agreement.
     unreachable_ms: Option<u64>,
@@ -145,6 +147,7 @@ impl Machine {
             halt: 0,
             ending: false,
             end_conferences: 0,
+            begins: 0,
             ended: false,
             unreachable_ms: None,
             heard: Heard::default(),

@@ -64,6 +64,8 @@ pub struct DatasetReport {
     pub on_prefix: u32,
     /// This rank wrote to it (else it only knows of it).
     pub begun: bool,
+    /// Counts what this rank has begun, of all series; 0 if it has not.
+    pub order: u64,
     /// It is sealed and provisional, and not amended by this rank.
     pub sealed: bool,
     /// Its set of files here equals the known one.

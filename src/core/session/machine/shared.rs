@@ -56,6 +56,8 @@ pub struct SharedDataset {
     pub id: u64,
     /// Number in its series; 0 before its first seal.
     pub number: u64,
+    /// Its place among all that was begun in this launch, of all series; 0 if it was not.
+    pub turn: u64,
     /// Its state.
     pub state: DatasetState,
     /// It was found at the restart; a provisional one then is never confirmed.
@@ -98,6 +100,7 @@ impl SharedDataset {
             key,
             id: 0,
             number: 0,
+            turn: 0,
             state: DatasetState::Open,
             restored: false,
             due: false,
@@ -143,6 +146,8 @@ pub(super) struct SharedSeries {
 pub(super) struct Shared {
     pub series: Vec<SharedSeries>,
     pub next_id: u64,
+    /// Counts what was begun.
+    pub turns: u64,
     /// Counts seals tried, so that no two have the same epoch.
     pub seals_tried: u64,
 }
@@ -172,7 +177,7 @@ impl Shared {
                 learned: false,
             }
         });
-        Shared { series: series.collect(), next_id: 1, seals_tried: 0 }
+        Shared { series: series.collect(), next_id: 1, turns: 0, seals_tried: 0 }
     }
 
     pub fn find(&self, key: &DatasetKey) -> Option<&SharedDataset> {
@@ -201,6 +206,11 @@ impl Shared {
 }
 
 impl SharedSeries {
+    /// The place of its oldest dataset in progress among those of all series.
+    pub fn first_turn(&self) -> u64 {
+        self.open().next().map_or(u64::MAX, |dataset| dataset.turn)
+    }
+
     pub fn open(&self) -> impl Iterator<Item = &SharedDataset> {
         self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
     }

@@ -90,6 +90,7 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
 
 fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
     put_key(out, &dataset.key);
+    put(out, dataset.order);
     for count in [dataset.open, dataset.files, dataset.on_prefix] {
         put(out, u64::from(count));
     }
@@ -181,7 +182,7 @@ impl Input<'_> {
     }
 
     fn dataset(&mut self) -> Option<DatasetReport> {
-        let key = self.key()?;
+        let (key, order) = (self.key()?, self.word()?);
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
         let returns = self.flags()? & 1 != 0;
@@ -199,6 +200,7 @@ impl Input<'_> {
             files,
             on_prefix,
             begun: flags & 1 != 0,
+            order,
             sealed: flags & 128 != 0,
             complete: flags & 2 != 0,
             settled: flags & 4 != 0,
@@ -259,6 +261,7 @@ mod tests {
                 files: 2,
                 on_prefix: 3,
                 begun: true,
+                order: 9,
                 sealed: true,
                 complete: false,
                 settled: true,
