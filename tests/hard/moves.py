@@ -3,7 +3,7 @@ what they would find without the shim."""
 
 import os
 
-from support import assert_same, lines, place, same
+from support import assert_same, assert_same_files, lines, place, same
 
 CASES = []
 
@@ -75,4 +75,43 @@ def renamed_by_rank_0_with_files_of_another_node(mpi, program):
             with place(mpi, program) as shimmed:
                 got = shimmed.run_on_nodes(2, "rotate", 4, SCR_LEARN=learn, **pattern)
                 assert got.status == 0 and lines(got) == lines(want), f"{want}\n{got}"
+                assert not got.err.strip(), f"not silent: {got}"
+
+
+@case
+def files_of_other_nodes_are_seen_before_their_checkpoint_is_sealed(mpi, program):
+    """Found, listed, read and deleted by rank 0 after the barrier that follows their writing, in
+    checkpoints of which other nodes' files were never looked at before."""
+    seen_by_rank_0(mpi, program, "ckpt/step_{id}/**")
+
+
+@case
+def a_directory_moves_with_files_of_other_nodes_that_are_not_sealed(mpi, program):
+    """Both names match, or the last one only."""
+    for pattern in ("ckpt/step_{id}.new/**, ckpt/step_{id}/**", "ckpt/step_{id}/**"):
+        seen_by_rank_0(mpi, program, pattern, "move")
+
+
+def seen_by_rank_0(mpi, program, pattern, *moves):
+    with place(mpi, program) as plain:
+        want = plain.run(2, "phases", 5, 3, *moves, shim=False)
+        for learn in ("0", "1"):
+            with place(mpi, program) as shimmed:
+                got = shimmed.run_on_nodes(2, "phases", 5, 3, *moves, SCR_LEARN=learn,
+                                           SCR_CHECKPOINT_PATTERN=pattern, SCR_FLUSH="1")
+                assert got.status == 0 and lines(got) == lines(want), f"{want}\n{got}"
+                assert not got.err.strip(), f"not silent: {got}"
+                assert_same_files(plain, shimmed, got)
+
+
+@case
+def the_newest_of_two_files_in_turn_is_found_on_another_node(mpi, program):
+    """Never looked at before: not an older one, and nothing that was deleted."""
+    pattern = {"SCR_CHECKPOINT_PATTERN": "state.cpt, state_prev.cpt"}
+    with place(mpi, program) as plain:
+        want = plain.run(2, "keeps_previous", 9, 4, shim=False)
+        for learn in ("0", "1"):
+            with place(mpi, program) as shimmed:
+                got = shimmed.run_on_nodes(2, "keeps_previous", 9, 4, SCR_LEARN=learn, **pattern)
+                assert_same(want, got)
                 assert not got.err.strip(), f"not silent: {got}"

@@ -186,7 +186,9 @@ impl Session {
                 log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
             }
         }
-        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir));
+        let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
+        let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();
+        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir, &deleted));
         let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
         for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
             state.view.settle_dir(dir);
@@ -215,9 +217,9 @@ impl Session {
     }
 
     /// A directory has come to `dir`: what it has is there, although files of such names were
-    /// deleted or moved away before.
-    fn uncover(&self, state: &mut State, dir: &str) {
-        for name in state.view.names_below(dir) {
+    /// deleted or moved away before; but for those that were `deleted` where it comes from.
+    fn uncover(&self, state: &mut State, dir: &str, deleted: &BTreeSet<String>) {
+        for name in state.view.names_below(dir).difference(deleted).cloned().collect::<Vec<_>>() {
             let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if state.view.place(&name) == Place::Deleted && is_there() {
                 state.view.revive(&name);

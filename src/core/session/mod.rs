@@ -21,6 +21,7 @@
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
 //! | `sync.rs`, `perform.rs`, `eviction.rs` | agreements and conferences; what they decide, done |
+//! | `neighbours.rs`, `elsewhere.rs` | what ranks of this node and of others see of names |
 //! | `tally.rs`, `events.rs`, `phases.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `background.rs` | the flush that a restart begins |
@@ -41,6 +42,7 @@ mod by_child;
 mod census;
 mod changing;
 mod children;
+mod elsewhere;
 mod events;
 mod eviction;
 mod fetching;

@@ -21,6 +21,8 @@ const FILE: &str = "names";
 #[derive(Default)]
 pub(super) struct Neighbours {
     log: OnceLock<SharedLog>,
+    /// Ranks of this node.
+    ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
     place: AtomicU64,
 }
@@ -44,6 +46,7 @@ impl Neighbours {
         if site.leads_node {
             let _ = remove_file_if_there(&path); // the next start does it
         }
+        let _ = self.ranks.set(links.node_ranks.clone());
         match log.filter(|_| missing == [0]) {
             Some(log) => drop(self.log.set(log)),
             None => log::message(1, format_args!("{} cannot be shared", path.display())),
@@ -67,7 +70,7 @@ fn make(path: &Path) -> bool {
 impl Session {
     /// Takes in what the others of the node have told since the last time.
     pub(super) fn hear_neighbours(&self, state: &mut State) {
-        let Neighbours { log, place: heard_to } = &self.neighbours;
+        let Neighbours { log, ranks, place: heard_to } = &self.neighbours;
         let Some(log) = log.get() else { return };
         let mut place = heard_to.load(Ordering::Relaxed);
         if log.now() == place {
@@ -77,7 +80,7 @@ impl Session {
             match log.hear(&mut place) {
                 Heard::Nothing => break,
                 Heard::Missed => {
-                    state.view.forget_told();
+                    state.view.forget_told(ranks.get().map_or(&[], Vec::as_slice));
                     state.machine.forget_near();
                 }
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::answer::Answer;
 use super::books::{Room, Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
-use super::namespace::{self as ns, Intent, OnPrefix, Place, Remote};
+use super::namespace::{self as ns, Intent, OnPrefix, Place};
 use super::neighbours::Locked;
 use super::others::of_another;
 use super::runtime::{Session, State};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
-use crate::transfer::{Awaited, is_published, publish_file};
+use crate::transfer::{is_published, publish_file};
 
 /// Folder of private copies in a cache directory.
 pub(super) const SHADOWS: &str = "scr.shadow";
@@ -335,34 +335,6 @@ impl Session {
             (_, OnPrefix::File { mode }) => ns::make_empty(&target, mode),
             _ => ns::remove(&target),
         }
-    }
-
-    /// A file of another node: its owner's helper thread writes it to the PFS.
-    pub(super) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
-        let path = self.site.on_prefix(name);
-        if !crate::transfer::is_published(&path, &remote.meta) {
-            self.ask_for(key);
-        }
-        let (id, epoch) = self.state().books.get(key).map_or((0, 0), |book| (book.id, book.epoch));
-        let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
-        if awaited.wait(&remote.meta, super::REMOTE_DEADLINE) {
-            if let Some(layer) = self.state().view.layer_mut(key) {
-                layer.on_prefix.insert(name.to_string());
-            }
-            return Answer::PASS;
-        }
-        log::warn_once(
-            "remote",
-            format_args!(
-                "rank {}: {name} lies on the node of rank {} and has not reached {}: nothing \
-                 has come for {} s",
-                self.site.rank,
-                remote.owner,
-                self.site.prefix.display(),
-                super::REMOTE_DEADLINE.as_secs()
-            ),
-        );
-        Answer::Fail(libc::ENOENT)
     }
 
     /// Name, series and id of a file of ours.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
 use super::children::Counter;
+use super::elsewhere::ToldElsewhere;
 use super::events::Events;
 use super::halt::Halt;
 use super::loans::Loan;
@@ -61,6 +62,8 @@ pub(super) struct State {
     pub late: Vec<(DatasetKey, String)>,
     /// What children have open beside others.
     pub loans: Vec<Loan>,
+    /// What other nodes know of names on this rank.
+    pub told: ToldElsewhere,
 }
 
 impl State {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
 use super::children::Counter;
+use super::elsewhere::ToldElsewhere;
 use super::events::Events;
 use super::halt::Halt;
 use super::knowledge;
@@ -235,6 +236,7 @@ fn build(
         shadows: 0,
         late: Vec::new(),
         loans: Vec::new(),
+        told: ToldElsewhere::default(),
     };
     Session {
         site,

@@ -21,7 +21,12 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
-        let words = self.end_loans().machine.sync_point(kind, monotonic_ms());
+        let mut state = self.end_loans();
+        if state.view.has_far_news() && !state.machine.note_deletions() {
+            state.view.take_far_news(); // there is no other node
+        }
+        let words = state.machine.sync_point(kind, monotonic_ms());
+        drop(state);
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
         let begin = Instant::now();
@@ -36,13 +41,17 @@ impl Session {
         self.tally.one(Count::Agreements);
         links.world.all_max(&mut words)?;
         let next = self.state().machine.agreed(words);
+        self.tell_names(links, true)?;
         match next {
-            Next::Continue => Ok(()),
-            Next::Confer => self.confer(links),
-            Next::Disabled { most, least } => Err(Error::Other(format!(
-                "the ranks pass different numbers of collective calls ({least} to {most})"
-            ))),
+            Next::Continue => {}
+            Next::Confer => self.confer(links)?,
+            Next::Disabled { most, least } => {
+                return Err(Error::Other(format!(
+                    "the ranks pass different numbers of collective calls ({least} to {most})"
+                )));
+            }
         }
+        self.tell_names(links, false)
     }
 
     /// All ranks say what they know; all decide the same; all do it.

@@ -1,7 +1,7 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
-use super::machine::{Gone, Overdue};
+use super::machine::{DatasetKey, Gone, Overdue};
 use super::namespace as ns;
 use super::runtime::Session;
 use super::tally::Count;
@@ -25,26 +25,35 @@ impl Session {
         let overdue = self.state().machine.overdue(monotonic_ms());
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
-        for one in now {
-            let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
-            let Some(source) = layer.filter(|source| source.exists()) else { continue };
-            // Without the lock: the copy takes its time. The cached file stays what the program
-            // sees; if it is opened again meanwhile, the machine has it copied once more.
-            let target = self.site.on_prefix(&one.file);
-            match publish_file(&self.site.prefix, &source, &target) {
-                Ok(meta) => {
-                    self.log_published(&one.key, &one.file, meta.size);
-                    self.tally.one(Count::FellBack);
-                    self.state().machine.published(&one.key, &one.file);
-                }
-                Err(error) => {
-                    // Nothing may overtake it.
-                    self.tell_unpublished(&one.file, &source, &error);
-                    break;
-                }
+        // Nothing may overtake one that cannot be written.
+        now.iter().all(|one| self.publish_one(one));
+        later
+    }
+
+    /// Writes one of them, if it is still there. `false`: it cannot be written.
+    fn publish_one(&self, one: &Overdue) -> bool {
+        let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        let Some(source) = layer.filter(|source| source.exists()) else { return true };
+        // Without the lock: the copy takes its time. The cached file stays what the program
+        // sees; if it is opened again meanwhile, the machine has it copied once more.
+        match publish_file(&self.site.prefix, &source, &self.site.on_prefix(&one.file)) {
+            Ok(meta) => {
+                self.log_published(&one.key, &one.file, meta.size);
+                self.tally.one(Count::FellBack);
+                self.state().machine.published(&one.key, &one.file);
+                true
+            }
+            Err(error) => {
+                self.tell_unpublished(&one.file, &source, &error);
+                false
             }
         }
-        later
+    }
+
+    /// A rank of another node waits for files of the dataset, which is not sealed.
+    pub(super) fn publish_wanted(&self, key: &DatasetKey) {
+        let wanted = self.state().machine.wanted(key);
+        wanted.iter().all(|one| self.publish_one(one));
     }
 
     fn remove_gone(&self, gone: &Gone) {

@@ -1,23 +1,28 @@
 //! A rank opens a file that lies on another node, in mid-run: it asks for the whole dataset, and
 //! the helper threads of the ranks that hold parts of it write them to the prefix, without MPI.
 //!
-//! The request is a folder, `<prefix>/.scr/wanted/<id>`. One rank a node looks for it there, every
-//! two seconds, and repeats it in the node's control directory for the others. All of the dataset
-//! goes, so that a reader of many files waits once, and that the prefix never has a part of a
+//! The request is a folder, `<prefix>/.scr/wanted/<id>`, or `<prefix>/.scr/wanted/<key>` for a
+//! dataset that is not sealed. One rank a node looks for it there, every two seconds, and repeats it
+//! in the node's control directory for the others. All of the dataset goes, or all of it that is
+//! closed, so that a reader of many files waits once, and that the prefix never has a part of a
 //! checkpoint for long.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::answer::Answer;
 use super::machine::DatasetKey;
+use super::namespace::{Place, Remote};
 use super::runtime::Session;
 use crate::cache::disk::names_in;
 use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
 use crate::log;
-use crate::records::DatasetState;
-use crate::transfer::{Background, BackgroundJob, announce_background};
+use crate::records::{self, DatasetState};
+use crate::transfer::{
+    Awaited, Background, BackgroundJob, Waited, announce_background, is_published,
+};
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
@@ -41,19 +46,74 @@ impl Session {
         self.site.layout.control_dir.join("wanted")
     }
 
-    /// Asks for the dataset `key`. Local; whoever waits for a file of it sees whether it comes.
-    pub(super) fn ask_for(&self, key: &DatasetKey) {
-        let id = self.state().books.get(key).map_or(0, |book| book.id);
-        let Some(record) = self.site.filemap.get_id(id) else { return };
-        let under_way = self.flushes().contains_key(&id);
-        let announced = match under_way {
-            true => Ok(()), // when it is committed
-            false => announce_background(&self.site.prefix, &record).map(drop),
+    /// A file of another node: its owner's helper thread writes it to the PFS.
+    pub(super) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
+        let path = self.site.on_prefix(name);
+        let (mut key, mut remote) = (key.clone(), remote.clone());
+        loop {
+            let book = self.state().books.get(&key).map(|book| (book.id, book.epoch));
+            let (id, epoch) = book.unwrap_or_default();
+            let there = is_published(&path, &remote.meta);
+            let request = if there { None } else { self.ask_for(&key, id) };
+            let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
+            let waited = awaited.wait(&remote.meta, request.as_deref(), super::REMOTE_DEADLINE);
+            if waited == Waited::Come {
+                if let Some(layer) = self.state().view.layer_mut(&key) {
+                    layer.on_prefix.insert(name.to_string());
+                }
+                return Answer::PASS;
+            }
+            // Another thread of the program may have heard of another content meanwhile.
+            let place = self.state().view.place(name);
+            match place {
+                Place::Elsewhere(of, now) if (&of, &now) != (&key, &remote) => {
+                    (key, remote) = (of, now);
+                }
+                Place::Elsewhere(..) => return self.tell_missing(name, &remote, waited),
+                Place::Cached(_, here) | Place::Private(here) => return Answer::at(here),
+                Place::Prefix => return Answer::PASS,
+                Place::Deleted | Place::Ghost(_) => return Answer::Fail(libc::ENOENT),
+            }
+        }
+    }
+
+    fn tell_missing(&self, name: &str, remote: &Remote, waited: Waited) -> Answer {
+        let why = match waited {
+            Waited::Answered => "what its node had to write there does not contain it".to_string(),
+            _ => format!("nothing has come for {} s", super::REMOTE_DEADLINE.as_secs()),
         };
-        let asked =
-            announced.and_then(|()| create_dirs(&self.wanted_folder().join(id.to_string()), 0o777));
-        if let Err(error) = asked {
-            log::warn_once("wanted", format_args!("rank {}: {error}", self.site.rank));
+        log::warn_once(
+            "remote",
+            format_args!(
+                "rank {}: {name} lies on the node of rank {} and has not reached {}: {why}",
+                self.site.rank,
+                remote.owner,
+                self.site.prefix.display(),
+            ),
+        );
+        Answer::Fail(libc::ENOENT)
+    }
+
+    /// Asks for the dataset `key`, sealed as `id` unless that is 0. Local; whoever waits for a file
+    /// of it sees whether it comes. Gives the request, which is there until all has come.
+    fn ask_for(&self, key: &DatasetKey, id: u64) -> Option<PathBuf> {
+        let name = match id {
+            0 => self.record_key(key).directory_name(),
+            id => id.to_string(),
+        };
+        // Else announced when it is committed, or not at all.
+        let announces = id != 0 && !self.flushes().contains_key(&id);
+        let announced = match announces {
+            true => announce_background(&self.site.prefix, &self.site.filemap.get_id(id)?),
+            false => Ok(Vec::new()),
+        };
+        let request = self.wanted_folder().join(name);
+        match announced.and_then(|_| create_dirs(&request, 0o777)) {
+            Ok(()) => Some(request),
+            Err(error) => {
+                log::warn_once("wanted", format_args!("rank {}: {error}", self.site.rank));
+                None
+            }
         }
     }
 
@@ -66,7 +126,16 @@ impl Session {
             }
         }
         let names = names_in(&self.wanted_here()).unwrap_or_default();
-        let ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        let key = |name: &String| records::DatasetKey::from_directory_name(name);
+        let keys = names.iter().filter_map(|name| self.machine_key(&key(name)?));
+        let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        for key in keys {
+            let id = self.state().books.get(&key).map_or(0, |book| book.id);
+            match id {
+                0 => self.publish_wanted(&key),
+                id => drop(ids.insert(id)), // sealed since
+            }
+        }
         served.begun.retain(|(id, _)| ids.contains(id));
         for id in ids {
             if let Err(error) = self.begin_wanted(id, &mut served.begun) {
@@ -88,15 +157,31 @@ impl Session {
         for name in known.iter().filter(|name| !there.contains(name)) {
             remove_tree(&here.join(name))?;
         }
+        if self.site.rank == 0 {
+            there.iter().filter(|name| self.is_answered(name)).for_each(|name| {
+                let _ = remove_tree(&self.wanted_folder().join(name));
+            });
+        }
         Ok(())
+    }
+
+    /// What is asked for by its key is sealed by now, or gone.
+    fn is_answered(&self, request: &str) -> bool {
+        let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
+        let Some(key) = self.machine_key(&key) else { return true };
+        let state = self.state();
+        state.view.layer(&key).is_none() || state.books.get(&key).is_some_and(|book| book.id != 0)
     }
 
     /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
     fn begin_wanted(&self, id: u64, begun: &mut BTreeSet<(u64, u64)>) -> Result<()> {
         let record = self.site.filemap.get_id(id);
-        let Some(record) = record.filter(|one| one.state == DatasetState::Prepared) else {
+        let Some(record) = record else { return Ok(()) };
+        let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
+        if record.state != DatasetState::Prepared {
+            self.publish_wanted(&key); // it was opened again
             return Ok(());
-        };
+        }
         let seal = (id, record.epoch);
         if begun.contains(&seal) {
             return Ok(());
@@ -106,7 +191,6 @@ impl Session {
             begun.insert(seal);
             return Ok(());
         }
-        let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
         let mut running = self.background();
         if running.as_ref().is_some_and(|(_, background)| !background.is_finished()) {
             return Ok(()); // the next look

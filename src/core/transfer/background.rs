@@ -304,6 +304,17 @@ pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     })
 }
 
+/// How a wait has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The file is there.
+    Come,
+    /// All that was asked for has come; the file is not among it.
+    Answered,
+    /// Nothing comes.
+    Nothing,
+}
+
 /// A file that is waited for, of a dataset that some flush without communication brings.
 pub struct Awaited<'a> {
     target: &'a Path,
@@ -321,18 +332,23 @@ impl<'a> Awaited<'a> {
     }
 
     /// Waits until the published copy of `meta` is there; gives up when nothing has come on for
-    /// `patience`. A flush that is under way comes on, however long it takes. Local.
+    /// `patience`, or when the folder `request` has gone, which whoever answers removes when all
+    /// has come. A flush that is under way comes on, however long it takes. Local.
     #[must_use]
-    pub fn wait(&mut self, meta: &FileMeta, patience: Duration) -> bool {
+    pub fn wait(&mut self, meta: &FileMeta, request: Option<&Path>, patience: Duration) -> Waited {
         let mut since = Instant::now();
         let mut pause = Duration::from_millis(5);
         loop {
+            let answered = request.is_some_and(|request| !request.exists());
             if is_published(self.target, meta) {
-                return true;
+                return Waited::Come;
+            }
+            if answered {
+                return Waited::Answered;
             }
             if since.elapsed() >= patience {
                 if !self.comes_on() {
-                    return false;
+                    return Waited::Nothing;
                 }
                 since = Instant::now();
             }

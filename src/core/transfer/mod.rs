@@ -50,8 +50,8 @@ pub use afterwards::{Completed, Staged, ask_to_stop, complete, stage_node};
 pub use along::Along;
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
-    Awaited, Background, BackgroundJob, announce_background, background_ids, complete_background,
-    is_published, settle_background,
+    Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
+    complete_background, is_published, settle_background,
 };
 pub use fetch::{Fetched, fetch};
 pub use flush::{

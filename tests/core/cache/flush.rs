@@ -8,7 +8,8 @@ use scr_core::cache;
 use scr_core::error::{Error, Result};
 use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, Record, Summary};
 use scr_core::transfer::{
-    self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, list_prefix,
+    self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, Waited,
+    list_prefix,
 };
 
 use super::cluster::{Cluster, IDENTITY, check_files, checkpoint, content, run_and_seal};
@@ -325,12 +326,13 @@ fn helper_threads_publish_and_the_last_mark_completes() {
             // Another rank's file appears while this one waits.
             let entry = report.offered[0].catalog.entries.iter().find(|e| e.rank == 2).unwrap();
             let target = ctx.prefix.join(&entry.meta.name);
-            let wait =
-                |patience| Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, patience);
-            assert!(!wait(Duration::ZERO));
+            let wait = |patience| {
+                Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, None, patience)
+            };
+            assert_eq!(wait(Duration::ZERO), Waited::Nothing);
             assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), None);
             ctx.world.barrier().unwrap();
-            assert!(wait(Duration::from_secs(60)));
+            assert_eq!(wait(Duration::from_secs(60)), Waited::Come);
         } else {
             ctx.world.barrier().unwrap();
         }
@@ -365,8 +367,9 @@ fn a_file_is_waited_for_while_its_flush_comes_on() {
     let prefix = tempfile::tempdir().unwrap();
     let prefix = prefix.path();
     let (target, meta) = (prefix.join("file"), FileMeta { size: 3, ..FileMeta::default() });
-    let wait = || Awaited::new(prefix, &target, 1, 7).wait(&meta, Duration::from_millis(1));
-    assert!(!wait(), "nothing comes");
+    let patience = Duration::from_millis(1);
+    let wait = || Awaited::new(prefix, &target, 1, 7).wait(&meta, None, patience);
+    assert_eq!(wait(), Waited::Nothing);
     // A flush by threads is under way, and ends.
     let journal = prefix.join(".scr/journal/1");
     fs::create_dir_all(&journal).unwrap();
@@ -378,6 +381,11 @@ fn a_file_is_waited_for_while_its_flush_comes_on() {
         fs::write(journal.join("failed.0.scr"), "").unwrap();
         drop(waiting.join());
     });
+    // Whoever was asked has written all that there is, and that is not it.
+    let request = prefix.join("wanted");
+    let mut awaited = Awaited::new(prefix, &target, 1, 7);
+    let waited = awaited.wait(&meta, Some(&request), Duration::from_secs(60));
+    assert_eq!(waited, Waited::Answered);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Eight words, reduced by maximum: the count of sync points and its negative (equal on all ranks,
 //! or the program is not what we think it is), milliseconds since the last agreement, datasets in
-//! progress, busy, invalid, halt, changed since the last conference.
+//! progress and names to be told, busy, invalid, halt, changed since the last conference.
 
 use super::Machine;
 use super::config::{
@@ -12,6 +12,7 @@ use super::files::Status;
 use super::local::{LocalDataset, Phase};
 use super::shared::DatasetState;
 use super::steps::Next;
+use super::visible::{News, Told};
 
 /// Words of an agreement.
 pub const WORDS: usize = 8;
@@ -142,7 +143,9 @@ impl Machine {
         let urgent = changed > 1;
         let free = busy == 0 && (pending || settled);
         let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
-        if urgent || free || waited { Next::Confer } else { Next::Continue }
+        let confers = urgent || free || waited;
+        self.told = Told { news: News::of_word(in_progress), confers };
+        if confers { Next::Confer } else { Next::Continue }
     }
 
     /// An agreement could not be carried out: no communication any more on this rank.
@@ -161,12 +164,13 @@ impl Machine {
         let elapsed_ms = self.clock_ms.saturating_sub(self.agreement.asked_ms);
         self.agreement.asked_ms = self.clock_ms;
         let in_progress = self.in_progress().count();
+        let in_progress = self.take_news().to_word(in_progress as u64);
         let invalid = self.in_progress().any(|dataset| dataset.invalid.is_some());
         [
             count,
             -count,
             word(elapsed_ms),
-            word(in_progress as u64),
+            word(in_progress),
             i64::from(self.is_busy()),
             i64::from(invalid),
             self.halt,

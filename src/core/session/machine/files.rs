@@ -122,6 +122,7 @@ impl Machine {
             *largest = bytes.max(*largest);
         }
         self.agreement.changed(1);
+        self.note_name();
         self.note_append(key, name, bytes);
     }
 
@@ -432,6 +433,7 @@ impl Machine {
     }
 
     fn delete(&mut self, file: &FileRef) -> Deletion {
+        self.note_name();
         let routing = self.shared.series[file.series].routing;
         let newest_confirmed = self.shared.newest_confirmed(file.series);
         let mut answer = None;

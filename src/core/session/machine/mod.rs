@@ -54,6 +54,7 @@ mod report;
 mod restart;
 mod shared;
 mod steps;
+mod visible;
 mod wire;
 
 pub use agreement::{SyncKind, WORDS};
@@ -75,6 +76,7 @@ use agreement::Agreement;
 use conference::Conference;
 use local::{LocalDataset, LocalFile, LocalSeries, Phase};
 use shared::Shared;
+use visible::{News, Told};
 
 /// See the module's head.
 #[derive(Debug, Clone)]
@@ -101,6 +103,9 @@ pub struct Machine {
     /// The thread that the next event comes from, and that of the last sync point; 0: not told.
     caller: u64,
     syncing: u64,
+    /// What other nodes have not heard of names on this rank; what the last agreement said of all.
+    news: News,
+    told: Told,
 }
 
 /// A rank's own part of a dataset that the restart offers or rejects.
@@ -153,6 +158,8 @@ impl Machine {
             heard: Heard::default(),
             caller: 0,
             syncing: 0,
+            news: News::None,
+            told: Told::default(),
             config,
         }
     }

@@ -145,6 +145,12 @@ impl Machine {
         series.made_near.insert(file.name.clone());
     }
 
+    /// A rank of another node has made this file since it heard that this one deleted it.
+    pub fn made_elsewhere(&mut self, file: &FileRef) {
+        let tombstones = &mut self.series[file.series].tombstones;
+        tombstones.retain(|tombstone| tombstone.name != file.name);
+    }
+
     /// Something that the node's ranks have told was missed.
     pub fn forget_near(&mut self) {
         self.series.iter_mut().for_each(|series| series.made_near.clear());

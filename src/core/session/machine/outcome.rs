@@ -199,7 +199,10 @@ impl Machine {
         match step {
             Step::Seal(plan) => self.seal_done(plan, outcome),
             Step::Confirm { key, .. } => self.confirm_done(key, outcome),
-            Step::Adopt { from, into, .. } => self.adopted(from, into),
+            Step::Adopt { from, into, .. } => {
+                self.note_name();
+                self.adopted(from, into);
+            }
             Step::Drop { key, .. } => {
                 if let Some(dataset) = self.shared.find_mut(key) {
                     dataset.state = DatasetState::Dropped;

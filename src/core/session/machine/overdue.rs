@@ -99,6 +99,20 @@ impl Machine {
         due.map(|(_, one)| one.clone()).collect()
     }
 
+    /// Closed files of the dataset `key`, not sealed, that a rank of another node waits for: as
+    /// [`Machine::overdue`], at once.
+    #[must_use]
+    pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
+        let dataset = self.series[key.series].find(key).filter(|dataset| dataset.is_unsealed());
+        let files = dataset.into_iter().flat_map(|dataset| &dataset.files);
+        let pending = files.filter(|(name, file)| {
+            file.is_pending() && !file.deleted && !self.has_newer_on_prefix(key, name)
+        });
+        let wanted =
+            |(name, _): (&String, _)| Overdue { key: key.clone(), file: name.clone(), last: false };
+        pending.map(wanted).collect()
+    }
+
     /// How long the dataset's closed files wait for an agreement.
     fn patience_ms(&self, series: &LocalSeries, at: usize) -> u64 {
         let newer = series.datasets[at + 1..].iter();

@@ -82,6 +82,7 @@ impl Machine {
         {
             file.on_prefix = on_prefix;
         }
+        self.note_name();
     }
 
     /// Datasets of the series that are kept in a store.

@@ -2,8 +2,9 @@
 //! the program deleted (DESIGN section 5).
 //!
 //! [`view`] holds the state and answers where a name is; [`listing`] merges directories;
-//! [`names`] takes paths apart; [`told`] is what ranks of one node tell one another.
+//! [`names`] takes paths apart; [`told`] and [`hearing`] are what ranks tell one another.
 
+mod hearing;
 mod hidden_dir;
 mod intent;
 mod layer;

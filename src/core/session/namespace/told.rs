@@ -1,5 +1,5 @@
-//! What the ranks of a node tell one another about names, so that each sees at once what another
-//! does (DESIGN section 5). It changes what is seen, nothing else: what becomes of the files is
+//! What ranks tell one another about names, so that those of a node see at once what another does,
+//! the others from the next agreement on (DESIGN section 5). It changes what is seen, nothing else: what becomes of the files is
 //! agreed on at the next sync point.
 
 use std::collections::BTreeSet;
@@ -94,6 +94,11 @@ impl ByOthers {
     /// `rank` takes that back.
     pub fn remove(&mut self, name: &str, rank: usize) {
         self.0.remove(&(name.to_string(), rank));
+    }
+
+    /// Only the words of ranks for which `keep` holds count from now on.
+    pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        self.0.retain(|(_, rank)| keep(*rank));
     }
 
     /// Nobody's word about `name` counts any more.

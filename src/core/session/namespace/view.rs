@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::hearing::FarNews;
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, Remote};
 use super::told::{ByOthers, Told};
@@ -33,24 +34,26 @@ pub enum Place {
 #[derive(Debug, Default)]
 pub struct View {
     /// Oldest first.
-    layers: Vec<Layer>,
-    deleted: BTreeSet<String>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) deleted: BTreeSet<String>,
     /// Files under temporary names, seen by this rank only, and where they are.
     private: BTreeMap<String, PathBuf>,
     /// Directories that the program removed, kept by files that wait for their real deletion.
-    gone: BTreeSet<String>,
+    pub(super) gone: BTreeSet<String>,
     /// Directories that are removed for real, and that the flush of a file that waits for its
     /// deletion would bring back.
-    flushed_back: BTreeSet<String>,
-    ghosts: BTreeMap<String, Attributes>,
+    pub(super) flushed_back: BTreeSet<String>,
+    pub(super) ghosts: BTreeMap<String, Attributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
-    hidden: BTreeSet<String>,
+    pub(super) hidden: BTreeSet<String>,
     hidden_dirs: BTreeMap<String, HiddenDir>,
     /// What other ranks have deleted, as they tell: files, directories.
-    deleted_by: ByOthers,
-    gone_by: ByOthers,
+    pub(super) deleted_by: ByOthers,
+    pub(super) gone_by: ByOthers,
     /// What the other ranks of the node are to be told.
-    news: Vec<Told>,
+    pub(super) news: Vec<Told>,
+    /// What other nodes are to be told.
+    pub(super) far: FarNews,
     /// Files that are what the PFS has, whatever a layer holds.
     left_alone: BTreeSet<String>,
 }
@@ -82,7 +85,10 @@ impl View {
     /// A dataset has begun on this rank.
     pub fn begin(&mut self, layer: Layer) {
         self.news.push(Told::Begun(layer.key.clone(), layer.dir.clone()));
-        self.put(layer);
+        match self.layer_mut(&layer.key) {
+            Some(known) => known.dir = layer.dir, // by what others have told of it
+            None => self.layers.push(layer),
+        }
     }
 
     /// Takes a layer away.
@@ -141,6 +147,8 @@ impl View {
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
             self.news.push(Told::OnPrefix(name.to_string()));
+            self.far.on_prefix.push(name.to_string());
+            self.far.changed = true;
         }
     }
 
@@ -218,9 +226,10 @@ impl View {
 
     /// The program deleted `name`: it is gone from the view.
     pub fn delete(&mut self, name: &str) {
-        if self.ghosts.remove(name).is_none() {
+        if !self.lay(name) {
             self.deleted.insert(name.to_string());
         }
+        self.far.changed = true;
         self.news.push(Told::Deleted(name.to_string()));
     }
 
@@ -230,56 +239,27 @@ impl View {
         self.news.push(Told::Made(name.to_string()));
     }
 
-    fn made(&mut self, name: &str) {
-        self.deleted.remove(name);
-        self.ghosts.remove(name);
+    pub(super) fn made(&mut self, name: &str) {
+        self.far.changed |= self.deleted.remove(name);
+        self.lay(name);
         self.hidden.remove(name);
         self.forget_others(name);
+    }
+
+    /// There is no ghost `name` any more. Returns whether there was one.
+    fn lay(&mut self, name: &str) -> bool {
+        let laid = self.ghosts.remove(name).is_some();
+        if laid {
+            self.far.laid.push(name.to_string());
+            self.far.changed = true;
+        }
+        laid
     }
 
     /// Another rank's deletion of `name` is not to count: this rank takes it as its own, or the
     /// file is there again.
     pub fn forget_others(&mut self, name: &str) {
         self.deleted_by.forget(name);
-    }
-
-    /// `rank` has deleted `name`.
-    pub fn delete_by(&mut self, rank: usize, name: &str) {
-        if self.ghosts.remove(name).is_none() {
-            self.deleted_by.insert(name, rank);
-        }
-    }
-
-    /// What has happened on this rank since the last call, for the others of the node.
-    pub fn take_news(&mut self) -> Vec<Told> {
-        std::mem::take(&mut self.news)
-    }
-
-    /// What has happened on another.
-    pub fn hear(&mut self, rank: usize, told: Told) {
-        match told {
-            Told::Begun(key, dir) => {
-                if self.layer(&key).is_none() {
-                    self.put(Layer::new(key, dir));
-                }
-            }
-            Told::Deleted(name) => self.delete_by(rank, &name),
-            Told::Settled(name) => self.deleted_by.remove(&name, rank),
-            Told::Made(name) => self.made(&name),
-            Told::OnPrefix(name) => self.moved_to_prefix(&name),
-            Told::DirGone(name) => self.gone_by.insert(&name, rank),
-            Told::DirSettled(name) => {
-                self.gone.remove(&name);
-                self.gone_by.forget(&name);
-                self.flushed_back.remove(&name);
-            }
-        }
-    }
-
-    /// Some of what others have told was missed: nothing that they might have taken back counts.
-    pub fn forget_told(&mut self) {
-        self.deleted_by = ByOthers::default();
-        self.gone_by = ByOthers::default();
     }
 
     /// The program is not to find the file `name` on the PFS.
@@ -322,6 +302,7 @@ impl View {
     /// Forgets a deletion that has become real.
     pub fn settle(&mut self, name: &str) {
         if self.deleted.remove(name) {
+            self.far.changed = true;
             self.news.push(Told::Settled(name.to_string()));
         }
     }
@@ -341,6 +322,7 @@ impl View {
     /// The program removed the directory `name`, in which files wait for their real deletion.
     pub fn remove_dir(&mut self, name: &str) {
         self.gone.insert(name.to_string());
+        self.far.changed = true;
         self.news.push(Told::DirGone(name.to_string()));
     }
 
@@ -374,6 +356,7 @@ impl View {
     pub fn settle_dir(&mut self, name: &str) -> bool {
         if self.gone.remove(name) || self.gone_by.has(name) {
             self.gone_by.forget(name);
+            self.far.changed = true;
             self.news.push(Told::DirSettled(name.to_string()));
         }
         self.flushed_back.remove(name);

@@ -1,0 +1,198 @@
+//! What ranks of other nodes have done with names (DESIGN section 5): told at the agreement that
+//! follows. A rank tells what has changed since it told the last time: closed files of datasets in
+//! progress, which no catalog has yet, and names that the program has deleted.
+//!
+//! It changes what is seen, nothing else, like what the ranks of one node tell one another
+//! (`neighbours.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::machine::DatasetKey;
+use super::namespace::{Layer, Remote, Told};
+use super::runtime::{Session, State};
+use super::site::Links;
+use crate::cache::disk::describe;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::records::{self, FileMeta, files_from_list, files_to_list};
+
+/// Files by name.
+type Files = BTreeMap<String, FileMeta>;
+
+/// What this rank has told the others.
+#[derive(Debug, Default)]
+pub(super) struct ToldElsewhere {
+    files: BTreeMap<DatasetKey, Files>,
+    deleted: BTreeSet<String>,
+}
+
+/// What a rank tells, as a tree:
+/// ```text
+/// DSET / <directory name of the key> / THERE / <name> / <fields of FileMeta>
+///                                      GONE / <name>
+/// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
+/// ```
+/// Not of directories that are removed: whoever makes one again finds it there, before he has heard
+/// of it, and must not lose it afterwards.
+struct News(KvTree);
+
+impl News {
+    /// As bytes; none where there is nothing to tell.
+    fn to_bytes(&self) -> Vec<u8> {
+        if self.0.is_empty() { Vec::new() } else { self.0.encode() }
+    }
+
+    /// The inverse. Total.
+    fn from_bytes(bytes: &[u8]) -> Option<News> {
+        match bytes.is_empty() {
+            true => Some(News(KvTree::new())),
+            false => KvTree::decode(bytes).ok().map(News),
+        }
+    }
+
+    fn names(&mut self, kind: &str, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        for name in names {
+            self.0.child_mut(kind).set(name.as_ref(), KvTree::new());
+        }
+    }
+
+    fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
+        self.0.child(kind).keys().map(str::to_string)
+    }
+}
+
+impl Session {
+    /// All ranks tell all others what they have to tell, if it is time for it. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn tell_names(&self, links: &Links, before_conference: bool) -> Result<()> {
+        let mut state = self.state();
+        if !state.machine.tells_names(before_conference) {
+            return Ok(());
+        }
+        let own = self.news(&mut state);
+        drop(state);
+        let all = links.world.all_gather(&own.to_bytes())?;
+        let far = all.iter().enumerate().filter(|(rank, _)| !links.node_ranks.contains(rank));
+        let mut heard = Vec::new();
+        for (rank, bytes) in far.filter(|(_, bytes)| !bytes.is_empty()) {
+            match News::from_bytes(bytes) {
+                Some(news) => heard.push((rank, news)),
+                None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
+            }
+        }
+        if heard.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.state();
+        heard.iter().for_each(|(rank, news)| self.hear_of_names(&mut state, *rank, news));
+        // What is there may be so again.
+        heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, &own));
+        drop(state);
+        (self.site.host.names_changed)();
+        Ok(())
+    }
+
+    /// What has changed since the last time; from now on it counts as told.
+    fn news(&self, state: &mut State) -> News {
+        let mut news = News(KvTree::new());
+        let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
+        for (key, names) in state.machine.visible() {
+            let Some(layer) = state.view.layer(&key) else { continue };
+            let found = names.into_iter().filter_map(|name| {
+                let meta = describe(&layer.dir.join(&name), &name).ok()?;
+                Some((name, meta))
+            });
+            files.insert(key, found.collect());
+        }
+        for (key, now) in &files {
+            let before = state.told.files.get(key);
+            let known = |name: &str| before.and_then(|before| before.get(name));
+            let new = now.iter().filter(|(name, meta)| known(name) != Some(meta));
+            let there: Vec<FileMeta> = new.map(|(_, meta)| meta.clone()).collect();
+            let gone = before.into_iter().flatten().filter(|(name, _)| !now.contains_key(*name));
+            let gone: Vec<&String> = gone.map(|(name, _)| name).collect();
+            if there.is_empty() && gone.is_empty() {
+                continue;
+            }
+            let mut tree = News(KvTree::new());
+            tree.0.set("THERE", files_to_list(&there));
+            tree.names("GONE", gone);
+            news.0.child_mut("DSET").set(self.record_key(key).directory_name(), tree.0);
+        }
+        let deleted: BTreeSet<String> = state.view.deleted().map(str::to_string).collect();
+        let far = state.view.take_far_news();
+        news.names("LAID", far.laid);
+        news.names("ON_PREFIX", far.on_prefix);
+        news.names("DELETED", deleted.difference(&state.told.deleted));
+        news.names("SETTLED", state.told.deleted.difference(&deleted));
+        state.told = ToldElsewhere { files, deleted };
+        news
+    }
+
+    fn hear_of_names(&self, state: &mut State, rank: usize, news: &News) {
+        news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
+        news.named("ON_PREFIX").for_each(|name| state.view.left_elsewhere(&name));
+        for name in news.named("DELETED") {
+            if !is_made_here(state, &name) {
+                state.view.deleted_elsewhere(rank, &name);
+            }
+        }
+        news.named("SETTLED").for_each(|name| state.view.hear(rank, Told::Settled(name)));
+    }
+
+    fn hear_of_files(&self, state: &mut State, rank: usize, news: &News, own: &News) {
+        for (name, tree) in news.0.child("DSET") {
+            let key = records::DatasetKey::from_directory_name(name);
+            let Some(key) = key.and_then(|key| self.machine_key(&key)) else { continue };
+            let there = files_from_list(tree.child("THERE")).unwrap_or_default();
+            if !there.is_empty() && state.view.layer(&key).is_none() {
+                let store = self.store_for(state, &key);
+                let dir = self.site.layout.open_dir(&store, &self.record_key(&key));
+                state.view.put(Layer::new(key.clone(), dir));
+            }
+            for (name, _) in tree.child("GONE") {
+                state.view.gone_elsewhere(&key, name, rank);
+            }
+            for meta in there {
+                let name = meta.name.clone();
+                let deleted =
+                    state.view.is_deleted(&name) && !own.0.child("DELETED").contains(&name);
+                if let Some(file) = self.file_ref(&name).filter(|_| deleted) {
+                    // It had heard of the deletion.
+                    state.machine.made_elsewhere(&file);
+                    state.view.revive(&name);
+                }
+                state.view.made_elsewhere(&key, Remote { owner: rank, meta });
+            }
+        }
+    }
+}
+
+/// A rank of this node has made the file for a dataset in progress: whoever deletes that one tells
+/// so in the next conference.
+fn is_made_here(state: &State, name: &str) -> bool {
+    let sealed = |key: &DatasetKey| state.books.get(key).is_some_and(|book| book.id != 0);
+    let mut open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
+    open.any(|layer| layer.on_prefix.contains(name) || layer.dir.join(name).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_read_as_they_were_told_and_damaged_ones_are_none() {
+        let mut news = News(KvTree::new());
+        assert!(news.to_bytes().is_empty());
+        assert!(News::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
+        news.names("DELETED", ["a/b", "c"]);
+        let bytes = news.to_bytes();
+        let read = News::from_bytes(&bytes).unwrap();
+        assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
+        assert!(News::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+        assert!(News::from_bytes(b"?").is_none());
+    }
+}

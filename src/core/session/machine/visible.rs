@@ -1,0 +1,171 @@
+//! What ranks of other nodes are to see of this rank's files before their dataset is sealed, and
+//! when they are told (DESIGN section 5: from the next agreement on).
+
+use super::Machine;
+use super::files::Status;
+use super::keys::DatasetKey;
+
+/// What there is to tell, by rank; the most that any of them has counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum News {
+    /// Nothing.
+    #[default]
+    None,
+    /// Files of a dataset in progress. Its seal tells of them, too.
+    Files,
+    /// Names that are gone, or there again. Nothing else tells of that.
+    Names,
+}
+
+/// What the last agreement said of all ranks' news.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub news: News,
+    /// A conference follows: whatever it leaves in progress is known to all.
+    pub confers: bool,
+}
+
+impl News {
+    /// Above the count of datasets in progress in that word of an agreement. A rank with news
+    /// counts as one that has such a dataset: the maximum leaves nothing of the others' counts.
+    const SHIFT: u32 = 32;
+
+    pub fn to_word(self, in_progress: u64) -> u64 {
+        in_progress.min((1 << Self::SHIFT) - 1) | ((self as u64) << Self::SHIFT)
+    }
+
+    pub fn of_word(word: i64) -> News {
+        match word >> Self::SHIFT {
+            0 => News::None,
+            1 => News::Files,
+            _ => News::Names,
+        }
+    }
+}
+
+impl Machine {
+    /// A file of a dataset has come, changed or gone.
+    pub(super) fn note_name(&mut self) {
+        self.news = self.news.max(News::Files);
+    }
+
+    /// The program has deleted a name on this rank, or made it again. `false`: nobody is to hear.
+    pub fn note_deletions(&mut self) -> bool {
+        self.news = News::Names;
+        !self.is_on_one_node()
+    }
+
+    /// Ranks of one node see at once what each of them does.
+    fn is_on_one_node(&self) -> bool {
+        let nodes = &self.config.nodes;
+        nodes.iter().all(|node| *node == nodes[0])
+    }
+
+    /// What this rank has to tell.
+    pub(super) fn take_news(&mut self) -> News {
+        match std::mem::take(&mut self.news) {
+            _ if self.is_on_one_node() => News::None,
+            News::Files if self.in_progress_here().next().is_none() => News::None,
+            news => news,
+        }
+    }
+
+    /// Whether the ranks tell one another of names now, after an agreement, before or after what
+    /// follows from it; the same on all. Of deletions before: what is sealed cannot be told from
+    /// what the deletion meant.
+    #[must_use]
+    pub fn tells_names(&self, before_conference: bool) -> bool {
+        let shared = || self.shared.series.iter().any(|series| series.open().next().is_some());
+        match self.told.news {
+            News::None => false,
+            News::Files => !before_conference && (!self.told.confers || shared()),
+            News::Names => before_conference,
+        }
+    }
+
+    /// This rank's closed files in cache that are not sealed.
+    #[must_use]
+    pub fn visible(&self) -> Vec<(DatasetKey, Vec<String>)> {
+        let datasets = self.in_progress_here().map(|dataset| {
+            let files = dataset.files.iter();
+            let closed = files.filter(|(_, file)| file.open == 0 && !file.on_prefix);
+            let there = closed.filter(|(_, file)| !file.deleted);
+            (dataset.key.clone(), there.map(|(name, _)| name.clone()).collect())
+        });
+        datasets.collect()
+    }
+
+    /// Datasets that are open on this rank, floating ones included.
+    fn in_progress_here(&self) -> impl Iterator<Item = &super::local::LocalDataset> {
+        let all = self.series.iter().flat_map(|series| series.datasets.iter());
+        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Status::Open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::machine::{
+        FileRef, Intent, MachineConfig, Next, SeriesConfig, SyncKind, WORDS,
+    };
+
+    fn machine(rank: usize, nodes: &[usize]) -> Machine {
+        let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
+        Machine::new(MachineConfig::new(rank, nodes.to_vec(), vec![series]), &[], 0)
+    }
+
+    fn file(name: &str) -> FileRef {
+        FileRef { series: 0, id: Some("1".into()), name: name.into(), masked: name.into() }
+    }
+
+    fn write(machine: &mut Machine, name: &str) {
+        let key = DatasetKey::new(0, "1", 0);
+        machine.write_open(&file(name), Intent::REWRITE, 1);
+        machine.write_closed(&key, name, 3, 1);
+    }
+
+    /// An agreement of both; what follows from it.
+    fn agree(ranks: &mut [Machine; 2], now_ms: u64) -> Next {
+        let words = ranks.each_mut().map(|one| one.sync_point(SyncKind::Constructor, now_ms));
+        let words = words.map(Option::unwrap);
+        let most: [i64; WORDS] = std::array::from_fn(|at| words[0][at].max(words[1][at]));
+        let next = ranks.each_mut().map(|one| one.agreed(most));
+        let [own, other] = next;
+        assert_eq!(own, other);
+        own
+    }
+
+    fn tells(ranks: &[Machine; 2], before_conference: bool) -> bool {
+        let tells = ranks.each_ref().map(|one| one.tells_names(before_conference));
+        assert_eq!(tells[0], tells[1]);
+        tells[0]
+    }
+
+    #[test]
+    fn closed_files_are_told_at_the_next_agreement_and_once() {
+        let mut ranks = [machine(0, &[0, 1]), machine(1, &[0, 1])];
+        ranks[0].write_open(&file("open"), Intent::REWRITE, 1);
+        write(&mut ranks[0], "a");
+        agree(&mut ranks, 2);
+        let reports = ranks.each_mut().map(|one| one.report(7, 2));
+        assert!(ranks.iter_mut().all(|one| one.confer(&reports)));
+        assert!(!tells(&ranks, true) && tells(&ranks, false), "it is still in progress");
+        let visible = ranks[0].visible();
+        assert_eq!(visible, [(DatasetKey::new(0, "1", 0), vec!["a".to_string()])]);
+        agree(&mut ranks, 3);
+        assert!(!tells(&ranks, true) && !tells(&ranks, false), "nothing new");
+        write(&mut ranks[1], "b");
+        ranks[0].note_deletions();
+        agree(&mut ranks, 4);
+        assert!(tells(&ranks, true) && !tells(&ranks, false), "deletions first, and all at once");
+    }
+
+    #[test]
+    fn ranks_of_one_node_need_no_words() {
+        let mut ranks = [machine(0, &[5, 5]), machine(1, &[5, 5])];
+        write(&mut ranks[0], "a");
+        assert!(!ranks[0].note_deletions());
+        agree(&mut ranks, 2);
+        assert!(!tells(&ranks, true) && !tells(&ranks, false));
+    }
+}

@@ -1,0 +1,166 @@
+//! What the ranks of a node tell one another about names, and those of different nodes (`told.rs`
+//! has the words; `neighbours.rs` and `elsewhere.rs` carry them).
+
+use super::layer::{Layer, Remote};
+use super::told::Told;
+use super::view::View;
+use crate::session::machine::DatasetKey;
+
+/// What ranks of other nodes are to be told, beside files of datasets in progress.
+#[derive(Debug, Default)]
+pub struct FarNews {
+    /// Something here, or what waits for its real deletion.
+    pub changed: bool,
+    /// Names without content that are gone.
+    pub laid: Vec<String>,
+    /// Files of which the PFS has the newest content, and some layer an older one.
+    pub on_prefix: Vec<String>,
+}
+
+impl View {
+    /// What has happened on this rank since the last call, for the others of the node.
+    pub fn take_news(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// `rank` has deleted `name`.
+    pub fn delete_by(&mut self, rank: usize, name: &str) {
+        if self.ghosts.remove(name).is_none() {
+            self.deleted_by.insert(name, rank);
+        }
+    }
+
+    /// What has happened on another rank of the node.
+    pub fn hear(&mut self, rank: usize, told: Told) {
+        match told {
+            Told::Begun(key, dir) => {
+                if self.layer(&key).is_none() {
+                    self.put(Layer::new(key, dir));
+                }
+            }
+            Told::Deleted(name) => self.delete_by(rank, &name),
+            Told::Settled(name) => self.deleted_by.remove(&name, rank),
+            Told::Made(name) => self.made(&name),
+            Told::OnPrefix(name) => self.moved_to_prefix(&name),
+            Told::DirGone(name) => self.gone_by.insert(&name, rank),
+            Told::DirSettled(name) => {
+                self.gone.remove(&name);
+                self.gone_by.forget(&name);
+                self.flushed_back.remove(&name);
+            }
+        }
+    }
+
+    /// Some of what `ranks` have told was missed: nothing that they might have taken back counts.
+    pub fn forget_told(&mut self, ranks: &[usize]) {
+        self.deleted_by.retain(|rank| !ranks.contains(&rank));
+        self.gone_by.retain(|rank| !ranks.contains(&rank));
+    }
+
+    /// Whether other nodes are to be told something.
+    pub fn has_far_news(&self) -> bool {
+        self.far.changed
+    }
+
+    /// What they are to be told since the last call.
+    pub fn take_far_news(&mut self) -> FarNews {
+        std::mem::take(&mut self.far)
+    }
+
+    /// A rank of another node has deleted the file `name`, for which there may be a ghost here.
+    pub fn deleted_elsewhere(&mut self, rank: usize, name: &str) {
+        self.ghosts.remove(name);
+        self.deleted_by.insert(name, rank);
+    }
+
+    /// Or a ghost.
+    pub fn laid_elsewhere(&mut self, name: &str) {
+        self.ghosts.remove(name);
+    }
+
+    /// The PFS has the newest content of a file of another node.
+    pub fn left_elsewhere(&mut self, name: &str) {
+        for layer in self.layers.iter_mut().filter(|layer| layer.elsewhere.contains_key(name)) {
+            layer.elsewhere.remove(name);
+            layer.on_prefix.insert(name.to_string());
+        }
+    }
+
+    /// A rank of another node has closed this file of the dataset `key`, which is not sealed.
+    pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
+        let name = remote.meta.name.clone();
+        self.ghosts.remove(&name);
+        self.hidden.remove(&name);
+        self.forget_others(&name);
+        if let Some(layer) = self.layer_mut(key) {
+            layer.on_prefix.remove(&name);
+            layer.elsewhere.insert(name, remote);
+        }
+    }
+
+    /// There is no such file of `rank` any more.
+    pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {
+        if let Some(layer) = self.layer_mut(key) {
+            let is_theirs = layer.elsewhere.get(name).is_some_and(|remote| remote.owner == rank);
+            if is_theirs {
+                layer.elsewhere.remove(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::FileMeta;
+    use crate::session::answer::Attributes;
+    use crate::session::namespace::Place;
+
+    fn remote(owner: usize, name: &str, size: u64) -> Remote {
+        Remote { owner, meta: FileMeta { name: name.into(), size, ..FileMeta::default() } }
+    }
+
+    #[test]
+    fn the_newest_word_of_another_node_counts() {
+        let key = |generation| DatasetKey::new(0, "", generation);
+        let mut view = View::default();
+        for generation in 0..2 {
+            view.put(Layer::new(key(generation), format!("/none/{generation}").into()));
+        }
+        let size = |view: &View| match view.place("x") {
+            Place::Elsewhere(_, remote) => remote.meta.size,
+            place => panic!("{place:?}"),
+        };
+        view.made_elsewhere(&key(0), remote(3, "x", 1));
+        view.layer_mut(&key(0)).unwrap().on_prefix.insert("x".into());
+        assert_eq!(view.place("x"), Place::Prefix);
+        view.made_elsewhere(&key(0), remote(3, "x", 2));
+        assert_eq!(size(&view), 2, "written again since it was brought to the prefix");
+        view.made_elsewhere(&key(1), remote(4, "x", 5));
+        view.gone_elsewhere(&key(1), "x", 3);
+        assert_eq!(size(&view), 5, "another rank's file");
+        view.gone_elsewhere(&key(1), "x", 4);
+        assert_eq!(size(&view), 2);
+        view.left_elsewhere("x");
+        assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn a_file_deleted_elsewhere_is_gone_until_it_is_made_again() {
+        let key = DatasetKey::new(0, "7", 0);
+        let mut view = View::default();
+        view.leave_ghost("x".into(), Attributes::default());
+        view.deleted_elsewhere(2, "x");
+        assert_eq!(view.place("x"), Place::Deleted, "the newer file, and the ghost of an older");
+        view.forget_told(&[0, 1]);
+        assert_eq!(view.place("x"), Place::Deleted, "told at an agreement: nothing was missed");
+        view.put(Layer::new(key.clone(), "/none".into()));
+        view.made_elsewhere(&key, remote(3, "x", 1));
+        assert!(matches!(view.place("x"), Place::Elsewhere(..)));
+        assert!(!view.has_far_news(), "what is heard is not told");
+        view.leave_ghost("g".into(), Attributes::default());
+        view.delete("g");
+        assert_eq!((view.has_far_news(), view.take_far_news().laid), (true, vec!["g".to_string()]));
+        assert!(!view.has_far_news());
+    }
+}
