@@ -2,8 +2,8 @@
 //! the helper threads of the ranks that hold parts of it write them to the prefix, without MPI.
 //!
 //! The request is a folder, `<prefix>/.scr/wanted/<id>`, or `<prefix>/.scr/wanted/<key>` for a
-//! dataset that is not sealed. One rank a node looks for it there, every two seconds, and repeats it
-//! in the node's control directory for the others. All of the dataset goes, or all of it that is
+//! dataset that is not sealed. One rank a node looks for it there, every two seconds, and repeats
+//! it in the node's control directory for the others. All of the dataset goes, or all of it that is
 //! closed, so that a reader of many files waits once, and that the prefix never has a part of a
 //! checkpoint for long.
 

@@ -1,7 +1,7 @@
 /* A checkpoint in phases with barriers between them, which lie closer together than any agreement
- * about it. First all ranks write their files, into `ckpt/step_N.new/`; then rank 0 finds, sizes and
- * reads those of all others, deletes the marks that they have left, writes a header and, by the
- * argument "move", moves the directory to `ckpt/step_N`; then all say what they find. */
+ * about it. First all ranks write their files, into `ckpt/step_N.new/`; then rank 0 finds, sizes
+ * and reads those of all others, deletes the marks that they have left, writes a header and, by
+ * the argument "move", moves the directory to `ckpt/step_N`; then all say what they find. */
 #include <dirent.h>
 
 #include "sim.h"
