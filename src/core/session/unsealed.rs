@@ -26,12 +26,12 @@ impl Session {
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
-        now.iter().all(|one| self.publish_one(one));
+        now.iter().all(|one| self.publish_overdue_file(one));
         later
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.
-    fn publish_one(&self, one: &Overdue) -> bool {
+    fn publish_overdue_file(&self, one: &Overdue) -> bool {
         let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
@@ -53,7 +53,7 @@ impl Session {
     /// A rank of another node waits for files of the dataset, which is not sealed.
     pub(super) fn publish_wanted(&self, key: &DatasetKey) {
         let wanted = self.state().machine.wanted(key);
-        wanted.iter().all(|one| self.publish_one(one));
+        wanted.iter().all(|one| self.publish_overdue_file(one));
     }
 
     fn remove_gone(&self, gone: &Gone) {
