@@ -9,11 +9,11 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::message::complain;
-use crate::{absence, child, guard, lazy, listing, lock, memory, open_files, real};
+use crate::{absence, child, ending, guard, lazy, listing, lock, memory, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -28,8 +28,6 @@ pub(crate) struct Active {
 static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
 /// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);
-
-static FINALIZED: AtomicBool = AtomicBool::new(false);
 
 /// The engine, if hooks have work to do.
 #[inline]
@@ -103,8 +101,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
         child::adopt(unsafe { CStr::from_ptr(address) }, &prefix);
     }
     take_over();
-    // SAFETY: the handler is a function of this library, which is never unloaded.
-    unsafe { libc::atexit(at_exit) };
+    ending::prepare();
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix, own: true })), Ordering::Release);
     // The rank that has started this process, if one has, may see other names.
     memory::forget();
@@ -260,78 +257,6 @@ unsafe extern "C" fn in_child() {
     // SAFETY: getpid has no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     set_active(child::active().filter(|_| lock::forked()));
-}
-
-/// MPI_Finalize was called: leaving now is no surprise.
-pub(crate) fn set_finalized() {
-    FINALIZED.store(true, Ordering::Release);
-}
-
-extern "C" fn at_exit() {
-    if !FINALIZED.load(Ordering::Acquire)
-        && let Some(engine) = active()
-        && engine.own
-        && own_process()
-    {
-        guard::enter_thread();
-        (engine.table.note)(event::EXIT, std::ptr::null());
-        guard::leave_thread();
-    }
-}
-
-// Not in the libc crate. Unlike atexit, its handlers do not belong to a library that is being
-// ended.
-unsafe extern "C" {
-    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
-}
-
-/// Runs among the libraries' destructors. Those of run-time systems still write and close files
-/// (Fortran's, C++'s), so what is held in the end is given up behind all of them.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static DESTRUCTOR: extern "C" fn() = {
-    extern "C" fn destructor() {
-        if active().is_some_and(|engine| engine.own) && own_process() {
-            // SAFETY: the handler is a function of this library, which stays mapped.
-            unsafe { on_exit(give_up_all, std::ptr::null_mut()) };
-        }
-    }
-    destructor
-};
-
-/// The program leaves files open and the process ends: their streams are flushed, and each is
-/// closed as far as the engine is concerned.
-extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
-    let Some(engine) = active() else { return };
-    let failed = |fd: c_int| {
-        let claim = open_files::claim(fd).filter(|claim| claim.writable);
-        claim.map_or((), |claim| (engine.table.failed)(claim.token, libc::EIO))
-    };
-    // The flush itself is the program's: outside of our work, so that a full store is met as ever.
-    for (fd, stream) in guard::work(open_files::streams).unwrap_or_default() {
-        let stream = stream as *mut libc::FILE;
-        // A stream that another thread is using is not waited for.
-        // SAFETY: an open stream: closing it would have removed it from the table.
-        unsafe {
-            if ftrylockfile(stream) == 0 {
-                let lost = libc::fflush(stream) != 0 || libc::ferror(stream) != 0;
-                funlockfile(stream);
-                if lost {
-                    let _: Option<()> = guard::work(|| failed(fd));
-                }
-            }
-        }
-    }
-    let _: Option<()> = guard::work(|| {
-        for token in open_files::detach_all() {
-            (engine.table.closed)(token);
-        }
-    });
-}
-
-unsafe extern "C" {
-    fn ftrylockfile(stream: *mut libc::FILE) -> c_int;
-    fn funlockfile(stream: *mut libc::FILE);
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ mod ask;
 #[cfg_attr(test, allow(dead_code))]
 mod child;
 #[cfg_attr(test, allow(dead_code))]
+mod ending;
+#[cfg_attr(test, allow(dead_code))]
 mod engine;
 #[cfg(not(test))]
 mod family;

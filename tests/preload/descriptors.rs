@@ -118,3 +118,28 @@ fn files_left_open_are_closed_at_the_very_end() {
         }
     }
 }
+
+#[test]
+fn an_end_at_once_is_an_end_unless_it_interrupts_what_is_needed_for_it() {
+    for (how, told, closed) in [
+        ("_exit", 1, 1),
+        ("_Exit", 1, 1),
+        ("quick_exit", 1, 1),
+        ("handler", 1, 1),
+        ("finalized", 0, 1),
+        ("in the engine", 0, 0),
+        ("in malloc", 0, 0),
+    ] {
+        let place = Place::new();
+        let ended = place.preloaded(program("exits")).arg(how).output().unwrap();
+        assert_eq!(ended.status.code(), Some(5), "{how}: {ended:?}");
+        let events = place.events();
+        let end = events.iter().position(|line| line == "-- main ends").unwrap();
+        let count = |events: &[String], head: &str| {
+            events.iter().filter(|line| line.starts_with(head)).count()
+        };
+        assert_eq!(count(&events[..end], "note - 4"), 0, "{how}: a child's end: {events:?}");
+        let got = (count(&events[end..], "note - 4"), count(&events[end..], "closed"));
+        assert_eq!(got, (told, closed), "{how}: {events:?}");
+    }
+}

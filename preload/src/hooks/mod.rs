@@ -9,6 +9,7 @@ mod children;
 mod close;
 mod data;
 mod directory;
+mod ending;
 mod environment;
 mod extended;
 mod formatted;

@@ -13,7 +13,7 @@ use crate::abi::{event, sync_kind};
 use crate::guard::{self, MpiDepth};
 use crate::hooks::hidden;
 use crate::real::Symbol;
-use crate::{engine, memory, message, paths};
+use crate::{ending, engine, memory, message, paths};
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
 const ERR_OTHER: c_int = 15;
@@ -235,7 +235,7 @@ fn finalise(call: impl FnOnce() -> c_int) -> c_int {
         let _depth = MpiDepth::enter();
         call()
     };
-    engine::set_finalized();
+    ending::set_finalized();
     note(event::FINALIZE_END, None);
     result
 }

@@ -2,10 +2,12 @@
  * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..."
  * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
  * of "n..." the engine never wants to hear again, until "x..." is opened.
+ * At the open of "c_raises" the process gets SIGUSR1.
  * Each call appends a line to $FAKE_LOG. Mirrors preload/src/abi.rs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,7 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
 {
     say("open", path, flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_EXCL));
     (void)mode;
+    if (!strcmp(last(path), "c_raises")) raise(SIGUSR1);
     if (answer(path, v) && v->kind == REDIRECT) {
         /* The first answer is out of date when the program acts on it. */
         static int moved;
