@@ -9,12 +9,12 @@
 //! on that thread pass through; the engine's threads call [`Host::enter_thread`] first. Only
 //! `sync`, `init` and the finalize pair may communicate; everything else is local, quick, and never
 //! waits for another rank (one exception: [`Engine::open`] of a file that lives on another node,
-//! DESIGN 4).
+//! DESIGN 4, and in a child of a rank [`Engine::lookup`] of such a file that is to be compared).
 
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -179,8 +179,9 @@ pub struct Engine {
     /// made again elsewhere (through memory, by libc's own threads). Nonzero: there is no room; the
     /// file is to be evacuated first.
     pub reserve: extern "C" fn(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int,
-    /// stat, lstat, access, readlink, statfs, realpath: where is `path`?
-    pub lookup: extern "C" fn(path: *const c_char, follow: c_int, verdict: *mut Verdict),
+    /// stat, lstat, access, readlink, statfs, realpath: where is `path`? `compares` nonzero: its
+    /// number may be compared with that of a descriptor.
+    pub lookup: extern "C" fn(path: *const c_char, compares: c_int, verdict: *mut Verdict),
     /// chmod, chown, utime, truncate by path: like `lookup`, but the file will change.
     pub change: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
     /// unlink. [`kind::DONE`] when the name space dealt with it.

@@ -247,12 +247,18 @@ impl Question {
 
     /// Where is the file? `follow` as in stat(2) against lstat(2).
     pub(crate) fn lookup(&mut self, follow: bool) -> Answer {
+        self.look(follow, 0)
+    }
+
+    /// The same for a caller that may compare the answer with that of fstat(2).
+    pub(crate) fn stat(&mut self, follow: bool) -> Answer {
+        self.look(follow, 1)
+    }
+
+    fn look(&mut self, follow: bool, compares: c_int) -> Answer {
         let engine = self.engine;
-        if follow {
-            self.ask_following(|path, verdict| (engine.lookup)(path.as_ptr(), 1, verdict)).0
-        } else {
-            ask(|verdict| (engine.lookup)(self.path.as_ptr(), 0, verdict)).0
-        }
+        let look = |path: &CStr, verdict| (engine.lookup)(path.as_ptr(), compares, verdict);
+        if follow { self.ask_following(look).0 } else { ask(|verdict| look(&self.path, verdict)).0 }
     }
 
     /// Where is the file that is about to change?

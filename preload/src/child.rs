@@ -172,8 +172,8 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     put(&Question { flags, ..about(What::Open, path) }, verdict);
 }
 
-extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {
-    put(&about(What::Lookup, path), verdict);
+extern "C" fn lookup(path: *const c_char, compares: c_int, verdict: *mut Verdict) {
+    put(&Question { flags: compares, ..about(What::Lookup, path) }, verdict);
 }
 
 extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {

@@ -44,7 +44,7 @@ pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
 
 /// Device and inode of the cached file of that name.
 fn place_of(table: &Engine, name: &CStr) -> Option<(u64, u64)> {
-    let (answer, _) = ask(|verdict| (table.lookup)(name.as_ptr(), 1, verdict));
+    let (answer, _) = ask(|verdict| (table.lookup)(name.as_ptr(), 0, verdict));
     let Answer::Redirect(place) = answer else { return None };
     identity(|found| {
         // SAFETY: stat writes the structure when it returns 0.

@@ -15,7 +15,7 @@ pub const BYTES_MAX: usize = 64 << 20;
 pub enum What {
     /// open(2) of `path` with `flags`.
     Open,
-    /// Where is `path`?
+    /// Where is `path`? With `flags` not 0, its number may be compared with a descriptor's.
     Lookup,
     /// The same for a file that is about to change.
     Change,

@@ -250,7 +250,7 @@ extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {
     with_session(0, |session| c_int::from(!session.reserve(token, fd, offset, bytes)))
 }
 
-extern "C" fn lookup(path: *const c_char, _follow: c_int, verdict: *mut Verdict) {
+extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut Verdict) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);

@@ -49,3 +49,15 @@ def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
                 time.sleep(0.02)
             reports.append((got.status, got.out, report.read_text()))
         assert reports[0] == reports[1], f"{reports}\n{got}"
+
+
+@case
+def children_copy_files_of_another_node(mpi, program):
+    """What stat says of a name, fstat says of its descriptor: else cp(1) takes it for another file,
+    and copies nothing."""
+    with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        want = plain.run(2, "copies", shim=False)
+        got = shimmed.run_on_nodes(2, "copies")
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        for copy in plain.prefix.glob("copy_*"):
+            assert copy.read_bytes() == (shimmed.prefix / copy.name).read_bytes(), f"{copy} {got}"

@@ -10,7 +10,7 @@ fn a_foreign_name_is_asked_about_once_until_something_changes() {
     let events = place.events();
     let section = |name: &str| -> Vec<&str> {
         let mark = |line: &&String| line.starts_with("lookup") && !line.contains("n_");
-        let rest = events.iter().skip_while(|line| **line != format!("lookup {name} 1")).skip(1);
+        let rest = events.iter().skip_while(|line| **line != format!("lookup {name} 0")).skip(1);
         rest.take_while(|line| !mark(line)).map(String::as_str).collect()
     };
     let questions = |name: &str| section(name).len();

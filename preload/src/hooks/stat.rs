@@ -128,7 +128,7 @@ unsafe fn stat_any(
     buffer: *mut libc::stat,
     call: impl Fn(&CStr) -> c_int,
 ) -> Option<c_int> {
-    let job = |mut question: crate::ask::Question| match question.lookup(follow) {
+    let job = |mut question: crate::ask::Question| match question.stat(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,
         Answer::Redirect(to) => Outcome::of(call(&to)),
         Answer::Fail(code) => Outcome::Fail(code),
@@ -174,7 +174,7 @@ unsafe fn statx(
     buffer: *mut libc::statx,
 ) -> c_int {
     let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    let job = |mut question: crate::ask::Question| match question.lookup(follow) {
+    let job = |mut question: crate::ask::Question| match question.stat(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,
         Answer::Redirect(to) => {
             // SAFETY: a path of ours in place of the program's.

@@ -26,6 +26,23 @@ impl Session {
         }
     }
 
+    /// A child may compare what stat says of `path` with what fstat says of a descriptor that it
+    /// opens then: cp(1) copies nothing where they differ. So it waits for a file of another node
+    /// as its open would; a rank knows its own habits, and is not held up.
+    pub(super) fn stat_by_child(&self, path: &Path) -> Answer {
+        let answer = self.lookup(path);
+        let (Answer::Known(_), Some(name)) = (&answer, self.name_of(path)) else { return answer };
+        let mut state = self.state();
+        let place = state.view.place(name);
+        let Place::Elsewhere(key, remote) = &place else { return answer };
+        self.note_read(&mut state, name, &place);
+        drop(state);
+        match self.wait_for_remote(name, key, remote) {
+            Answer::Fail(_) => answer,
+            there => there,
+        }
+    }
+
     fn change_by_child(&self, path: &Path, name: &str, (flags, child): (i32, i32)) -> Answer {
         let intent = Intent::of(flags);
         self.wake(|one| one.name == name);

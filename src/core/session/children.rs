@@ -105,7 +105,12 @@ impl Session {
         let Some(question) = Question::from_bytes(&question) else { return };
         let enter = self.site.host.enter_thread;
         let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
-        let is_long = question.may_change() || (question.what == What::Open && is_remote());
+        let waits = match question.what {
+            What::Open => true,
+            What::Lookup => question.flags != 0,
+            _ => false,
+        };
+        let is_long = question.may_change() || (waits && is_remote());
         if !is_long {
             drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
             return;
@@ -122,6 +127,7 @@ impl Session {
         let (path, other) = (path_of(&question.path), path_of(&question.other));
         let answer = match question.what {
             What::Open => self.open_by_child(path, question.flags, child),
+            What::Lookup if question.flags != 0 => self.stat_by_child(path),
             What::Lookup => self.lookup(path),
             What::Change => self.open_by_child(path, libc::O_WRONLY, child),
             What::Unlink => self.unlink(path),
