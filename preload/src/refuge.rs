@@ -11,7 +11,8 @@ use crate::lazy::replace;
 use crate::open_files::Claim;
 use crate::{engine, open_files};
 
-/// Errors that say nothing about the file: the program's mistakes, or "try again".
+/// Errors that say nothing about the file: the program's mistakes (a directory to be copied from),
+/// or "try again".
 pub(crate) fn harmless(code: c_int) -> bool {
     matches!(
         code,
@@ -20,6 +21,7 @@ pub(crate) fn harmless(code: c_int) -> bool {
             | libc::EBADF
             | libc::EFAULT
             | libc::EINVAL
+            | libc::EISDIR
             | libc::ESPIPE
             | libc::EXDEV
             | libc::ENOSYS

@@ -18,7 +18,7 @@ fn key(id: &str) -> DatasetKey {
 
 /// Two ranks that have written checkpoints of these ids; all but the last are confirmed.
 fn ranks(ids: &[&str]) -> Vec<Machine> {
-    let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
+    let series = SeriesConfig { learn: false, flush_every: 1, ..SeriesConfig::new("ckpt", true) };
     let config = |rank| MachineConfig::new(rank, vec![0, 1], vec![series.clone()]);
     let mut ranks: Vec<_> = (0..2).map(|rank| Machine::new(config(rank), &[], 0)).collect();
     let mut now = 0;
@@ -176,4 +176,17 @@ fn what_a_child_has_open_too_is_closed_when_both_have_closed_it() {
     assert_eq!(state(&mut ranks, 5200), Some(("6".to_owned(), DatasetState::Open)));
     ranks[0].write_closed(&key("6"), &both.name, 120, 6000);
     assert_ne!(state(&mut ranks, 6200), Some(("6".to_owned(), DatasetState::Open)));
+}
+
+#[test]
+fn what_only_the_prefix_has_goes_at_once_if_a_newer_one_is_complete() {
+    let mut ranks = ranks(&["1", "2", "3"]);
+    let kept: Vec<_> = ranks[0].datasets(0).iter().map(|one| one.key.id.clone()).collect();
+    assert_eq!(kept, ["2", "3"]);
+    let left = |rank: usize, file: &FileRef| ranks[rank].is_left_behind(file);
+    assert!([0, 1].iter().all(|owner| left(0, &file("1", *owner)) && left(1, &file("1", *owner))));
+    // What the cache has waits for an agreement, and what nobody knows of for a newer one.
+    assert!(!left(1, &file("2", 1)) && !left(0, &file("2", 1)) && !left(0, &file("0", 1)));
+    ranks[1].write_open(&file("1", 1), Intent::REWRITE, 9000);
+    assert!(!ranks[1].is_left_behind(&file("1", 1)));
 }

@@ -6,6 +6,7 @@
 #include "differ.h"
 #include "names.h"
 #include "wide.h"
+#include "more.h"
 
 static void do_open(void)
 {
@@ -269,8 +270,10 @@ static const struct { void (*run)(void); int weight; } operations[] = {
     { do_at, 14 }, { do_nameless, 3 }, { do_open_anew, 6 }, { do_reopen, 3 }, { do_vector, 6 },
     { do_range, 5 }, { do_lock, 4 }, { do_positions, 4 },
     { do_rename_new, 4 }, { do_hole, 3 }, { do_close_range, 3 }, { do_statfs, 3 },
+    /* And these from FURTHER on. */
+    { do_attribute, 16 }, { do_times, 6 }, { do_descriptor_name, 5 }, { do_start, 4 },
 };
-enum { USUAL = 25 };
+enum { USUAL = 25, MORE = 4 };
 
 /* Everything that the program sees below `path`, with contents. */
 static void show(const char *path, int depth)
@@ -307,7 +310,8 @@ static void sequence(int length)
 {
     unsigned total = 0;
     char link_name[PATH_MAX];
-    size_t count = number < WIDE ? USUAL : sizeof operations / sizeof *operations;
+    size_t all = sizeof operations / sizeof *operations;
+    size_t count = number < WIDE ? USUAL : number < FURTHER ? all - MORE : all;
     state = 0x1234567u + 7919u * (uint64_t)number;
     for (size_t i = 0; i < count; i++)
         total += operations[i].weight;

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum { FDS = 5, STREAMS = 3 };
-enum { WIDE = 10000 }; /* sequences from here on do more */
+enum { WIDE = 10000, FURTHER = 20000 }; /* sequences from there on do more */
 
 static uint64_t state;
 static int fds[FDS];

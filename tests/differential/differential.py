@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Random sequences of file operations on matching names and beside them, each run with and without
 the shim: every return value, errno and content must be the same, and, with SCR_FLUSH=1, what is on
-the PFS in the end. Those from number 10000 on know more operations (wide.h). Last line: N passed,
-N failed.
+the PFS in the end. Those from number 10000 on know more operations (wide.h), and those from 20000
+on still more (more.h). Last line: N passed, N failed.
 
 usage: differential.py [FIRST [COUNT [LENGTH]]]
-SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 500. A failure prints the first
+SCR_DIFFERENTIAL=N in the environment runs N sequences instead of 600. A failure prints the first
 difference with what led to it; its number as FIRST and a COUNT of 1 replay it, mostly: datasets of
 the sequences before are sealed and leave the cache while it runs.
 """
@@ -21,13 +21,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "hard"))
 import support  # noqa: E402
 
-COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "500"))
-WIDE = 10000  # sequences from here on do more; see wide.h
+COUNT = int(os.environ.get("SCR_DIFFERENTIAL", "600"))
+WIDE = 10000  # sequences from here on do more, see wide.h; from twice that on, more.h
 # Of all other sequences, the ones that have failed once, with what has to run before them.
 REGRESSIONS = [(1540, 1588), (1867, 1867), (1831, 1831), (2019, 2019), (2090, 2118), (2246, 2246),
-               (2350, 2411), (11261, 11261)]
+               (2350, 2411), (11261, 11261), (20060, 20164)]
 LENGTH = 60
-BATCH = 250
+BATCH = 200
 CONTEXT = 70  # lines before the difference
 SHOWN = int(os.environ.get("SCR_DIFFERENTIAL_SHOWN", "3"))
 LIMIT_SECONDS = 300
@@ -59,12 +59,20 @@ def run(program, mpi, prefix, base, shim, first, count, length):
         if path.is_symlink():
             tree[name] = os.readlink(path)
         elif path.is_file():
-            tree[name] = (oct(path.stat().st_mode), path.read_bytes())
+            tree[name] = (oct(path.stat().st_mode), path.read_bytes(), attributes(path))
         else:
             tree[name] = "directory"
     shutil.rmtree(prefix)
     shutil.rmtree(base)
     return done.returncode, done.stdout.splitlines(), done.stderr, tree
+
+
+def attributes(path):
+    """What the program has set: extended attributes, and a time long ago."""
+    names = sorted(name for name in os.listxattr(path) if name.startswith("user."))
+    modified = path.stat().st_mtime_ns
+    return ([(name, os.getxattr(path, name)) for name in names],
+            modified if modified < 1_500_000_000 * 10**9 else None)
 
 
 def sequences(lines):
@@ -92,7 +100,7 @@ def compare(plain, shimmed, numbers):
         a, b = plain[3].get(name), shimmed[3].get(name)
         if a != b:
             number = int(name.split("/")[0].lstrip("qby"))
-            short = [str(one)[:60] for one in (a, b)]
+            short = [f"{str(one)[:60]} {str(one)[-60:]}" for one in (a, b)]
             text = f"on the PFS: {name}: without {short[0]}, with {short[1]}"
             complaints.setdefault(number, text)
     return complaints
@@ -109,8 +117,8 @@ def main(words):
                         HERE / "differ.c"], check=True)
         batches = [(begin, min(BATCH, first + count - begin))
                    for begin in range(first, first + count, BATCH)]
-        if not words:  # every second batch is a wide one
-            batches = [(begin + WIDE * (i % 2), size) for i, (begin, size) in enumerate(batches)]
+        if not words:  # of three batches two do more
+            batches = [(begin + WIDE * (i % 3), size) for i, (begin, size) in enumerate(batches)]
             batches += [(begin, last + 1 - begin) for begin, last in REGRESSIONS]
             count = sum(size for _, size in batches)
         for begin, size in batches:

@@ -115,3 +115,20 @@ def the_newest_of_two_files_in_turn_is_found_on_another_node(mpi, program):
                 got = shimmed.run_on_nodes(2, "keeps_previous", 9, 4, SCR_LEARN=learn, **pattern)
                 assert_same(want, got)
                 assert not got.err.strip(), f"not silent: {got}"
+
+
+@case
+def what_was_removed_after_a_newer_checkpoint_was_complete_stays_removed(mpi, program):
+    """The program is killed right after it has removed older ones, that the prefix has: of its own
+    run, and of the one before."""
+    for who in ("one", "each"):
+        for before, written in ((0, 3), (3, 0)):
+            with place(mpi, program) as here:
+                calm = {"SCR_FLUSH": "1", "SCR_CACHE_SIZE": "1"}
+                if before:
+                    here.run(2, "steady", 15, 5, **calm)
+                killed = here.run(2, "purge", written, who, **calm)
+                seen = here.run(2, "scan", **calm)
+                newest = "step_15" if before else "step_3"
+                want = [f"{newest} rank_0.dat rank_1.dat"]
+                assert seen.out.splitlines() == want, f"{who} {before}: {killed}\n{seen}"

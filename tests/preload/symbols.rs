@@ -38,7 +38,8 @@ const FAMILIES: &str = "
     dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
     chdir fchdir pathconf ftok inotify_add_watch name_to_handle_at ioctl
-    _exit _Exit posix_spawn posix_spawnp execve execvpe popen system pclose
+    _exit _Exit posix_spawn posix_spawnp posix_spawn_file_actions_addopen
+    execve execvpe popen system pclose
     wait __wait waitpid __waitpid wait3 wait4 waitid
 ";
 

@@ -254,7 +254,7 @@ unsafe fn readlink(
 ) -> ssize_t {
     // SAFETY: as in `link`.
     unsafe {
-        read_link(AT_FDCWD, path, |to| real(to.as_ptr(), buffer, size))
+        read_link(AT_FDCWD, path, (buffer, size), |to| real(to.as_ptr(), buffer, size))
             .unwrap_or_else(|| real(path, buffer, size))
     }
 }
@@ -268,7 +268,7 @@ unsafe fn readlinkat(
 ) -> ssize_t {
     // SAFETY: as in `link`.
     unsafe {
-        read_link(dirfd, path, |to| real(AT_FDCWD, to.as_ptr(), buffer, size))
+        read_link(dirfd, path, (buffer, size), |to| real(AT_FDCWD, to.as_ptr(), buffer, size))
             .unwrap_or_else(|| real(dirfd, path, buffer, size))
     }
 }
@@ -283,8 +283,10 @@ unsafe fn readlink_checked(
 ) -> ssize_t {
     // SAFETY: as in `link`.
     unsafe {
-        read_link(AT_FDCWD, path, |to| real(to.as_ptr(), buffer, size, room))
-            .unwrap_or_else(|| real(path, buffer, size, room))
+        read_link(AT_FDCWD, path, (buffer, size.min(room)), |to| {
+            real(to.as_ptr(), buffer, size, room)
+        })
+        .unwrap_or_else(|| real(path, buffer, size, room))
     }
 }
 
@@ -298,16 +300,28 @@ unsafe fn readlinkat_checked(
 ) -> ssize_t {
     // SAFETY: as in `link`.
     unsafe {
-        read_link(dirfd, path, |to| real(AT_FDCWD, to.as_ptr(), buffer, size, room))
-            .unwrap_or_else(|| real(dirfd, path, buffer, size, room))
+        read_link(dirfd, path, (buffer, size.min(room)), |to| {
+            real(AT_FDCWD, to.as_ptr(), buffer, size, room)
+        })
+        .unwrap_or_else(|| real(dirfd, path, buffer, size, room))
     }
 }
 
+/// `place` is the program's buffer, for what the kernel would not say.
 unsafe fn read_link(
     dirfd: c_int,
     path: *const c_char,
+    place: (*mut c_char, size_t),
     call: impl Fn(&CStr) -> ssize_t,
 ) -> Option<ssize_t> {
+    // SAFETY: `path` is null or a C string of the program.
+    let behind = unsafe { behind_descriptor(path) }.filter(|_| place.1 > 0);
+    if let Some(name) = behind {
+        let bytes = name.as_bytes().len().min(place.1);
+        // SAFETY: the program's buffer has at least that many bytes.
+        unsafe { place.0.copy_from_nonoverlapping(name.as_ptr(), bytes) };
+        return Some(bytes.cast_signed());
+    }
     let job = |mut question: Question| match question.lookup(false) {
         Answer::Pass => Outcome::Pass,
         Answer::Redirect(to) => match call(&to) {
@@ -347,9 +361,22 @@ unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c
     unsafe { canonical(path, std::ptr::null_mut()).unwrap_or_else(|| real(path)) }
 }
 
+/// The program's name for the cached file that a name like `/proc/self/fd/7` stands for.
+///
+/// # Safety
+/// `path` is null or a C string.
+unsafe fn behind_descriptor(path: *const c_char) -> Option<CString> {
+    engine::active().filter(|_| !path.is_null())?;
+    // SAFETY: not null, so a C string by this function's contract.
+    identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes()).and_then(identity::name_behind)
+}
+
 /// The program's name for a cached file is the canonical one; where its bytes lie is our business.
 unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c_char> {
     let failed = std::ptr::null_mut();
+    // SAFETY: as in `link`.
+    let behind = unsafe { behind_descriptor(path) };
+    let path = behind.as_deref().map_or(path, CStr::as_ptr);
     let job = |mut question: Question| {
         match question.lookup(true) {
             Answer::Pass | Answer::Done => return Outcome::Pass,

@@ -1,5 +1,5 @@
-//! Copies a file: holes stay holes, mode, times and a changed owner come along, the checksum is
-//! computed from the bytes in hand.
+//! Copies a file: holes stay holes, mode, times, a changed owner and the program's extended
+//! attributes come along, the checksum is computed from the bytes in hand.
 
 use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -95,12 +95,13 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
     }
     copy.hole(bytes - done);
 
-    let Copy { target, crc32, .. } = copy;
+    let Copy { source, target, crc32, .. } = copy;
     let times = FileTimes::new()
         .set_accessed(metadata.accessed().map_err(read_failed)?)
         .set_modified(metadata.modified().map_err(read_failed)?);
     let mode = metadata.permissions().mode() & 0o7777;
     keep_owner(&metadata, &target);
+    system::copy_user_attributes(&source, &target);
     target
         .set_len(bytes)
         .and_then(|()| target.set_permissions(Permissions::from_mode(mode)))

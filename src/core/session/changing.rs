@@ -101,7 +101,11 @@ impl Session {
             _ => {}
         }
         let deletion = match self.file_ref(name) {
-            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            Some(file) => {
+                let left = place == Place::Prefix && state.machine.is_left_behind(&file);
+                let told = state.machine.deleted(&file, monotonic_ms());
+                if left { Deletion::Now } else { told }
+            }
             None => Deletion::Now,
         };
         match self.delete(&mut state, name, &place, deletion) {

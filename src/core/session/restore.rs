@@ -105,9 +105,11 @@ impl Session {
         let report = &*report;
         let lost = self.lost_checkpoint(report, &known);
         let numbers = self.numbers(&links, report)?;
+        let listed = |one: &Listed| Some((one.series?, one.key.id.clone(), one.id));
         let mut resumed = Resumed {
             last_id: known.last_id,
             last_numbers: known.last_numbers.clone(),
+            listed: known.listed.iter().filter_map(listed).collect(),
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod access;
+mod attributes;
 mod descriptor;
 mod lanes;
 mod memory;
@@ -18,6 +19,7 @@ mod shared_log;
 mod space;
 
 pub use access::may_write;
+pub use attributes::copy_user_attributes;
 pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
 pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};

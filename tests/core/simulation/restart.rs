@@ -468,11 +468,13 @@ impl Sim {
             });
             RestoredFiles { files: files.collect() }
         });
+        let flushed = restored.iter().filter(|dataset| dataset.offer.flushed);
+        let listed = flushed.map(|dataset| (0, dataset.offer.key.id.clone(), dataset.offer.id));
         Resumed {
             decision: decision.clone(),
             own: own.collect(),
-            last_id: 0,
-            last_numbers: Vec::new(),
+            listed: listed.collect(),
+            ..Resumed::default()
         }
     }
 }

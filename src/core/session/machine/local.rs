@@ -206,6 +206,8 @@ pub(super) struct LocalSeries {
     pub hushed: BTreeSet<u64>,
     /// Floating datasets so far, so that their directories differ.
     pub floating: u64,
+    /// Datasets that only the PFS has, by their captured id: the newest number.
+    pub left: BTreeMap<String, u64>,
 }
 
 impl LocalSeries {
@@ -227,6 +229,12 @@ impl LocalSeries {
             }
         };
         &mut self.datasets[at]
+    }
+
+    /// Only the PFS has the dataset of the captured `id`.
+    pub fn note_left(&mut self, id: &str, number: u64) {
+        let newest = self.left.entry(id.to_string()).or_default();
+        *newest = number.max(*newest);
     }
 
     /// The PFS has the file under another name.

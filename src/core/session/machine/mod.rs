@@ -126,6 +126,8 @@ pub struct Resumed {
     pub last_id: u64,
     /// Per series, the largest number in series that the prefix's index knows.
     pub last_numbers: Vec<u64>,
+    /// Series, captured id and number of what that index has.
+    pub listed: Vec<(usize, String, u64)>,
 }
 
 impl Machine {
@@ -171,6 +173,11 @@ impl Machine {
         self.shared.next_id = last_id + 1;
         for (series, number) in resumed.last_numbers.iter().enumerate() {
             self.shared.series[series].next_number = number + 1;
+        }
+        for (series, id, number) in &resumed.listed {
+            if self.config.series[*series].has_id {
+                self.series[*series].note_left(id, *number);
+            }
         }
         for rejected in &decision.rejected {
             let mut dataset = SharedDataset::new(rejected.key.clone());

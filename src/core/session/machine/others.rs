@@ -8,7 +8,7 @@ use super::keys::{DatasetKey, FileRef, Intent, Placement};
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
 use super::report::{Report, SeriesReport};
-use super::shared::DatasetState;
+use super::shared::{DatasetState, SharedDataset};
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -105,6 +105,24 @@ impl Machine {
         let count = self.agreement.count;
         self.series[file.series].news.deleted.push((file.name.clone(), count));
         self.agreement.changed(2);
+    }
+
+    /// As far as is known here, only the PFS has the file, as part of a dataset that is older than
+    /// a complete one there: nothing keeps a deletion of it from being real at once. If it waited
+    /// for a newer one to be complete, a crash would undo it. (While the newer one is in the cache
+    /// only, this may be all that is left when the cache is lost, and what a pointer file there
+    /// names.)
+    #[must_use]
+    pub fn is_left_behind(&self, file: &FileRef) -> bool {
+        let Some(id) = &file.id else { return false };
+        let (shared, local) = (&self.shared.series[file.series], &self.series[file.series]);
+        let safe = |newer: &SharedDataset| {
+            newer.state == DatasetState::Confirmed && newer.flushed && !newer.deleted_from
+        };
+        let newest = shared.datasets.iter().rfind(|newer| safe(newer)).map_or(0, |newer| newer.id);
+        local.left.get(id).is_some_and(|number| *number < newest)
+            && !shared.datasets.iter().any(|dataset| dataset.key.id == *id)
+            && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
     }
 
     /// A child of this rank opens a file, too, that is open on it in the dataset `of`: one more to

@@ -209,7 +209,11 @@ impl Machine {
                 }
                 self.drop_local(key);
             }
-            Step::Evict { key, .. } => {
+            Step::Evict { key, id } => {
+                let flushed = self.shared.find(key).is_some_and(|dataset| dataset.flushed);
+                if flushed && self.config.series[key.series].has_id {
+                    self.series[key.series].note_left(&key.id, *id);
+                }
                 self.shared.series[key.series].datasets.retain(|dataset| dataset.key != *key);
                 self.series[key.series].datasets.retain(|dataset| dataset.key != *key);
             }
