@@ -79,6 +79,8 @@ pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString
         let plain = lexical(&whole);
         if plain == prefix {
             plain
+        } else if whole.ends_with(b"/.") {
+            canonical_directory(prefix, &plain)? // what a symlink leads to, not the link
         } else {
             let slash = plain.iter().rposition(|&byte| byte == b'/')?;
             let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;

@@ -101,7 +101,9 @@ static void do_start(void)
     int status = -1, ends[2], how = pick(3), r = 0;
     pid_t child = -1;
     say("start");
+    slashes = 0;
     const char *path = spelled(name());
+    slashes = 1;
     say(" %d", how);
     if (pipe(ends)) abort();
     snprintf(command, sizeof command, "cksum < '%s'", path);

@@ -104,7 +104,7 @@ unsafe fn add_open(
             }
             _ => Outcome::Pass,
         });
-        place.unwrap_or_else(|| real(actions, fd, path, flags, mode))
+        place.filter(|result| *result >= 0).unwrap_or_else(|| real(actions, fd, path, flags, mode))
     }
 }
 
