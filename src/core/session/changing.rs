@@ -8,7 +8,7 @@ use super::books::Way;
 use super::machine::{self, Deletion, FileRef, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::{Manner, file_ref};
-use super::others::of_another;
+use super::others::{deleted_at, of_another};
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
@@ -101,11 +101,7 @@ impl Session {
             _ => {}
         }
         let deletion = match self.file_ref(name) {
-            Some(file) => {
-                let left = place == Place::Prefix && state.machine.is_left_behind(&file);
-                let told = state.machine.deleted(&file, monotonic_ms());
-                if left { Deletion::Now } else { told }
-            }
+            Some(file) => deleted_at(&mut state, &file, &place),
             None => Deletion::Now,
         };
         match self.delete(&mut state, name, &place, deletion) {

@@ -237,7 +237,13 @@ impl Session {
         }
         if to.is_dir() && !state.view.is_removed_dir(to_name) {
             let shown = ns::entries(&state.view, &self.site.prefix, to_name);
-            let full = shown.iter().any(|entry| !entry.hide);
+            let hides = |found: &std::ffi::OsStr| {
+                shown.iter().any(|one| one.hide && found == one.name.as_str())
+            };
+            let mut there = std::fs::read_dir(to).into_iter().flatten().flatten();
+            // An empty directory in it counts, too: it must not go with those that wait for it.
+            let full = shown.iter().any(|entry| !entry.hide)
+                || there.any(|found| !hides(&found.file_name()));
             return full.then_some(Answer::Fail(libc::ENOTEMPTY));
         }
         match state.view.place(to_name) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::answer::Answer;
 use super::books::Room;
-use super::machine::{DatasetKey, FileRef, Intent as Wish, Placement};
+use super::machine::{DatasetKey, Deletion, FileRef, Intent as Wish, Placement};
 use super::namespace::{self as ns, Intent, Place};
 use super::neighbours::Locked;
 use super::opening::{Found, Manner};
@@ -19,6 +19,13 @@ pub(super) fn of_another(state: &State, name: &str) -> Option<DatasetKey> {
     let key = state.view.cached_in(name)?;
     let own = state.books.get(key).is_some_and(|book| book.files.contains_key(name));
     (!own && !state.view.is_absent(name)).then(|| key.clone())
+}
+
+/// The program deletes `file`, which is seen at `place`.
+pub(super) fn deleted_at(state: &mut State, file: &FileRef, place: &Place) -> Deletion {
+    let left = *place == Place::Prefix && state.machine.is_left_behind(file);
+    let told = state.machine.deleted(file, monotonic_ms());
+    if left { Deletion::Now } else { told }
 }
 
 impl Session {
