@@ -86,6 +86,13 @@ pub(super) struct Listed {
     pub abandoned_by: Option<u64>,
 }
 
+impl Listed {
+    /// Series, captured id and number, if the patterns still have the series.
+    fn short(&self) -> Option<(usize, String, u64)> {
+        Some((self.series?, self.key.id.clone(), self.id))
+    }
+}
+
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
     pub(super) fn offer(
@@ -105,11 +112,10 @@ impl Session {
         let report = &*report;
         let lost = self.lost_checkpoint(report, &known);
         let numbers = self.numbers(&links, report)?;
-        let listed = |one: &Listed| Some((one.series?, one.key.id.clone(), one.id));
         let mut resumed = Resumed {
             last_id: known.last_id,
             last_numbers: known.last_numbers.clone(),
-            listed: known.listed.iter().filter_map(listed).collect(),
+            listed: known.listed.iter().filter_map(Listed::short).collect(),
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;
