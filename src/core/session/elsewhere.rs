@@ -87,7 +87,11 @@ impl Session {
             return Ok(());
         }
         let mut state = self.state();
-        heard.iter().for_each(|(rank, news)| self.hear_of_names(&mut state, *rank, news));
+        let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
+        let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
+        for (rank, news) in &heard {
+            self.hear_of_names(&mut state, (*rank, news), &made_here);
+        }
         // What is there may be so again.
         heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, &own));
         drop(state);
@@ -101,11 +105,16 @@ impl Session {
         let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
         for (key, names) in state.machine.visible() {
             let Some(layer) = state.view.layer(&key) else { continue };
-            let found = names.into_iter().filter_map(|name| {
-                let meta = describe(&layer.dir.join(&name), &name).ok()?;
+            let before = state.told.files.get(&key);
+            let found = names.into_iter().filter_map(|(name, closed)| {
+                let meta = match closed {
+                    true => describe(&layer.dir.join(&name), &name).ok()?,
+                    false => before?.get(&name)?.clone(), // what it was stays to be seen
+                };
                 Some((name, meta))
             });
-            files.insert(key, found.collect());
+            let found = found.collect();
+            files.insert(key, found);
         }
         for (key, now) in &files {
             let before = state.told.files.get(key);
@@ -132,13 +141,16 @@ impl Session {
         news
     }
 
-    fn hear_of_names(&self, state: &mut State, rank: usize, news: &News) {
+    fn hear_of_names(
+        &self,
+        state: &mut State,
+        (rank, news): (usize, &News),
+        made_here: &BTreeSet<String>,
+    ) {
         news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
         news.named("ON_PREFIX").for_each(|name| state.view.left_elsewhere(&name));
-        for name in news.named("DELETED") {
-            if !is_made_here(state, &name) {
-                state.view.deleted_elsewhere(rank, &name);
-            }
+        for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
+            state.view.deleted_elsewhere(rank, &name);
         }
         news.named("SETTLED").for_each(|name| state.view.hear(rank, Told::Settled(name)));
     }
@@ -164,6 +176,7 @@ impl Session {
                     // It had heard of the deletion.
                     state.machine.made_elsewhere(&file);
                     state.view.revive(&name);
+                    state.told.deleted.remove(&name);
                 }
                 state.view.made_elsewhere(&key, Remote { owner: rank, meta });
             }
@@ -171,12 +184,13 @@ impl Session {
     }
 }
 
-/// A rank of this node has made the file for a dataset in progress: whoever deletes that one tells
-/// so in the next conference.
-fn is_made_here(state: &State, name: &str) -> bool {
+/// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
+/// tells so in the next conference.
+fn made_here(state: &State) -> BTreeSet<String> {
     let sealed = |key: &DatasetKey| state.books.get(key).is_some_and(|book| book.id != 0);
-    let mut open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
-    open.any(|layer| layer.on_prefix.contains(name) || layer.dir.join(name).exists())
+    let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
+    open.flat_map(|layer| layer.names_here().into_iter().chain(layer.on_prefix.iter().cloned()))
+        .collect()
 }
 
 #[cfg(test)]

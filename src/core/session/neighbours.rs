@@ -54,6 +54,11 @@ impl Neighbours {
         Ok(())
     }
 
+    /// Ranks of this node, unless it has one only.
+    pub fn ranks(&self) -> &[usize] {
+        self.ranks.get().map_or(&[], Vec::as_slice)
+    }
+
     fn tell(&self, told: &[Told], rank: usize) {
         if let Some(log) = self.log.get() {
             for told in told {
@@ -70,7 +75,7 @@ fn make(path: &Path) -> bool {
 impl Session {
     /// Takes in what the others of the node have told since the last time.
     pub(super) fn hear_neighbours(&self, state: &mut State) {
-        let Neighbours { log, ranks, place: heard_to } = &self.neighbours;
+        let Neighbours { log, place: heard_to, .. } = &self.neighbours;
         let Some(log) = log.get() else { return };
         let mut place = heard_to.load(Ordering::Relaxed);
         if log.now() == place {
@@ -80,7 +85,7 @@ impl Session {
             match log.hear(&mut place) {
                 Heard::Nothing => break,
                 Heard::Missed => {
-                    state.view.forget_told(ranks.get().map_or(&[], Vec::as_slice));
+                    state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
                 }
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {

@@ -13,6 +13,7 @@ use crate::cache::{RebuildReport, Withheld};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
+use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
@@ -29,6 +30,10 @@ impl Session {
         report: &mut RebuildReport,
         known: &Index,
     ) -> Result<bool> {
+        // A run that goes back to an older one has no use for it, and may need its room.
+        if known.returned_to.is_some() || self.site.settings.get_optional(keys::CURRENT).is_some() {
+            return Ok(false);
+        }
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         for one in report.withheld.iter().filter(|one| one.stranded.is_some()) {
             let id = newest.entry(&one.key.series).or_default();
@@ -36,8 +41,9 @@ impl Session {
         }
         newest.retain(|series, id| *id > newest_left(series, report, known));
         let ids: Vec<u64> = newest.into_values().collect();
-        let (chosen, rest): (Vec<Withheld>, Vec<Withheld>) =
-            std::mem::take(&mut report.withheld).into_iter().partition(|one| ids.contains(&one.id));
+        let (chosen, rest): (Vec<Withheld>, Vec<Withheld>) = std::mem::take(&mut report.withheld)
+            .into_iter()
+            .partition(|one| one.stranded.is_some() && ids.contains(&one.id));
         report.withheld = rest;
         let mut any = false;
         for one in chosen {

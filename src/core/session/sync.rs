@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::machine::{Next, Report, SyncKind, WORDS};
 use super::namespace as ns;
-use super::runtime::Session;
+use super::runtime::{Session, State};
 use super::site::Links;
 use super::tally::Count;
 use crate::error::{Error, Result};
@@ -110,7 +110,12 @@ impl Session {
     pub(super) fn stop_agreements(&self, error: &Error) {
         // Not freed: that may wait for ranks that are gone.
         std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.state().machine.disable();
+        let mut state = self.state();
+        state.machine.disable();
+        let State { view, books, .. } = &mut *state;
+        let is_near = |rank| self.neighbours.ranks().contains(&rank);
+        view.forget_far(is_near, |key| books.get(key).is_some_and(|book| book.id != 0));
+        drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.publish_overdue();
         log::warn_once(

@@ -1,13 +1,20 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
-use super::machine::{DatasetKey, Gone, Overdue};
+use std::path::Path;
+
+use super::machine::{Gone, Overdue};
 use super::namespace as ns;
 use super::runtime::Session;
 use super::tally::Count;
+use crate::error::Result;
 use crate::log;
+use crate::records::FileMeta;
 use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
+
+/// `publish_file`, or a relative of it.
+type Publish = fn(&Path, &Path, &Path) -> Result<FileMeta>;
 
 impl Session {
     /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
@@ -26,17 +33,17 @@ impl Session {
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
-        now.iter().all(|one| self.publish_overdue_file(one));
+        now.iter().all(|one| self.publish_unsealed_file(one, publish_file));
         later
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.
-    fn publish_overdue_file(&self, one: &Overdue) -> bool {
+    pub(super) fn publish_unsealed_file(&self, one: &Overdue, publish: Publish) -> bool {
         let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
-        match publish_file(&self.site.prefix, &source, &self.site.on_prefix(&one.file)) {
+        match publish(&self.site.prefix, &source, &self.site.on_prefix(&one.file)) {
             Ok(meta) => {
                 self.log_published(&one.key, &one.file, meta.size);
                 self.tally.one(Count::FellBack);
@@ -48,12 +55,6 @@ impl Session {
                 false
             }
         }
-    }
-
-    /// A rank of another node waits for files of the dataset, which is not sealed.
-    pub(super) fn publish_wanted(&self, key: &DatasetKey) {
-        let wanted = self.state().machine.wanted(key);
-        wanted.iter().all(|one| self.publish_overdue_file(one));
     }
 
     fn remove_gone(&self, gone: &Gone) {

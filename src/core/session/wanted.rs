@@ -7,7 +7,7 @@
 //! closed, so that a reader of many files waits once, and that the prefix never has a part of a
 //! checkpoint for long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log;
 use crate::records::{self, DatasetState};
 use crate::transfer::{
-    Awaited, Background, BackgroundJob, Waited, announce_background, is_published,
+    Awaited, Background, BackgroundJob, Waited, announce_background, is_published, publish_unsealed,
 };
 
 /// Between two looks of a node at the prefix.
@@ -34,6 +34,8 @@ pub(super) struct Served {
     begun: BTreeSet<(u64, u64)>,
     /// Last look at the prefix.
     looked: Option<Instant>,
+    /// When files of a dataset that is not sealed were first asked for.
+    asked: BTreeMap<DatasetKey, Instant>,
 }
 
 impl Session {
@@ -132,17 +134,30 @@ impl Session {
         for key in keys {
             let id = self.state().books.get(&key).map_or(0, |book| book.id);
             match id {
-                0 => self.publish_wanted(&key),
+                0 => self.publish_wanted(&key, served),
                 id => drop(ids.insert(id)), // sealed since
             }
         }
         served.begun.retain(|(id, _)| ids.contains(id));
+        if names.is_empty() {
+            served.asked.clear();
+        }
         for id in ids {
-            if let Err(error) = self.begin_wanted(id, &mut served.begun) {
+            if let Err(error) = self.begin_wanted(id, served) {
                 let rank = self.site.rank;
                 log::warn_once("wanted", format_args!("rank {rank}: dataset {id}: {error}"));
             }
         }
+    }
+
+    /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks have
+    /// had the time to do so.
+    fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
+        let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
+        let pointers = asked.elapsed() >= LOOK * 2;
+        let wanted = self.state().machine.wanted(key);
+        let mut now = wanted.iter().filter(|one| pointers || !one.last);
+        now.all(|one| self.publish_unsealed_file(one, publish_unsealed));
     }
 
     /// The node's folder says what that on the prefix says.
@@ -170,18 +185,21 @@ impl Session {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
         let Some(key) = self.machine_key(&key) else { return true };
         let state = self.state();
-        state.view.layer(&key).is_none() || state.books.get(&key).is_some_and(|book| book.id != 0)
+        let sealed = state.books.get(&key).is_some_and(|book| book.id != 0);
+        let known = state.machine.datasets(key.series).iter().any(|one| one.key == key);
+        sealed || (state.view.layer(&key).is_none() && !known)
     }
 
     /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
-    fn begin_wanted(&self, id: u64, begun: &mut BTreeSet<(u64, u64)>) -> Result<()> {
+    fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
         let record = self.site.filemap.get_id(id);
         let Some(record) = record else { return Ok(()) };
         let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
         if record.state != DatasetState::Prepared {
-            self.publish_wanted(&key); // it was opened again
+            self.publish_wanted(&key, served); // it was opened again
             return Ok(());
         }
+        let begun = &mut served.begun;
         let seal = (id, record.epoch);
         if begun.contains(&seal) {
             return Ok(());

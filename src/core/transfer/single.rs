@@ -59,6 +59,17 @@ pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileM
         .map(|(meta, _)| meta)
 }
 
+/// The same for a file whose dataset is not sealed: the staged file has a name that those who wait
+/// for it know, and see growing ([`super::Awaited`]). Its rank alone does this, one file at a time.
+///
+/// # Errors
+/// As [`publish_file`].
+pub fn publish_unsealed(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
+    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
+    publish_as(prefix, source, target, 0, None, CopyOptions::default(), always)
+        .map(|(meta, _)| meta)
+}
+
 /// The same under a given epoch; with `expected` (of the seal) the content is checked on the way.
 /// `publish_if` renames by calling its argument, if the file is still wanted, and says whether it
 /// was; so does the second part of the answer. Nothing staged is left of one that is not.

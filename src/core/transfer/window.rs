@@ -30,11 +30,11 @@ pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     };
     let newest = current.map_or(written.id, |current| current.max(written.id));
     let of_series = index.newest_first().filter(same_series).filter(|one| one.id <= newest);
-    // Those that cannot be restored take no place of one that can.
+    // Those that cannot be restored, or that the run has left, take no place of one that counts.
     let mut kept = 0;
     let outside = of_series.filter(|entry| {
         let full = kept >= keep;
-        kept += u64::from(entry.is_restorable());
+        kept += u64::from(entry.is_restorable() && entry.abandoned_by.is_none());
         full && entry.id != written.id && Some(entry.id) != current
     });
     let doomed: Left = outside.map(named).collect();
@@ -207,6 +207,22 @@ mod tests {
         let newest = flushed(prefix, 3, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), []);
         assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);
+    }
+
+    #[test]
+    fn nor_does_one_of_a_course_that_the_run_has_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        (1..=4).for_each(|id| drop(flushed(prefix, id, false)));
+        update(&index_path(prefix), |index: &mut PrefixIndex| {
+            index.set_current("scr.dataset.2");
+            Ok(())
+        })
+        .unwrap();
+        let newest = flushed(prefix, 5, false);
+        assert_eq!(ids(trim(prefix, &newest, 2)), [1], "5 and what it came from");
+        let newest = flushed(prefix, 6, false);
+        assert_eq!(ids(trim(prefix, &newest, 2)), [4, 3, 2]);
     }
 
     #[test]

@@ -213,6 +213,7 @@ impl Machine {
                 }
             }
         }
+        self.left_over = !conference.floating.is_empty() || !conference.returning.is_empty();
         self.end_conferences += u32::from(conference.ending);
         self.conference = Some(conference);
         true

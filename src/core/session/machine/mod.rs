@@ -106,6 +106,8 @@ pub struct Machine {
     /// What other nodes have not heard of names on this rank; what the last agreement said of all.
     news: News,
     told: Told,
+    /// The last conference met files that do not know their dataset yet.
+    left_over: bool,
 }
 
 /// A rank's own part of a dataset that the restart offers or rejects.
@@ -162,6 +164,7 @@ impl Machine {
             syncing: 0,
             news: News::None,
             told: Told::default(),
+            left_over: false,
             config,
         }
     }

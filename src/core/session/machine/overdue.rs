@@ -101,16 +101,25 @@ impl Machine {
 
     /// Closed files of the dataset `key`, not sealed, that a rank of another node waits for: as
     /// [`Machine::overdue`], at once.
+    /// Pointer files come last.
     #[must_use]
     pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
-        let dataset = self.series[key.series].find(key).filter(|dataset| dataset.is_unsealed());
+        let dataset = self.series[key.series].find(key).filter(|dataset| {
+            dataset.begun && matches!(dataset.phase, Phase::Open | Phase::Dropped)
+        });
         let files = dataset.into_iter().flat_map(|dataset| &dataset.files);
         let pending = files.filter(|(name, file)| {
             file.is_pending() && !file.deleted && !self.has_newer_on_prefix(key, name)
         });
-        let wanted =
-            |(name, _): (&String, _)| Overdue { key: key.clone(), file: name.clone(), last: false };
-        pending.map(wanted).collect()
+        let has_id = self.config.series[key.series].has_id;
+        let wanted = |(name, file): (&String, &LocalFile)| Overdue {
+            key: key.clone(),
+            file: name.clone(),
+            last: file.bare && has_id,
+        };
+        let mut wanted: Vec<Overdue> = pending.map(wanted).collect();
+        wanted.sort_by_key(|one| one.last);
+        wanted
     }
 
     /// How long the dataset's closed files wait for an agreement.

@@ -21,7 +21,7 @@ pub(super) enum News {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub news: News,
-    /// A conference follows: whatever it leaves in progress is known to all.
+    /// A conference follows: all know whether it leaves something in progress.
     pub confers: bool,
 }
 
@@ -75,22 +75,23 @@ impl Machine {
     /// what the deletion meant.
     #[must_use]
     pub fn tells_names(&self, before_conference: bool) -> bool {
-        let shared = || self.shared.series.iter().any(|series| series.open().next().is_some());
-        match self.told.news {
-            News::None => false,
-            News::Files => !before_conference && (!self.told.confers || shared()),
-            News::Names => before_conference,
+        let open = || self.shared.series.iter().any(|series| series.open().next().is_some());
+        let left = || self.told.confers && (open() || self.left_over);
+        match (self.told.news, before_conference) {
+            (News::None, _) | (News::Files, true) => false,
+            (News::Files, false) => !self.told.confers || left(),
+            (News::Names, true) => true,
+            (News::Names, false) => left(), // files may belong elsewhere since then
         }
     }
 
-    /// This rank's closed files in cache that are not sealed.
+    /// This rank's files in cache that are not sealed, and whether they are closed.
     #[must_use]
-    pub fn visible(&self) -> Vec<(DatasetKey, Vec<String>)> {
+    pub fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
         let datasets = self.in_progress_here().map(|dataset| {
-            let files = dataset.files.iter();
-            let closed = files.filter(|(_, file)| file.open == 0 && !file.on_prefix);
-            let there = closed.filter(|(_, file)| !file.deleted);
-            (dataset.key.clone(), there.map(|(name, _)| name.clone()).collect())
+            let there = dataset.files.iter().filter(|(_, file)| !file.on_prefix && !file.deleted);
+            let files = there.map(|(name, file)| (name.clone(), file.open == 0));
+            (dataset.key.clone(), files.collect())
         });
         datasets.collect()
     }
@@ -150,14 +151,28 @@ mod tests {
         let reports = ranks.each_mut().map(|one| one.report(7, 2));
         assert!(ranks.iter_mut().all(|one| one.confer(&reports)));
         assert!(!tells(&ranks, true) && tells(&ranks, false), "it is still in progress");
-        let visible = ranks[0].visible();
-        assert_eq!(visible, [(DatasetKey::new(0, "1", 0), vec!["a".to_string()])]);
+        let files = [("a", true), ("open", false)].map(|(name, closed)| (name.into(), closed));
+        assert_eq!(ranks[0].visible(), [(DatasetKey::new(0, "1", 0), files.to_vec())]);
         agree(&mut ranks, 3);
         assert!(!tells(&ranks, true) && !tells(&ranks, false), "nothing new");
         write(&mut ranks[1], "b");
         ranks[0].note_deletions();
         agree(&mut ranks, 4);
         assert!(tells(&ranks, true) && !tells(&ranks, false), "deletions first, and all at once");
+    }
+
+    #[test]
+    fn a_file_that_waits_for_its_dataset_is_told() {
+        let mut ranks = [machine(0, &[0, 1]), machine(1, &[0, 1])];
+        let pointer = FileRef { id: None, ..file("latest") };
+        let placed = ranks[0].write_open(&pointer, Intent::REWRITE, 1);
+        let crate::session::machine::Placement::Dataset(placed) = placed else { panic!() };
+        ranks[0].write_closed(&placed.key, "latest", 3, 1);
+        assert_eq!(agree(&mut ranks, 2), Next::Confer);
+        let reports = ranks.each_mut().map(|one| one.report(7, 2));
+        assert!(ranks.iter_mut().all(|one| one.confer(&reports)));
+        while ranks.each_mut().map(Machine::next_step) != [None, None] {}
+        assert!(tells(&ranks, false), "no dataset takes it");
     }
 
     #[test]

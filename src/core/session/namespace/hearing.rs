@@ -1,6 +1,8 @@
 //! What the ranks of a node tell one another about names, and those of different nodes (`told.rs`
 //! has the words; `neighbours.rs` and `elsewhere.rs` carry them).
 
+use std::collections::BTreeSet;
+
 use super::layer::{Layer, Remote};
 use super::told::Told;
 use super::view::View;
@@ -12,9 +14,9 @@ pub struct FarNews {
     /// Something here, or what waits for its real deletion.
     pub changed: bool,
     /// Names without content that are gone.
-    pub laid: Vec<String>,
+    pub laid: BTreeSet<String>,
     /// Files of which the PFS has the newest content, and some layer an older one.
-    pub on_prefix: Vec<String>,
+    pub on_prefix: BTreeSet<String>,
 }
 
 impl View {
@@ -55,6 +57,19 @@ impl View {
     pub fn forget_told(&mut self, ranks: &[usize]) {
         self.deleted_by.retain(|rank| !ranks.contains(&rank));
         self.gone_by.retain(|rank| !ranks.contains(&rank));
+    }
+
+    /// Nothing is told any more: of what ranks of other nodes have said before, only what is sealed
+    /// counts. The rest they write to the PFS. `is_near` tells the ranks of this node.
+    pub fn forget_far(
+        &mut self,
+        is_near: impl Fn(usize) -> bool,
+        is_sealed: impl Fn(&DatasetKey) -> bool,
+    ) {
+        self.deleted_by.retain(is_near);
+        for layer in self.layers.iter_mut().filter(|layer| !is_sealed(&layer.key)) {
+            layer.on_prefix.extend(std::mem::take(&mut layer.elsewhere).into_keys());
+        }
     }
 
     /// Whether other nodes are to be told something.
@@ -160,7 +175,7 @@ mod tests {
         assert!(!view.has_far_news(), "what is heard is not told");
         view.leave_ghost("g".into(), Attributes::default());
         view.delete("g");
-        assert_eq!((view.has_far_news(), view.take_far_news().laid), (true, vec!["g".to_string()]));
+        assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
         assert!(!view.has_far_news());
     }
 }

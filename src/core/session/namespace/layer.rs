@@ -1,7 +1,7 @@
 //! A cached dataset as the name space has it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::names::stable_number;
 use crate::records::FileMeta;
@@ -51,8 +51,28 @@ impl Layer {
         Layer { key, dir, hidden: false, elsewhere: BTreeMap::new(), on_prefix: BTreeSet::new() }
     }
 
+    /// Its files on this node.
+    pub fn names_here(&self) -> BTreeSet<String> {
+        let mut here = BTreeSet::new();
+        files_below(&self.dir, ".", &mut here);
+        here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from).collect()
+    }
+
     /// Whether it has the content of `name`, on this node or on another.
     pub fn has(&self, name: &str) -> bool {
         self.elsewhere.contains_key(name) || self.dir.join(name).symlink_metadata().is_ok()
+    }
+}
+
+/// Adds the names of all files in `dir` below `top`.
+pub(super) fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
+    let Ok(entries) = top.join(dir).read_dir() else { return };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let name = format!("{dir}/{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(top, &name, names),
+            _ => drop(names.insert(name)),
+        }
     }
 }

@@ -4,11 +4,11 @@
 //! by stat in the layer's directory, those of other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::hearing::FarNews;
 use super::hidden_dir::HiddenDir;
-use super::layer::{Layer, Remote};
+use super::layer::{Layer, Remote, files_below};
 use super::told::{ByOthers, Told};
 use crate::session::answer::Attributes;
 use crate::session::machine::DatasetKey;
@@ -147,7 +147,7 @@ impl View {
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
             self.news.push(Told::OnPrefix(name.to_string()));
-            self.far.on_prefix.push(name.to_string());
+            self.far.on_prefix.insert(name.to_string());
             self.far.changed = true;
         }
     }
@@ -164,9 +164,7 @@ impl View {
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| !layer.hidden) {
-            let mut here = BTreeSet::new();
-            files_below(&layer.dir, ".", &mut here);
-            names.extend(here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from));
+            names.extend(layer.names_here());
             names.extend(layer.elsewhere.keys().cloned());
         }
         names
@@ -250,7 +248,7 @@ impl View {
     fn lay(&mut self, name: &str) -> bool {
         let laid = self.ghosts.remove(name).is_some();
         if laid {
-            self.far.laid.push(name.to_string());
+            self.far.laid.insert(name.to_string());
             self.far.changed = true;
         }
         laid
@@ -366,18 +364,6 @@ impl View {
     /// Whether `name` was deleted by the program and not made again.
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
-    }
-}
-
-fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
-    let Ok(entries) = top.join(dir).read_dir() else { return };
-    for entry in entries.flatten() {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let name = format!("{dir}/{name}");
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files_below(top, &name, names),
-            _ => drop(names.insert(name)),
-        }
     }
 }
 
