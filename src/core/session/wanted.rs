@@ -150,8 +150,8 @@ impl Session {
         }
     }
 
-    /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks have
-    /// had the time to do so.
+    /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks
+    /// have had the time to do so.
     fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
         let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
         let pointers = asked.elapsed() >= LOOK * 2;
