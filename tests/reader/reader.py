@@ -187,7 +187,7 @@ def logged(mpi, program):
         here.go_on(run)
         pairs = [f"{what}_{edge}" for what in ("CHECKPOINT", "FLUSH") for edge in ("BEGIN", "END")]
         each = dict.fromkeys(["SEALED", "CONFIRMED", *pairs], STEPS)
-        once = dict.fromkeys(["START", "STARTED", "EVICTED", "END"], 1)
+        once = dict.fromkeys(["START", "STARTED", "EVICTED", "CLEARED", "END"], 1)
         records.log_of_events(here.state, {**each, **once}, written)
 
 
