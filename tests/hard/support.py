@@ -102,10 +102,8 @@ class Place:
     def tree(self, below="ckpt"):
         """Path to digest of every file below the prefix's `below`."""
         top = self.prefix / below
-        return {
-            str(path.relative_to(self.prefix)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(top.rglob("*")) if path.is_file()
-        }
+        digests = ((path, digest(path)) for path in sorted(top.rglob("*")) if path.is_file())
+        return {str(path.relative_to(self.prefix)): found for path, found in digests if found}
 
     def cached(self):
         """Names of the checkpoint files in the cache."""
@@ -114,6 +112,14 @@ class Place:
     def remove(self):
         shutil.rmtree(self.prefix, ignore_errors=True)
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+def digest(path):
+    """Of the file's content; None if it has gone meanwhile, as staged files do in a flush."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def finish(process):
