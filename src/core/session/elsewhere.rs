@@ -35,19 +35,19 @@ pub(super) struct ToldElsewhere {
 /// ```
 /// Not of directories that are removed: whoever makes one again finds it there, before he has heard
 /// of it, and must not lose it afterwards.
-struct News(KvTree);
+struct Message(KvTree);
 
-impl News {
+impl Message {
     /// As bytes; none where there is nothing to tell.
     fn to_bytes(&self) -> Vec<u8> {
         if self.0.is_empty() { Vec::new() } else { self.0.encode() }
     }
 
     /// The inverse. Total.
-    fn from_bytes(bytes: &[u8]) -> Option<News> {
+    fn from_bytes(bytes: &[u8]) -> Option<Message> {
         match bytes.is_empty() {
-            true => Some(News(KvTree::new())),
-            false => KvTree::decode(bytes).ok().map(News),
+            true => Some(Message(KvTree::new())),
+            false => KvTree::decode(bytes).ok().map(Message),
         }
     }
 
@@ -78,7 +78,7 @@ impl Session {
         let far = all.iter().enumerate().filter(|(rank, _)| !links.node_ranks.contains(rank));
         let mut heard = Vec::new();
         for (rank, bytes) in far.filter(|(_, bytes)| !bytes.is_empty()) {
-            match News::from_bytes(bytes) {
+            match Message::from_bytes(bytes) {
                 Some(news) => heard.push((rank, news)),
                 None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
             }
@@ -100,8 +100,8 @@ impl Session {
     }
 
     /// What has changed since the last time; from now on it counts as told.
-    fn news(&self, state: &mut State) -> News {
-        let mut news = News(KvTree::new());
+    fn news(&self, state: &mut State) -> Message {
+        let mut news = Message(KvTree::new());
         let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
         for (key, names) in state.machine.visible() {
             let Some(layer) = state.view.layer(&key) else { continue };
@@ -126,7 +126,7 @@ impl Session {
             if there.is_empty() && gone.is_empty() {
                 continue;
             }
-            let mut tree = News(KvTree::new());
+            let mut tree = Message(KvTree::new());
             tree.0.set("THERE", files_to_list(&there));
             tree.names("GONE", gone);
             news.0.child_mut("DSET").set(self.record_key(key).directory_name(), tree.0);
@@ -144,7 +144,7 @@ impl Session {
     fn hear_of_names(
         &self,
         state: &mut State,
-        (rank, news): (usize, &News),
+        (rank, news): (usize, &Message),
         made_here: &BTreeSet<String>,
     ) {
         news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
@@ -155,7 +155,7 @@ impl Session {
         news.named("SETTLED").for_each(|name| state.view.hear(rank, Told::Settled(name)));
     }
 
-    fn hear_of_files(&self, state: &mut State, rank: usize, news: &News, own: &News) {
+    fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
         for (name, tree) in news.0.child("DSET") {
             let key = records::DatasetKey::from_directory_name(name);
             let Some(key) = key.and_then(|key| self.machine_key(&key)) else { continue };
@@ -198,15 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_read_as_they_were_told_and_damaged_ones_are_none() {
-        let mut news = News(KvTree::new());
+    fn messages_are_read_as_they_were_told_and_damaged_ones_are_none() {
+        let mut news = Message(KvTree::new());
         assert!(news.to_bytes().is_empty());
-        assert!(News::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
+        assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
         news.names("DELETED", ["a/b", "c"]);
         let bytes = news.to_bytes();
-        let read = News::from_bytes(&bytes).unwrap();
+        let read = Message::from_bytes(&bytes).unwrap();
         assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
-        assert!(News::from_bytes(&bytes[..bytes.len() - 1]).is_none());
-        assert!(News::from_bytes(b"?").is_none());
+        assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+        assert!(Message::from_bytes(b"?").is_none());
     }
 }

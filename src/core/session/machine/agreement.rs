@@ -12,7 +12,7 @@ use super::files::Status;
 use super::local::{LocalDataset, Phase};
 use super::shared::DatasetState;
 use super::steps::Next;
-use super::visible::{News, Told};
+use super::visible::{Due, News};
 
 /// Words of an agreement.
 pub const WORDS: usize = 8;
@@ -144,7 +144,7 @@ impl Machine {
         let free = busy == 0 && (pending || settled);
         let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
         let confers = urgent || free || waited;
-        self.told = Told { news: News::of_word(in_progress), confers };
+        self.due = Due { news: News::of_word(in_progress), confers };
         if confers { Next::Confer } else { Next::Continue }
     }
 

@@ -76,7 +76,7 @@ use agreement::Agreement;
 use conference::Conference;
 use local::{LocalDataset, LocalFile, LocalSeries, Phase};
 use shared::Shared;
-use visible::{News, Told};
+use visible::{Due, News};
 
 /// See the module's head.
 #[derive(Debug, Clone)]
@@ -103,9 +103,9 @@ pub struct Machine {
     /// The thread that the next event comes from, and that of the last sync point; 0: not told.
     caller: u64,
     syncing: u64,
-    /// What other nodes have not heard of names on this rank; what the last agreement said of all.
+    /// What other nodes have not heard of names on this rank; on all, by the last agreement.
     news: News,
-    told: Told,
+    due: Due,
     /// The last conference met files that do not know their dataset yet.
     left_over: bool,
 }
@@ -163,7 +163,7 @@ impl Machine {
             caller: 0,
             syncing: 0,
             news: News::None,
-            told: Told::default(),
+            due: Due::default(),
             left_over: false,
             config,
         }

@@ -100,8 +100,7 @@ impl Machine {
     }
 
     /// Closed files of the dataset `key`, not sealed, that a rank of another node waits for: as
-    /// [`Machine::overdue`], at once.
-    /// Pointer files come last.
+    /// [`Machine::overdue`], at once. Pointer files come last.
     #[must_use]
     pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
         let dataset = self.series[key.series].find(key).filter(|dataset| {

@@ -17,9 +17,9 @@ pub(super) enum News {
     Names,
 }
 
-/// What the last agreement said of all ranks' news.
+/// What all ranks together have to tell since the last agreement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Due {
     pub news: News,
     /// A conference follows: all know whether it leaves something in progress.
     pub confers: bool,
@@ -76,10 +76,10 @@ impl Machine {
     #[must_use]
     pub fn tells_names(&self, before_conference: bool) -> bool {
         let open = || self.shared.series.iter().any(|series| series.open().next().is_some());
-        let left = || self.told.confers && (open() || self.left_over);
-        match (self.told.news, before_conference) {
+        let left = || self.due.confers && (open() || self.left_over);
+        match (self.due.news, before_conference) {
             (News::None, _) | (News::Files, true) => false,
-            (News::Files, false) => !self.told.confers || left(),
+            (News::Files, false) => !self.due.confers || left(),
             (News::Names, true) => true,
             (News::Names, false) => left(), // files may belong elsewhere since then
         }
