@@ -71,14 +71,15 @@ def callback_writes_in_finalize(mpi, program):
 @case
 def exit_without_finalize(mpi, program):
     """All files are there, whatever ends the ranks, at once or not. MPICH's launcher kills what has
-    not gone when the first rank has, and says so on its output: with status 9 now and then, without
-    us, too."""
+    not gone when the first rank has, and says so on its output: with status 9 now and then, or 1 if
+    it sees the end of a rank's connection long before that of the rank, which may have threads;
+    without us, too."""
     ends = ("exit", "_exit", "_Exit", "quick_exit", "signal")
     for words in [(end,) for end in ends] + [("_exit", "finalized")]:
         with place(mpi, program) as plain, place(mpi, program) as shimmed:
             want = plain.run(3, "no_finalize", *words, shim=False)
             got = shimmed.run(3, "no_finalize", *words, SCR_FLUSH="1")
-            allowed = (0, 9) if mpi == "mpich" else (want.status,)
+            allowed = (0, 1, 9) if mpi == "mpich" else (want.status,)
             assert got.status in allowed, f"{words} {want}\n{got}"
             assert got.line("checksum") == want.line("checksum"), f"{words} {want}\n{got}"
             assert_same_files(plain, shimmed, (words, got))
