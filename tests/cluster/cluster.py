@@ -32,6 +32,12 @@ class Outcome:
         return f"status {self.status}\n--- out\n{self.out}\n--- err\n{self.err}"
 
 
+def text_of(file):
+    """What it holds. No seek: whoever runs writes to the same open file, at the same place."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
+
+
 class Run:
     """One mpirun, whose output goes to files: nobody has to read while it runs."""
 
@@ -45,9 +51,8 @@ class Run:
         return self.process.poll() is not None
 
     def outcome(self):
-        for file in (self.out, self.err):
-            file.seek(0)
-        return Outcome(self.process.poll(), self.out.read(), self.err.read())
+        """As it is so far."""
+        return Outcome(self.process.poll(), text_of(self.out), text_of(self.err))
 
     def finish(self, limit_seconds=LIMIT_SECONDS):
         """Waits for the end; a run that hangs is ended and fails the test with its output."""
@@ -61,13 +66,31 @@ class Run:
 
     def wait_for_file(self, path):
         """Waits until a program has made `path`; it must not end before."""
+        self._wait_for(path.exists, path.name)
+
+    def wait_for_words(self, *words):
+        """Waits until a line of the errors has all the words; returns the outcome so far. What a
+        rank says passes its node's daemon and mpirun: it may come later than a file of the rank."""
+        def told():
+            outcome = self.outcome()
+            lines = outcome.err.split("\n")[:-1]  # whole ones
+            return outcome if any(all(word in line for word in words) for line in lines) else None
+
+        return self._wait_for(told, words)
+
+    def _wait_for(self, look, what):
+        """Waits until `look()` gives something; returns it."""
         deadline = time.monotonic() + LIMIT_SECONDS
-        while not path.exists():
-            if self.ended():
-                raise AssertionError(f"ended before it came to {path.name}: {self.outcome()}")
+        while True:
+            ended = self.ended()  # asked first: what came last counts, too
+            found = look()
+            if found:
+                return found
+            if ended:
+                raise AssertionError(f"ended before it came to {what}: {self.outcome()}")
             if time.monotonic() > deadline:
                 self.process.kill()
-                raise AssertionError(f"does not come to {path.name}: {self.outcome()}")
+                raise AssertionError(f"does not come to {what}: {self.outcome()}")
             time.sleep(0.005)
 
 

@@ -37,7 +37,8 @@ def files_damaged_between_two_launches(mpi):
             for kind, pattern in (ours, data):
                 scene.cluster.on("node2", "/usr/bin/python3", "-c", STRIKE, kind, pattern)
             run = scene.pause_at(31)
-            outcome = run.outcome()
+            outcome = run.wait_for_words("checkpoint 30 is in the cache")
+            outcome = run.wait_for_words(told) if told else outcome
             scene.story += f"\n--- after {ours} and {data}: {outcome}"
             lines = [line for line in outcome.err.splitlines() if line.startswith("SCR: ")]
             lost = data[1] == OWN

@@ -29,7 +29,7 @@ def node_lost_after_a_fetch(mpi):
         assert outcome.status == 0, outcome
         run = scene.start(*LENGTH, "--pause", "step", 31, scene.mark, SCR_DEBUG="1")
         run.wait_for_file(scene.mark)
-        scene.expect(run.outcome(), "checkpoint.30 is fetched")
+        run.wait_for_words("SCR: ", "checkpoint.30 is fetched")
         scene.cluster.kill("node3")
         scene.ended(run)
         for path in scene.directory.glob("ckpt/step_30/rank_*.dat"):

@@ -92,8 +92,7 @@ def provisional_seal(scene):
         *SPARSE, "--pause", "step", 39, scene.mark, SCR_LEARN="0", SCR_DEBUG="1"
     )
     run.wait_for_file(scene.mark)
-    said = run.outcome().err
-    assert "checkpoint 20 is sealed as dataset 1" in said, said
+    run.wait_for_words("SCR: ", "checkpoint 20 is sealed as dataset 1")
     return run
 
 
@@ -243,6 +242,7 @@ def settings_of_the_first_rank_hold(mpi):
         run = scene.cluster.start(mpi, scene.ranks, words, scene.directory, settings)
         run.wait_for_file(scene.mark)
         assert not list(scene.directory.glob("ckpt/step_*/*")), "rank 0 has SCR_FLUSH=0"
+        run.wait_for_words("rank 1 has other settings in its environment (SCR_FLUSH")
         scene.cluster.kill_process("node1", POSIX.process())
         outcome = scene.ended(run)
         scene.expect(outcome, "rank 1 has other settings in its environment (SCR_FLUSH")
