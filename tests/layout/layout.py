@@ -41,7 +41,7 @@ EVERYTHING = {
 LEARNED_STEPS = 20  # their checkpoints are not in the cache, if SCR learns
 CASES = [("SINGLE", USUAL), ("PARTNER", USUAL), ("XOR", USUAL), ("RS", USUAL), ("XOR", EVERYTHING)]
 LOOK_SECONDS = 0.02
-LIMIT_SECONDS = 60  # for what must come while the program stands still
+LIMIT_SECONDS = 300  # for what must come while the program stands still
 
 NUMBER, WORD = "[0-9]+", "[^/]+"
 PLACEHOLDERS = {
