@@ -142,9 +142,9 @@ class Cluster:
     def kill(self, *nodes):
         self.sim("kill", *nodes)
 
-    def kill_process(self, node, name):
+    def kill_process(self, node, name, check=True):
         """Ends one process of that name on a node."""
-        self.on(node, "pkill", "-9", "-o", "-x", name)
+        self.on(node, "pkill", "-9", "-o", "-x", name, check=check)
 
     def up(self):
         """Names of the nodes that are up."""
