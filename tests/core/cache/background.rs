@@ -337,9 +337,12 @@ fn all_ranks_together_use_the_bandwidth_and_no_more() {
     for flush_width in [256, 1] {
         let bytes_per_second = total as u64 * 2;
         let options = Options { bytes_per_second, flush_width, ..Options::default() };
-        let seconds = seconds_to_stage(options);
-        assert!(seconds > 0.5 * 0.9, "faster than allowed, width {flush_width}: {seconds} s");
-        // Four threads and their looks; a busy machine adds to it.
-        assert!(seconds < 0.5 * 1.1 + 1.0, "far slower than allowed: {seconds} s");
+        // A busy machine adds to it now and then, but never takes from it.
+        let in_time = (0..5).any(|_| {
+            let seconds = seconds_to_stage(options);
+            assert!(seconds > 0.5 * 0.9, "faster than allowed, width {flush_width}: {seconds} s");
+            seconds < 0.5 * 1.1 + 1.0
+        });
+        assert!(in_time, "far slower than allowed each time, width {flush_width}");
     }
 }
