@@ -331,9 +331,9 @@ def a_hanging_run_is_killed(mpi, program):
     """SCR_WATCHDOG: no checkpoint for that long; without it the run would wait for ever."""
     with place(mpi, program) as here:
         pause = here.prefix / "pause"
-        got = here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG="1", SCR_WATCHDOG_TIMEOUT="2")
+        got = here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG="1", SCR_WATCHDOG_TIMEOUT="10")
         assert got.status != 0 and "SCR_WATCHDOG" in got.err, f"{got}"
-        pause.unlink()
+        pause.unlink(missing_ok=True)
         again = here.run(2, "steady", 40, 5)
         assert again.status == 0 and again.line("restart") == "restart 15", f"{again}"
 
