@@ -198,6 +198,14 @@ mod tests {
     use super::*;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// One at a time: the child of a test's fork holds the listeners of all others, which nobody is
+    /// gone from while it lives.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ONE: Mutex<()> = Mutex::new(());
+        ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn address() -> Vec<u8> {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
@@ -211,6 +219,7 @@ mod tests {
 
     #[test]
     fn an_answer_comes_and_an_end_without_one_is_told_from_nobody() {
+        let _alone = alone();
         let address = address();
         assert_eq!(ask(&address, b"?"), Err(Failure::Gone));
         let listener = listen(&address);
@@ -228,6 +237,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_rank_that_is_stopped() {
+        let _alone = alone();
         let address = address();
         // SAFETY: the child uses nothing that another thread may have held at the fork.
         let child = unsafe { libc::fork() };
