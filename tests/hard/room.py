@@ -3,9 +3,9 @@ message says so."""
 
 import os
 import subprocess
-import time
 
 import support
+from settings import hard
 from support import assert_same, assert_same_files, data_files, finish, place
 
 CASES = []
@@ -107,14 +107,18 @@ def prefix_that_refuses(mpi, program, **settings):
         return  # only root can forbid it to root and to everybody alike
     with place(mpi, program) as plain, place(mpi, program) as here:
         want = plain.run(2, "in_place", 80, 5, 0, 20, shim=False)
-        run = here.start(2, "in_place", 80, 5, 0, 20, **settings)
+        mark, go_file = here.prefix / "mark", here.prefix / "mark.go"
+        # The run stands still where its first checkpoint is sealed, before any flush.
+        run = here.start(2, "in_place", 80, 5, 0, 20, SCR_TEST_PAUSE=f"seal.committed:{mark}",
+                         **settings)
         try:
-            while run.poll() is None and not list(here.base.glob("*/*/scr.dataset.*")):
-                time.sleep(0.02)
+            hard().wait_for(mark.exists, run)
             subprocess.run(["chattr", "+i", here.prefix / "ckpt"], check=True)
+            go_file.touch()
             got = finish(run)
         finally:
-            subprocess.run(["chattr", "-i", here.prefix / "ckpt"], check=True)
+            go_file.touch()
+            subprocess.run(["chattr", "-i", here.prefix / "ckpt"], check=False)
         assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
         told = messages(got)
         assert len(told) == 1, f"not exactly one message: {got}"
