@@ -270,8 +270,8 @@ def wait_until_gone(names):
 def a_cluster_leaves_nothing_behind(mpi):
     """Not when it is stopped in mid-run, not when its keeper is killed, not when its owner dies."""
     words = POSIX.words(mpi, "--steps", 100000, "--delay", 5)
-    with Prefix() as directory:
-        for end in ("stop", "kill"):
+    for end in ("stop", "kill"):
+        with Prefix() as directory:  # of its own: a checkpoint in it tells of this run
             cluster = Cluster(2)
             run = cluster.start(mpi, 2, words, directory, environment(mpi))
             while not any(directory.glob("ckpt/step_*")) and not run.ended():
@@ -285,10 +285,10 @@ def a_cluster_leaves_nothing_behind(mpi):
                 assert run.finish().status != 0
                 cluster.sim("stop")  # clears the directory
             wait_until_gone(cluster.name)
-        with subprocess.Popen(["sleep", "1000"]) as owner:
-            cluster = Cluster(1, owner=owner.pid)
-            owner.kill()
-        wait_until_gone(cluster.name)
+    with subprocess.Popen(["sleep", "1000"]) as owner:
+        cluster = Cluster(1, owner=owner.pid)
+        owner.kill()
+    wait_until_gone(cluster.name)
 
 
 @story
