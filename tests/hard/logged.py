@@ -141,7 +141,8 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
         assert [one.note for one in found] == notes and int(found[0].bytes) > 0, f"{found}"
     with place(mpi, program) as here:
         mark = here.prefix / "mark"
-        run = here.start(2, "steady", 20, 5, SCR_FLUSH="1", SCR_TEST_PAUSE=f"flush.publish:{mark}")
+        # One checkpoint, or a second one may be sealed before the first is flushed.
+        run = here.start(2, "steady", 5, 5, SCR_FLUSH="1", SCR_TEST_PAUSE=f"flush.publish:{mark}")
         hard().wait_for(mark.exists, run)
         for pid in filter(str.isdigit, os.listdir("/proc")):
             if hard().is_rank_of(pid, here, "steady"):
