@@ -48,6 +48,7 @@ def datasets(here, node):
 
 def in_a_run(here, scheme, run):
     """Control and cache of every node, and the prefix, while the program stands still."""
+    settled(here, run)
     every_tree(here)
     assert number(read(here.state / "nodes.scr"), "NODES") == RANKS
     for rank in range(RANKS):
@@ -71,16 +72,20 @@ def in_a_run(here, scheme, run):
             for other in range(RANKS):
                 records.listed(catalog["RANK"].get(str(other), {}), written(step, other),
                                f"{folder}: catalog, rank {other}")
-    on_the_prefix(here, CACHED, run)
+    on_the_prefix(here, CACHED)
 
 
-def on_the_prefix(here, cached, run=None):
+def settled(here, run):
+    """Waits for the flush file to tell what is so: a helper thread follows the run."""
+    path, every = here.state / "flush.scr", list(range(1, STEPS + 1))
+    here.wait_for(lambda: path.exists() and records.located(path, "PFS") == every
+                  and records.located(path, "CACHE") == CACHED, run)
+
+
+def on_the_prefix(here, cached):
     ids = list(range(1, STEPS + 1))
     records.index(here.state / "index.scr", ids)
-    path = here.state / "flush.scr"
-    if cached:  # A helper thread follows the run.
-        here.wait_for(lambda: records.places(path).get(STEPS) == {"PFS", "CACHE"}, run)
-    records.flush_file(path, ids, cached)
+    records.flush_file(here.state / "flush.scr", ids, cached)
     for step in ids:
         records.summary(here.state / f"scr.dataset.{step}", step, RANKS, written)
 

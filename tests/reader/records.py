@@ -97,18 +97,16 @@ def maps(folder, dataset, body):
     return shards
 
 
-def places(path):
-    """Where each dataset is, by the flush file."""
+def located(path, where):
+    """Datasets that are there by the flush file."""
     datasets = read(path)["DSET"]
-    return {int(text): set(fields["LOCATION"]) for text, fields in datasets.items()}
+    return sorted(int(text) for text, fields in datasets.items() if where in fields["LOCATION"])
 
 
 def flush_file(path, on_prefix, cached):
-    known = places(path)
-    got = {n for n, where in known.items() if "PFS" in where}
-    assert got == set(on_prefix), f"{path}: PFS {sorted(got)}, not {on_prefix}"
-    got = {n for n, where in known.items() if "CACHE" in where}
-    assert got == set(cached), f"{path}: CACHE {sorted(got)}, not {cached}"
+    for where, wanted in (("PFS", on_prefix), ("CACHE", cached)):
+        got = located(path, where)
+        assert got == wanted, f"{path}: {where} {got}, not {wanted}"
 
 
 def log_of_events(folder, counts, files_of):
