@@ -2,19 +2,13 @@
 //! starts from an empty environment, as ssh does, and a daemon that writes down what reached it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::programs::succeeded;
+use crate::programs::{script, succeeded};
 use crate::shim::{Place, library};
 
 const PATTERN: &str = "ckpt/{id}/r_{rank}.dat,  it's $HOME \\ \"two\"";
-
-fn script(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// An agent, and daemons called `orted` and `myorted`, in `bin`.
 fn node(place: &Place) -> std::path::PathBuf {

@@ -20,6 +20,16 @@ where
     output.to_path_buf()
 }
 
+/// Writes a program that is to be run, by another process: the child of another test's fork may
+/// hold a descriptor of ours for a moment, and what is open for writing cannot be run.
+#[track_caller]
+pub fn script(path: &Path, text: &str) {
+    let write = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
+    let words = ["-c", write, "sh"].map(OsStr::new);
+    let done = Command::new("sh").args(words).arg(path).arg(text).output().unwrap();
+    succeeded(&done);
+}
+
 /// Standard output or error as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
