@@ -78,8 +78,9 @@ def missing(application):
 
     if absent():
         packages = application.packages
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        apt_get = ["apt-get", "-qq", "-o", "Acquire::Retries=5"]
+        command = [*apt_get, "install", "-y", "--no-install-recommends", *packages]
+        subprocess.run([*apt_get, "update"], check=False)
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     return absent()
 
