@@ -3,11 +3,13 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "support"))
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SCR = DIST / "bin" / "scr"
 SHIM = DIST / "lib" / "libscr_preload.so"
