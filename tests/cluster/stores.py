@@ -170,6 +170,8 @@ def other_numbers_of_ranks(mpi):
             run = cluster.start(mpi, ranks, words, directory, settings)
             if lost:
                 run.wait_for_file(mark)
+                if least:
+                    run.wait_for_words("is of a run with")
                 cluster.kill(lost)
             outcome = run.finish()
             cluster.epilogue()
