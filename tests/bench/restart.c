@@ -2,8 +2,9 @@
  *
  * usage: restart small COUNT  prints the milliseconds of each of that many checkpoints of 4 KiB,
  *                             each with the synchronising call in which it is sealed
- *        restart seal MIB DIRECTORY  prints the seconds of a plain file's write there, and of a
- *                             checkpoint's, its seal included; its data stay in the cache
+ *        restart seal MIB DIRECTORY COUNT  by turns so many times: prints the seconds of a plain
+ *                             file's write there, and of a checkpoint's, its seal included; what
+ *                             is in the cache in the end stays there
  *        restart die MIB      two checkpoints, and a death that leaves them in the cache
  *        restart read MIB     prints the seconds of MPI_Init, and reads the newer one back */
 #include <fcntl.h>
@@ -110,14 +111,16 @@ int main(int argc, char **argv) {
       if (rank == 0 && step > WARM_UP) printf("%.6f\n", 1e3 * (now() - begun));
     }
   } else if (strcmp(argv[1], "seal") == 0) {
-    slowest(0);
-    begun = now();
-    write_plain(argv[3]);
-    double plain = slowest(now() - begun);
-    begun = now();
-    write_checkpoint(LAST);
-    double cached = slowest(now() - begun), sealed = slowest(settle());
-    if (rank == 0) printf("%.6f %.6f\n", plain, cached + sealed);
+    for (int step = 1; step <= atoi(argv[4]); step++) {
+      slowest(0);
+      begun = now();
+      write_plain(argv[3]);
+      double plain = slowest(now() - begun);
+      begun = now();
+      write_checkpoint(step);
+      double cached = slowest(now() - begun), sealed = slowest(settle());
+      if (rank == 0) printf("%.6f %.6f\n", plain, cached + sealed);
+    }
     fflush(stdout);
     slowest(0);
     raise(SIGKILL);

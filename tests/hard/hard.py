@@ -23,6 +23,7 @@ import moves
 import patterns
 import room
 import settings
+import spares
 import support
 from support import assert_same, assert_same_files, data_files, finish, lines, place, same
 from tries import three_times
@@ -436,7 +437,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, logged, moves, patterns, room, settings)
+            others = (bad_input, children, collectives, logged, moves, patterns, room, settings,
+                      spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

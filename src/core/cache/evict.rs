@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use super::Ctx;
 use super::agree::agree;
 use super::layout::{Layout, store_of};
+use super::seal::protection_of;
 use crate::error::Result;
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
+use crate::redundancy::Spares;
 
 /// Removes dataset `id` from the cache. Collective over the ranks that share a store, which is the
 /// node as a rule: others need not be waited for.
@@ -25,6 +27,17 @@ pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
 /// The same for a dataset that was never sealed.
 pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
+}
+
+/// This rank's redundancy files of the sealed dataset `id`, which is about to be evicted, are kept
+/// for its next ones to be written over. Local.
+///
+/// # Errors
+/// If one could not be: it goes with the dataset.
+pub fn keep_spares(ctx: &Ctx, id: u64) -> Result<()> {
+    let Some(record) = ctx.filemap.get_id(id) else { return Ok(()) };
+    let dir = ctx.layout.data_dir(&record);
+    Spares::beside(&dir, ctx.world.rank()).keep(&dir, &protection_of(&record))
 }
 
 /// Removes everything that the chosen records of this node's ranks name, but for directories that

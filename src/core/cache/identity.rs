@@ -198,7 +198,7 @@ pub fn finish(ctx: &Ctx) -> Result<()> {
 fn clear(ctx: &Ctx, group: &StorageGroup) -> Result<()> {
     for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
         for name in names_in(&store.cache_dir)? {
-            if sweep::is_dataset_name(&name) {
+            if sweep::goes_with_datasets(&name) {
                 remove_tree(&store.cache_dir.join(name))?;
             }
         }

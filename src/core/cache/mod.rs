@@ -51,7 +51,7 @@ use crate::transfer::Options;
 pub use catalog::{Catalog, CatalogEntry};
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoding::Encoding;
-pub use evict::{drop_open, evict};
+pub use evict::{drop_open, evict, keep_spares};
 pub use identity::finish;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};

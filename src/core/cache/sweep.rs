@@ -12,10 +12,16 @@ use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
+use crate::redundancy::Spares;
 
 /// Whether a name in a cache directory is that of a dataset, sealed or not.
 pub(crate) fn is_dataset_name(name: &str) -> bool {
     sealed_id(name).is_some() || DatasetKey::from_directory_name(name).is_some()
+}
+
+/// Whether a name in a cache directory is that of something of ours which lives with the datasets.
+pub(super) fn goes_with_datasets(name: &str) -> bool {
+    is_dataset_name(name) || Spares::is_folder(name)
 }
 
 /// Removes dataset directories that no record of this node's ranks names, and in those of the
@@ -52,7 +58,7 @@ fn merged(comm: &dyn Comm, own: &KvTree) -> Result<KvTree> {
 /// `named`: directory, then the names of its files; no names at all means that it stays whole.
 fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()> {
     for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
-        for name in names_in(&store.cache_dir)?.iter().filter(|name| is_dataset_name(name)) {
+        for name in names_in(&store.cache_dir)?.iter().filter(|name| goes_with_datasets(name)) {
             let dir = store.cache_dir.join(name);
             match named.get(&dir.display().to_string()) {
                 None => remove_tree(&dir)?,

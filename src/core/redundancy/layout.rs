@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::Spares;
 use super::running_crc::RunningCrc;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, sync_dir};
@@ -63,12 +64,14 @@ impl LogicalFile {
     }
 
     /// Creates an empty file of the recorded size for each of `files`, at the path that `place`
-    /// gives for it; directories on the way, too. What is there already is replaced.
+    /// gives for it; directories on the way, too. What is there already is replaced. Of `spares`,
+    /// if given, files are made that hold old content until they are written.
     ///
     /// # Errors
     /// If one cannot be created.
     pub fn create(
         files: &[FileMeta],
+        spares: Option<&Spares>,
         place: impl FnMut(usize, &FileMeta) -> Result<PathBuf>,
     ) -> Result<Self> {
         let logical = Self::over(files, true, place)?;
@@ -79,9 +82,13 @@ impl LogicalFile {
             // A leftover of a run that was cut off may already have a mode without write
             // permission.
             remove_file_if_there(&part.path)?;
+            if spares.and_then(|spares| spares.take(&part.path, part.size)).is_some() {
+                continue;
+            }
             let created = OpenOptions::new()
                 .write(true)
-                .create_new(true)
+                .create(true)
+                .truncate(true)
                 .mode(0o600)
                 .open(&part.path)
                 .and_then(|file| file.set_len(part.size));
@@ -236,7 +243,7 @@ mod tests {
         let mut files = vec![meta("empty", 0), meta("sub/a", 3), meta("none", 0), meta("b", 2)];
         files.insert(2, FileMeta { on_prefix: true, ..meta("elsewhere", 100) });
         let mut out =
-            LogicalFile::create(&files, |_, f| join_relative(dir.path(), &f.name)).unwrap();
+            LogicalFile::create(&files, None, |_, f| join_relative(dir.path(), &f.name)).unwrap();
         out.write_padded(4, &[5, 99, 99]).unwrap();
         out.write_padded(0, &[1, 2, 3, 4]).unwrap();
         out.sync().unwrap();
@@ -257,7 +264,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files: Vec<_> = (0..OPEN_FILES_MAX * 3).map(|i| meta(&format!("f{i}"), 2)).collect();
         let bytes: Vec<u8> = (0..files.len() as u8 * 2).collect();
-        let mut out = LogicalFile::create(&files, |_, f| Ok(dir.path().join(&f.name))).unwrap();
+        let mut out =
+            LogicalFile::create(&files, None, |_, f| Ok(dir.path().join(&f.name))).unwrap();
         out.write_padded(0, &bytes).unwrap();
         assert!(out.parts.iter().filter(|part| part.file.is_some()).count() <= OPEN_FILES_MAX);
         let mut back = vec![0; bytes.len()];

@@ -10,6 +10,7 @@
 //! | `single.rs`, `partner/`, `parity/` | the schemes; XOR and RS differ in the code only |
 //! | `member_list.rs`, `header.rs` | a member's files and a parity file's header, as records |
 //! | `layout.rs`, `running_crc.rs` | a member's files as one padded file, checksums on the way |
+//! | `spares.rs` | redundancy files of an evicted dataset, to be written over |
 //! | `restore.rs` | lost files under temporary names until all of them are right |
 //! | `ring.rs` | neighbours, outcomes that all members share |
 //! | `verify.rs` | whether files are what the records say |
@@ -32,6 +33,7 @@ mod ring;
 mod running_crc;
 mod scheme;
 mod single;
+mod spares;
 mod verify;
 
 pub use header::ParityHeader;
@@ -40,6 +42,7 @@ pub use parity::{Code, ReedSolomon, Xor};
 pub use partner::Partner;
 pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor, scheme_by_name};
 pub use single::Single;
+pub use spares::Spares;
 pub use verify::verify;
 
 /// Directory of the redundancy files inside the dataset directory.

@@ -28,7 +28,8 @@ impl Restore {
     /// Creates the temporaries of the files of `list` that belong below `dir`.
     pub fn begin(dir: &Path, list: MemberList) -> Result<Self> {
         let rank = list.world_rank;
-        let content = LogicalFile::create(&list.files, |index, _| Ok(temporary(dir, rank, index)))?;
+        let content =
+            LogicalFile::create(&list.files, None, |index, _| Ok(temporary(dir, rank, index)))?;
         Ok(Restore { dir: dir.to_owned(), list, content })
     }
 

@@ -26,6 +26,7 @@ impl Session {
         let ctx = links.ctx(&self.site);
         let gone = {
             let mut state = self.state();
+            self.keep_spares(&state, &ctx, key, id);
             let gone = self.leave_ghosts(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);

@@ -59,6 +59,7 @@ impl Session {
         self.complete_background(links)?;
         self.sweep_wanted();
         self.record_end();
+        self.site.layout.stores.iter().for_each(|store| self.give_up_spares(store));
         self.clear_cache(links)?;
         self.record_places();
         self.tally.time(Count::EndNs, begin);

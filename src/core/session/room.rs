@@ -12,9 +12,10 @@ use super::books::{Room, Tracked, Way};
 use super::machine::{DatasetKey, FileRef};
 use super::namespace::Place;
 use super::runtime::{Session, State};
-use crate::cache::Store;
+use crate::cache::{self, Ctx, Store};
 use crate::descriptors::Overhead;
 use crate::log;
+use crate::redundancy::Spares;
 use crate::system::{allocated, release_excess, reserve, room, space};
 
 /// Room is plenty if this rank's part of it is so many times what its open files are going to take.
@@ -34,12 +35,16 @@ impl Session {
         }
         let expected = state.machine.expected_bytes(file.series, &file.masked);
         let store = self.site.layout.store(&descriptor.base.display().to_string())?;
-        let own = self.share_of(state, store);
+        let mut own = self.share_of(state, store);
         let open = state.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
         let beside = self.overhead(file.series, number).of(expected);
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
         let wanted = wanted.saturating_add(beside);
+        if own <= wanted {
+            self.give_up_spares(store);
+            own = self.share_of(state, store);
+        }
         if own <= wanted {
             self.shortage.met(&store.cache_dir);
             return None;
@@ -74,6 +79,32 @@ impl Session {
     fn share_of(&self, state: &State, store: &Store) -> u64 {
         let free = room(&store.cache_dir).unwrap_or(0) / self.sharers(store);
         free.min(self.capacity_left(state, store))
+    }
+
+    /// The dataset is about to be evicted: its redundancy files stay as spares where room is plenty.
+    pub(super) fn keep_spares(&self, state: &State, ctx: &Ctx, key: &DatasetKey, id: u64) {
+        let Some(book) = state.books.get(key).filter(|book| book.redundancy_bytes > 0) else {
+            return;
+        };
+        let Some(store) = self.site.layout.store(&book.store) else { return };
+        let like_it = state.machine.cached_bytes(key).saturating_add(book.redundancy_bytes);
+        let left = self.share_of(state, store).saturating_sub(book.redundancy_bytes);
+        let done =
+            if left >= like_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
+        if let Err(error) = done {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// There is better use for the room that spares take.
+    pub(super) fn give_up_spares(&self, store: &Store) {
+        if let Err(error) = self.spares(store).clear() {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    fn spares(&self, store: &Store) -> Spares {
+        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
     }
 
     /// The file of `token` is open: what it is expected to take is set aside, if it is to be.

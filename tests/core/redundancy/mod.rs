@@ -9,6 +9,7 @@ mod partner;
 mod pieces;
 mod random;
 mod reed_solomon;
+mod spares;
 mod xor;
 
 use std::fs;

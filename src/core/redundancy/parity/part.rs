@@ -11,7 +11,7 @@ use crate::records::FileMeta;
 use crate::redundancy::layout::DIRECTORY_MODE;
 use crate::redundancy::ring::Ring;
 use crate::redundancy::running_crc::RunningCrc;
-use crate::redundancy::{ParityHeader, Protection, Survivor};
+use crate::redundancy::{ParityHeader, Protection, Spares, Survivor};
 use crate::system::begin_writeback;
 
 /// The parity file of this member on its way, under a temporary name.
@@ -34,15 +34,16 @@ impl ParityWriter {
         if let Some(parent) = path.parent() {
             create_dirs(parent, DIRECTORY_MODE)?;
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .map_err(|error| Error::io("cannot create", &temporary, error))?;
         let header_bytes = header.to_bytes()?.len() as u64;
         let chunks_bytes = header.chunks_bytes();
+        let spares = Spares::beside(dir, header.current.world_rank);
+        let fresh = || {
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)
+        };
+        let file = match spares.take(&temporary, header_bytes.saturating_add(chunks_bytes)) {
+            Some(file) => file,
+            None => fresh().map_err(|error| Error::io("cannot create", &temporary, error))?,
+        };
         let chunks_crc = RunningCrc::default();
         Ok(ParityWriter { name, path, temporary, file, header_bytes, chunks_bytes, chunks_crc })
     }

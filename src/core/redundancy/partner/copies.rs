@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::layout::{DIRECTORY_MODE, LogicalFile};
 use super::super::ring::{Ring, crcs_from_bytes, crcs_to_bytes};
 use super::super::verify::compare_crcs;
-use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Survivor};
+use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Spares, Survivor};
 use super::stream::{Way, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
@@ -102,13 +102,13 @@ fn copies_of(list: &MemberList) -> Vec<FileMeta> {
 }
 
 /// Removes what is left of older copies, the manifest first, and creates the new ones, empty.
-fn begin(dir: &Path, list: &MemberList) -> Result<LogicalFile> {
+fn begin(dir: &Path, list: &MemberList, spares: &Spares) -> Result<LogicalFile> {
     // A list without files still has a manifest.
     create_dirs(&dir.join(REDUNDANCY_DIR), DIRECTORY_MODE)?;
     let below = join_relative(dir, &directory(list.world_rank))?;
     remove_file_if_there(&join_relative(dir, &manifest_name(list.world_rank))?)?;
     remove_tree(&below)?;
-    LogicalFile::create(&list.files, |_, file| join_relative(&below, &file.name))
+    LogicalFile::create(&list.files, Some(spares), |_, file| join_relative(&below, &file.name))
 }
 
 /// What [`copy_right`] did for this member.
@@ -133,8 +133,9 @@ pub(super) fn copy_right(
     let of = receives.then_some(way.from);
     let list = swap_lists(ring, way, data.id, own.as_ref(), of)?;
     let opened = own.map(|list| LogicalFile::open(&data.dir, &list.files)).transpose();
+    let spares = Spares::beside(&data.dir, ring.world_rank(ring.me));
     let opened = opened.and_then(|source| {
-        let copies = list.as_ref().map(|list| begin(&data.dir, list)).transpose()?;
+        let copies = list.as_ref().map(|list| begin(&data.dir, list, &spares)).transpose()?;
         Ok((source, copies))
     });
     let (mut source, mut copies) = ring.agree(opened)?;
