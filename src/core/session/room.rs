@@ -81,7 +81,8 @@ impl Session {
         free.min(self.capacity_left(state, store))
     }
 
-    /// The dataset is about to be evicted: its redundancy files stay as spares where room is plenty.
+    /// The dataset is about to be evicted: its redundancy files stay as spares if there is room for
+    /// another checkpoint like it beside them.
     pub(super) fn keep_spares(&self, state: &State, ctx: &Ctx, key: &DatasetKey, id: u64) {
         let Some(book) = state.books.get(key).filter(|book| book.redundancy_bytes > 0) else {
             return;
