@@ -5,6 +5,7 @@ import shutil
 import signal
 
 import nodes
+from room import NAMESPACES
 from support import finish, place
 
 CASES = []
@@ -70,3 +71,28 @@ def checkpoints_protected_by_what_was_written_over(mpi, program):
             assert "rebuilt" in got.err and "restart 25" in got.out, f"{scheme}: {got}"
             assert got.line("checksum") == want.line("checksum"), f"{scheme}: {want}\n{got}"
             assert not any(spares(made)), f"{scheme}: {spares(made)}"
+
+
+@case
+def spares_make_room_for_a_checkpoint(mpi, program):
+    """Another program takes what is left of the store but for less than the next checkpoint and its
+    protection need beside the spares: they go, and it is cached and protected all the same."""
+    left_kib, mib, never = 9 << 10, 64, 1 << 20
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        words = [STEPS, EVERY, KIB, never, "none", 20, left_kib]
+        want = plain.run(2, "bulky", *words, "eaten", shim=False)
+        store = here.base / "small"
+        made = nodes.Nodes(store, 2, 1)
+        wrapper = here.base / "asnode"
+        made.wrapper.rename(wrapper)
+        program_words = [here.program("bulky"), *map(str, words), str(made.here / "eaten")]
+        command = made.command([f"mpirun.{mpi}", "-n", "2"], program_words)
+        command = [str(wrapper) if word == str(made.wrapper) else word for word in command]
+        small = (f"mount -t tmpfs -o size={mib}m,mode=700 none {store} && "
+                 f"mkdir -m 700 {made.here} {made.node(0)} {made.node(1)} && exec \"$@\"")
+        bases = {"SCR_CNTL_BASE": str(made.here), "SCR_CACHE_BASE": str(made.here)}
+        got = finish(here.start(
+            2, "bulky", command=["unshare", *NAMESPACES, "sh", "-c", small, "sh", *command],
+            SCR_CHECKPOINT_PATTERN=PATTERN, SCR_COPY_TYPE="PARTNER", SCR_FLUSH="0",
+            SCR_CACHE_SIZE="1", **bases))
+        assert (got.status, got.out, got.err) == (0, want.out, ""), f"{want}\n{got}"

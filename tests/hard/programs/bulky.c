@@ -1,6 +1,7 @@
 /* The plain case with argv[3] KiB more in each file, all of which a restart checks. argv[1] steps,
  * argv[2] every; at step argv[4] rank 0 makes the file argv[5] and all wait until it is removed;
- * from step argv[6] on rank 0 leaves argv[7] KiB of the store argv[8] to all ranks. */
+ * before the checkpoint of step argv[6] rank 0 leaves argv[7] KiB of the store in which argv[8] is
+ * a file of its own, and gives the rest back later. */
 #include <sys/statvfs.h>
 
 #include "sim.h"
@@ -47,9 +48,7 @@ static void eat(const char *left_kib, const char *store) {
   if (fd < 0 || fstatvfs(fd, &there) != 0) sim_fail("cannot eat", store);
   long long free_bytes = (long long)there.f_bavail * (long long)there.f_bsize;
   long long more = free_bytes - ((long long)atoi(left_kib) << 10);
-  struct stat own;
-  if (fstat(fd, &own) != 0 || (more > 0 && posix_fallocate(fd, own.st_size, more) != 0))
-    sim_fail("cannot eat", store);
+  if (more > 0 && posix_fallocate(fd, 0, more) != 0) sim_fail("cannot eat", store);
   close(fd);
 }
 
@@ -65,11 +64,13 @@ int main(int argc, char **argv) {
   while (sim.step < steps) {
     sim_step(&sim, MPI_COMM_WORLD);
     if (sim.step % every == 0) {
-      if (argc > 8 && sim.rank == 0 && sim.step >= atoi(argv[6])) eat(argv[7], argv[8]);
+      int eats = argc > 8 && sim.rank == 0 && sim.step == atoi(argv[6]);
+      if (eats) eat(argv[7], argv[8]);
       MPI_Barrier(MPI_COMM_WORLD);
       sim_checkpoint(&sim);
       write_bulk(&sim);
       sim_calm(200, 1000);
+      if (eats) unlink(argv[8]);
     }
     if (argc > 5 && sim.step == atoi(argv[4])) {
       struct stat there;
