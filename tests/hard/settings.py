@@ -289,6 +289,37 @@ def back_to_a_checkpoint_that_only_the_cache_has(mpi, program):
 
 
 @case
+def back_to_an_older_checkpoint_of_those_that_only_the_cache_has(mpi, program):
+    """Killed before its first new checkpoint, the run does not come back to what it has left, with
+    another number of ranks neither; the user can, and what follows comes back."""
+    before = ["step_5", "step_10"]
+
+    def seen(here, ranks=2, **settings):
+        got = here.run(ranks, "scan", **settings)
+        return [line.split()[0] for line in got.out.splitlines()], got
+
+    for ranks in (2, 3):
+        with place(mpi, program) as here:
+            kill_at_pause(here)
+            kill_at_pause(here, EVERY="30", SCR_CURRENT="10")
+            steps, got = seen(here, ranks)
+            assert steps and steps[-1] == "step_10" and "step_15" not in steps, f"{ranks}: {got}"
+            assert "newer ones are hidden from the program: checkpoint.15." in got.err, f"{got}"
+    with place(mpi, program) as here:
+        kill_at_pause(here)
+        kill_at_pause(here, EVERY="30", SCR_CURRENT="10")
+        kill_at_pause(here, EVERY="30", SCR_CURRENT="checkpoint.15")
+        steps, got = seen(here)
+        assert steps == [*before, "step_15"] and "hidden" not in got.err, f"{got}"
+    with place(mpi, program) as here:
+        kill_at_pause(here)
+        kill_at_pause(here, EVERY="30", SCR_CURRENT="10")
+        kill_at_pause(here)  # It comes to a step 15 of its own.
+        steps, got = seen(here)
+        assert steps[-1] == "step_15" and "hidden" not in got.err, f"{got}"
+
+
+@case
 def a_lost_checkpoint_ends_the_run_if_so_wished(mpi, program):
     """SCR_RESTART_REQUIRED=1: not from an older checkpoint; without it from the older one."""
     with place(mpi, program) as here:

@@ -25,7 +25,7 @@ pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_ra
 pub use flush_state::{FlushState, Location};
 pub use halt_file::{FINALIZE_CALLED, HaltFile};
 pub use nodes::Nodes;
-pub use prefix_index::{IndexEntry, PrefixIndex};
+pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;

@@ -4,6 +4,7 @@
 //! VERSION / 2
 //! CURRENT / <dir>                                        (the dataset to restart from)
 //! RETURNED / <id>                (instead of CURRENT: the run went back to it, in the cache)
+//! TURN / TO / <id>, FROM / <id>  (the last time that it went back: to which, and from the newest)
 //! DIR  / <dir> / DSET / <id>                             (look-up by directory, for people)
 //! DSET / <id> / DIR / <dir> / COMPLETE / 1
 //!                           / FLUSHED / <time>
@@ -116,12 +117,32 @@ impl IndexEntry {
     }
 }
 
+/// A run went back to an older dataset: those between are of a course that it has left, whether the
+/// prefix has them or only the cache. Those that come later have larger ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Id of the older one.
+    pub to: u64,
+    /// The largest id that there was.
+    pub from: u64,
+}
+
+impl Turn {
+    /// Whether the run has left dataset `id` behind.
+    #[must_use]
+    pub fn leaves(&self, id: u64) -> bool {
+        self.to < id && id <= self.from
+    }
+}
+
 /// The datasets of a prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrefixIndex {
     entries: BTreeMap<(u64, String), IndexEntry>,
     current: Option<String>,
     returned_to: Option<u64>,
+    /// The last time that the run went back. What it left then stays so, whatever becomes current.
+    pub turn: Option<Turn>,
 }
 
 impl PrefixIndex {
@@ -235,6 +256,11 @@ impl Record for PrefixIndex {
         if let Some(id) = self.returned_to {
             tree.set_value("RETURNED", id);
         }
+        if let Some(turn) = self.turn {
+            let fields = tree.child_mut("TURN");
+            fields.set_value("TO", turn.to);
+            fields.set_value("FROM", turn.from);
+        }
         for ((id, dir), entry) in &self.entries {
             tree.set_kv("DIR", dir).set_kv("DSET", id);
             tree.set_kv("DSET", id).child_mut("DIR").set(dir, entry.to_tree());
@@ -257,6 +283,9 @@ impl Record for PrefixIndex {
             }
         }
         index.returned_to = tree.get_u64("RETURNED");
+        let turn = tree.child("TURN");
+        let ids = turn.get_u64("TO").zip(turn.get_u64("FROM"));
+        index.turn = ids.map(|(to, from)| Turn { to, from });
         // A current directory that was removed behind our back is as good as none.
         if let Some(dir) = tree.get_value("CURRENT") {
             index.set_current(dir);

@@ -208,7 +208,8 @@ impl Session {
     ) -> Result<Vec<u64>> {
         let every = self.site.settings.get(keys::FLUSH);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for one in &report.offered {
+        let stays = |one: &&Offered| !self.is_left(known, one.id);
+        for one in report.offered.iter().filter(stays) {
             let id = newest.entry(&one.key.series).or_default();
             *id = one.id.max(*id);
         }
@@ -218,7 +219,8 @@ impl Session {
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
             let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
             let there = known.flushed.contains(&one.id) || one.is_on_prefix();
-            ((due || is_newest) && !there).then_some(one.id)
+            let wanted = due || is_newest;
+            (wanted && !there && stays(&one)).then_some(one.id)
         };
         Ok(report.offered.iter().zip(numbers).filter_map(wanted).collect())
     }

@@ -19,17 +19,15 @@ use super::namespace::{self as ns, HiddenDir};
 use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
-use crate::cache::agree::agree;
-use crate::cache::{Ctx, Offered, RebuildReport};
+use crate::cache::{Offered, RebuildReport};
 use crate::error::Result;
 use crate::events::Event;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
-use crate::records::DatasetKey;
+use crate::records::Turn;
 use crate::transfer::{
-    Check, Verified, forget_newer, names_on_prefix, note_attempt, note_return, note_success,
-    verify_on_prefix,
+    Check, Verified, names_on_prefix, note_attempt, note_return, note_success, verify_on_prefix,
 };
 
 /// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
@@ -43,11 +41,11 @@ const LOOKED_AT_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Hidden {
     /// Files on the prefix.
-    names: BTreeSet<String>,
+    pub names: BTreeSet<String>,
     /// Cached datasets.
     pub rejected: Vec<Rejected>,
     /// Of what is newer than the index's current one: name, and whether it was found damaged.
-    after_current: Vec<(String, bool)>,
+    pub after_current: Vec<(String, bool)>,
     /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer
     /// ones of all series.
     restart: u64,
@@ -74,14 +72,20 @@ impl Session {
         let begin = current.as_ref().map(|current| current.id).or(index.returned_to);
         let begin = begin.unwrap_or(u64::MAX);
         let chosen = self.hide_newer(links, index, report, &mut hidden)?;
+        if chosen.is_none() {
+            self.hide_left_in_cache(index, report, &mut hidden);
+        }
+        let turn = index.turn;
         let limit = Limit { id: chosen.unwrap_or(begin), is_chosen: chosen.is_some() };
         let looks = self.site.settings.get(keys::FETCH);
         for series in (0..self.series.series().len()).filter(|_| looks) {
             self.hide_damaged(links, index, report, &mut hidden, (series, limit))?;
         }
         let mut cached = report.offered.iter();
-        let returned = cached.find(|one| index.returned_to == Some(one.id));
-        let name = current.map(|one| one.name).or(returned.map(|one| one.key.name()));
+        let is_last = |turn: &Turn| current.as_ref().is_none_or(|one| one.id <= turn.to);
+        let turned = index.returned_to.or(turn.filter(is_last).map(|turn| turn.to));
+        let returned = cached.find(|one| Some(one.id) == turned).map(|one| one.key.name());
+        let name = returned.or(current.map(|one| one.name));
         if let Some(name) = name {
             self.tell_after_current(&name, &hidden);
         }
@@ -95,7 +99,7 @@ impl Session {
         let from_prefix = report.offered.iter().all(|one| one.fetched || one.is_on_prefix());
         if hidden.restart > 0 && from_prefix && changes {
             self.note_fetch(note_success, hidden.restart);
-        } else if limit.is_chosen && begin > limit.id && begin != u64::MAX {
+        } else if begin > limit.id && turn.is_some_and(|turn| turn.to == limit.id) {
             // From the cache: what comes next is not to follow the one that is current now.
             let older = |one: &&Listed| one.id <= limit.id && index.flushed.contains(&one.id);
             match index.listed.iter().filter(older).find(|one| one.checkpoint.is_some()) {
@@ -104,51 +108,6 @@ impl Session {
             }
         }
         Ok(hidden)
-    }
-
-    /// Hides what is newer than SCR_CURRENT. Returns the id of the newest dataset that is offered.
-    fn hide_newer(
-        &self,
-        links: &Links,
-        index: &mut Index,
-        report: &mut RebuildReport,
-        hidden: &mut Hidden,
-    ) -> Result<Option<u64>> {
-        let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
-            return Ok(None);
-        };
-        let Some(limit) = self.find_current(&current, index, report) else {
-            self.tell(format_args!(
-                "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
-                self.site.prefix.display()
-            ));
-            return Ok(None);
-        };
-        if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
-            self.forget_newer(&links.ctx(&self.site), limit)?;
-        }
-        index.in_cache.retain(|(id, _)| *id <= limit);
-        let mut told = BTreeSet::new();
-        for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
-            hidden.names.extend(names_on_prefix(&links.ctx(&self.site), one.id)?);
-            told.insert(one.id);
-        }
-        let (stay, newer) = std::mem::take(&mut report.offered)
-            .into_iter()
-            .partition(|one| one.id <= limit || self.machine_key(&one.key).is_none());
-        report.offered = stay;
-        for one in newer {
-            told.insert(one.id);
-            self.reject(one, hidden);
-        }
-        if !told.is_empty() {
-            let ids: Vec<String> = told.iter().map(ToString::to_string).collect();
-            self.tell(format_args!(
-                "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
-                ids.join(", ")
-            ));
-        }
-        Ok(Some(limit))
     }
 
     /// What is newer than the current one, and was not needed: the user went back, or it was found
@@ -205,33 +164,6 @@ impl Session {
             self.site.prefix.display(),
             newer.join(", "),
         ));
-    }
-
-    /// `SCR_DROP_AFTER_CURRENT`. Collective.
-    fn forget_newer(&self, ctx: &Ctx, limit: u64) -> Result<()> {
-        let newer = match self.site.rank {
-            0 => forget_newer(ctx.prefix, limit),
-            _ => Ok(Vec::new()),
-        };
-        for (id, key) in agree(ctx.world, newer)? {
-            let note = "its files stay (SCR_DROP_AFTER_CURRENT)";
-            self.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
-        }
-        Ok(())
-    }
-
-    /// The id of the dataset that the user means: by its name (`<series>.<id>`), its directory in
-    /// the index (`scr.dataset.<number>`), or the captured id alone.
-    fn find_current(&self, wanted: &str, index: &Index, report: &RebuildReport) -> Option<u64> {
-        let means = |id: u64, key: &DatasetKey| {
-            wanted == key.name()
-                || wanted == format!("scr.dataset.{id}")
-                || (!key.id.is_empty() && wanted == key.id)
-        };
-        let listed =
-            index.listed.iter().filter(|one| wanted == one.name || means(one.id, &one.key));
-        let cached = report.offered.iter().filter(|one| means(one.id, &one.key));
-        listed.map(|one| one.id).chain(cached.map(|one| one.id)).max()
     }
 
     /// Looks at checkpoints of a series on the prefix until one is good; see the file's head for
@@ -357,7 +289,7 @@ impl Session {
         }
     }
 
-    fn reject(&self, offered: Offered, hidden: &mut Hidden) {
+    pub(super) fn reject(&self, offered: Offered, hidden: &mut Hidden) {
         let Some(key) = self.machine_key(&offered.key) else { return };
         hidden.rejected.push(Rejected { key, id: offered.id });
         let names = offered.catalog.entries.into_iter().map(|entry| entry.meta.name);

@@ -12,9 +12,10 @@ use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::records::{self, DatasetRecord, FileMeta};
+use crate::records::{self, DatasetRecord, FileMeta, Turn};
 use crate::transfer::{
-    JournalReport, Repaired, about, list_in_cache, list_prefix, repair_prefix, returned_to,
+    JournalReport, Repaired, about, last_turn, list_in_cache, list_prefix, repair_prefix,
+    returned_to,
 };
 
 /// What the index on the prefix says.
@@ -34,6 +35,8 @@ pub(super) struct Index {
     current: Option<u64>,
     /// Nothing is, since the run went back to this one, which only the cache had.
     pub returned_to: Option<u64>,
+    /// The last time that the run went back.
+    pub turn: Option<Turn>,
     /// Id and name of the complete ones that only the cache had, by what the last launch has left.
     pub in_cache: Vec<(u64, String)>,
 }
@@ -194,6 +197,10 @@ impl Session {
             if let Some(id) = returned_to(&self.site.prefix).ok().flatten() {
                 tree.set_value("RETURNED", id);
             }
+            if let Some(turn) = last_turn(&self.site.prefix).ok().flatten() {
+                tree.set_value("TURN_TO", turn.to);
+                tree.set_value("TURN_FROM", turn.from);
+            }
             for one in &listed {
                 let entry = tree.child_mut("ID").child_mut(one.id);
                 entry.set_flag("WHOLE", one.restorable);
@@ -234,7 +241,12 @@ impl Session {
         let named = |(id, entry): (&str, &KvTree)| {
             Some((id.parse::<u64>().ok()?, entry.get_value("NAME")?.to_string()))
         };
+        let turn = tree.get_u64("TURN_TO").zip(tree.get_u64("TURN_FROM"));
+        let turn = turn.map(|(to, from)| Turn { to, from });
         let mut index = Index {
+            // No id is used again, though no record of it may be left.
+            last_id: turn.map_or(0, |turn| turn.from),
+            turn,
             in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
             last_numbers: vec![0; series.len()],
             current: tree.get_u64("CURRENT"),

@@ -31,11 +31,13 @@ impl Session {
         known: &Index,
     ) -> Result<bool> {
         // A run that goes back to an older one has no use for it, and may need its room.
-        if known.returned_to.is_some() || self.site.settings.get_optional(keys::CURRENT).is_some() {
+        let returns = known.returned_to.is_some() && known.turn.is_none();
+        if returns || self.site.settings.get_optional(keys::CURRENT).is_some() {
             return Ok(false);
         }
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for one in report.withheld.iter().filter(|one| one.stranded.is_some()) {
+        let counts = |one: &Withheld| one.stranded.is_some() && !self.is_left(known, one.id);
+        for one in report.withheld.iter().filter(|one| counts(one)) {
             let id = newest.entry(&one.key.series).or_default();
             *id = one.id.max(*id);
         }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::files::create_dirs;
 use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
-    Timestamp, update,
+    Timestamp, Turn, update,
 };
 
 /// Directory of a dataset's summary, relative to the prefix's own folder.
@@ -144,7 +144,8 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         fetched: before.fetched,
     });
     let before = index.current_entry().map(|current| current.id).or(index.returned_to());
-    let newest = before.is_none_or(|before| before <= dataset.id);
+    let newest = before.is_none_or(|before| before <= dataset.id)
+        && !index.turn.is_some_and(|turn| turn.leaves(dataset.id));
     let restarts = dataset.checkpoint_id.is_some() || !dataset.is_output;
     if newest && restarts {
         index.abandon_before(dataset.id);
@@ -243,6 +244,26 @@ pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
     Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
 }
 
+/// Notes in the index that a launch goes back, or that it is where it was before it did. Local:
+/// rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_turn(prefix: &Path, turn: Option<Turn>) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.turn = turn;
+        Ok(())
+    })
+}
+
+/// See [`note_turn`]. Local: rank 0 reads.
+///
+/// # Errors
+/// If the index is damaged or cannot be read.
+pub fn last_turn(prefix: &Path) -> Result<Option<Turn>> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
+}
+
 /// Notes a failure in the index, so that later starts do not offer the dataset. Local.
 pub(super) fn mark_failed(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
@@ -331,6 +352,17 @@ mod tests {
         add(&mut further, 5);
         assert_eq!((further.current(), further.returned_to()), (Some("scr.dataset.5"), None));
         assert_eq!(further.by_id(3).unwrap().abandoned_by, Some(5));
+    }
+
+    #[test]
+    fn what_was_left_in_the_cache_does_not_become_current_when_it_comes() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        index.turn = Some(Turn { to: 2, from: 4 });
+        for (id, current) in [(3, None), (2, Some(2)), (4, Some(2)), (5, Some(5))] {
+            enter(&mut index, &dataset(id, "ckpt", &id.to_string()), now);
+            assert_eq!(index.current_entry().map(|entry| entry.id), current, "{id}");
+        }
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index));
     }
 
     #[test]

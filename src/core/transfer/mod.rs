@@ -58,8 +58,8 @@ pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
 pub use index::{
-    OnPrefix, list_in_cache, list_prefix, note_attempt, note_return, note_success, record_places,
-    returned_to,
+    OnPrefix, last_turn, list_in_cache, list_prefix, note_attempt, note_return, note_success,
+    note_turn, record_places, returned_to,
 };
 pub use newer::kept_by_newer;
 pub use options::Options;

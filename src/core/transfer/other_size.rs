@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use super::index::list_prefix;
+use super::index::{last_turn, list_prefix};
 use super::newer::kept_by_newer;
 use super::shares::flush_shares;
 use crate::cache::agree::agree;
@@ -155,7 +155,7 @@ impl Run<'_> {
             protection: &OnlyRebuild { piece_bytes: self.ctx.protection.piece_bytes() },
             lanes,
         };
-        let found = remains.rebuild()?;
+        let mut found = remains.rebuild()?;
         let alone = Solo::new();
         let ctx = Ctx { world: &alone, node: &alone, ..*self.ctx };
         let mut listed = list_prefix(ctx.prefix)?;
@@ -166,6 +166,9 @@ impl Run<'_> {
             let slot = newest.entry(&key.series).or_default();
             *slot = id.max(*slot);
         }
+        // What that run had left does not take the names of what it went on from.
+        let turn = last_turn(ctx.prefix)?;
+        found.whole.sort_by_key(|one| !turn.is_some_and(|turn| turn.leaves(one.id)));
         for cache::Whole { id, key, records } in &found.whole {
             if listed.iter().any(|one| one.id == *id) {
                 continue;
