@@ -126,7 +126,7 @@ pub mod sync_kind {
 pub mod event {
     /// Spawn, connect, accept or join was called: only the MPI_COMM_WORLD handle counts from here.
     pub const DYNAMIC_PROCESSES: i32 = 1;
-    /// The process ends (`exit`, destructor) and MPI_Finalize was not called.
+    /// The process ends (`exit`, `_exit`) and MPI_Finalize was not called. [`LEAVE`] follows.
     pub const EXIT: i32 = 4;
     /// MPI_Finalize is about to be called.
     pub const FINALIZE_BEGIN: i32 = 5;
@@ -139,6 +139,8 @@ pub mod event {
     pub const MKDIR: i32 = 8;
     /// The program changed mode, owner or times of a file that was redirected.
     pub const ATTRIBUTES: i32 = 9;
+    /// After [`EXIT`], and all that was open is closed: nothing more will come from this process.
+    pub const LEAVE: i32 = 10;
 }
 
 /// The engine's functions.

@@ -64,9 +64,9 @@ fn own_engine() -> Option<&'static Active> {
     engine::active().filter(|engine| engine.own && engine::own_process())
 }
 
-fn tell_exit(engine: &Active) {
+fn tell(engine: &Active, what: i32) {
     if !FINALIZED.load(Ordering::Acquire) {
-        (engine.table.note)(event::EXIT, std::ptr::null());
+        (engine.table.note)(what, std::ptr::null());
     }
 }
 
@@ -79,7 +79,7 @@ fn give_up_descriptors(engine: &Active) {
 extern "C" fn at_exit() {
     if let Some(engine) = own_engine() {
         guard::enter_thread();
-        tell_exit(engine);
+        tell(engine, event::EXIT);
         guard::leave_thread();
     }
 }
@@ -143,7 +143,8 @@ fn close_when_asked() {
         if let Some(engine) = own_engine() {
             // The engine then takes these files with it, before it waits for the other ranks.
             give_up_descriptors(engine);
-            tell_exit(engine);
+            tell(engine, event::EXIT);
+            tell(engine, event::LEAVE);
         }
     };
     // What went wrong has been told.
@@ -184,7 +185,8 @@ static DESTRUCTOR: extern "C" fn() = {
 };
 
 /// The program leaves files open and the process ends: their streams are flushed, and each is
-/// closed as far as the engine is concerned.
+/// closed as far as the engine is concerned. Only then it waits for the other ranks: a launcher
+/// kills those that are left when the first one is gone.
 extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
     let Some(engine) = engine::active() else { return };
     let failed = |fd: c_int| {
@@ -206,5 +208,8 @@ extern "C" fn give_up_all(_status: c_int, _argument: *mut c_void) {
             }
         }
     }
-    let _: Option<()> = guard::work(|| give_up_descriptors(engine));
+    let _: Option<()> = guard::work(|| {
+        give_up_descriptors(engine);
+        tell(engine, event::LEAVE);
+    });
 }

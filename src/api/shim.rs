@@ -207,6 +207,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
     }
     let note = match what {
         event::EXIT => Note::Exit,
+        event::LEAVE => Note::Leave,
         event::FINALIZE_END => Note::Finalized,
         event::FORKED_CHILD => Note::ForkedChild,
         event::MKDIR => Note::Mkdir(path),

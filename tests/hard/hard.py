@@ -88,7 +88,7 @@ def exit_without_finalize(mpi, program):
             assert got.line("checksum") == want.line("checksum"), f"{words} {want}\n{got}"
             assert_same_files(plain, shimmed, (words, got))
 
-    for words in [(end,) for end in ends] + [("_exit", "finalized")]:
+    for words in [(end,) for end in ends] + [("exit", "slow"), ("_exit", "finalized")]:
         three_times(functools.partial(attempt, words))
 
 

@@ -146,17 +146,27 @@ impl Session {
         })
     }
 
-    /// The process ends without MPI_Finalize: what is closed and nowhere else goes to the PFS.
+    /// The process ends without MPI_Finalize: what is closed and nowhere else goes to the PFS. What
+    /// is closed from here on goes there at once.
     pub(super) fn exit(&self) {
         if self.is_child() || self.ended.swap(true, Ordering::Relaxed) {
             return;
         }
         self.state().machine.end();
         self.end_all_loans();
-        let pointers = self.publish_closed(false);
+        self.publish_closed(false);
         self.publish_all_private();
         self.compute_ended();
         self.end_log("EXIT");
+        self.exiting.store(true, Ordering::Relaxed);
+    }
+
+    /// The last file is closed: the process goes as soon as the others may, too.
+    pub(super) fn leave(&self) {
+        if self.is_child() || !self.exiting.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let pointers = self.publish_closed(false);
         // A pointer must not come before what the other ranks have written.
         let all_there = self.wait_for_exits();
         if all_there {
@@ -173,7 +183,8 @@ impl Session {
     }
 
     /// A launcher kills the others as soon as one process has ended without MPI_Finalize. So each
-    /// waits a little for the others to have written their files, too. Returns whether all have.
+    /// waits a little for the others to have written their files, too, those that run-time systems
+    /// close among the destructors included. Returns whether all have.
     fn wait_for_exits(&self) -> bool {
         let dir = self.site.state_dir().join(format!("{EXIT_FOLDER}{:016x}", self.launch));
         let mark = dir.join(self.site.rank.to_string());

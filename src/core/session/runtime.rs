@@ -38,6 +38,8 @@ use crate::transfer::{AsyncFlush, Background};
 pub enum Note<'a> {
     /// The process ends without MPI_Finalize.
     Exit,
+    /// After it, and all that was open is closed.
+    Leave,
     /// MPI_Finalize has returned.
     Finalized,
     /// We are a forked child.
@@ -103,6 +105,8 @@ pub struct Session {
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
+    /// It ends without MPI_Finalize, and has not left yet.
+    pub(super) exiting: AtomicBool,
     /// In MPI_Finalize, or ending for a halt condition.
     pub(super) finishing: AtomicBool,
     pub(super) halt: Halt,
@@ -291,6 +295,7 @@ impl Session {
                 self.counter.leave_to_parent();
             }
             Note::Exit => self.exit(),
+            Note::Leave => self.leave(),
             Note::Finalized => self.ended.store(true, Ordering::Relaxed),
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}

@@ -246,6 +246,7 @@ fn build(
         routing: AtomicBool::new(true),
         child: AtomicBool::new(false),
         ended: AtomicBool::new(false),
+        exiting: AtomicBool::new(false),
         finishing: AtomicBool::new(false),
         halt: Halt::default(),
         flushing: AtomicBool::new(false),

@@ -1,11 +1,18 @@
 /* Ends with the last checkpoint just closed, and one file still open if no handler of exit(3) would
  * close it. Argument 1, the end: exit, _exit, _Exit, quick_exit, or signal (a handler calls _exit);
- * argument 2: `finalized`, if MPI_Finalize comes before. Children end by _exit, too, and that means
- * nothing. */
+ * argument 2: `finalized`, if MPI_Finalize comes before; `slow`: a file stays open in any case, and
+ * a handler of exit(3) takes its time in all ranks but 0. Children end by _exit, too, and that
+ * means nothing. */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "sim.h"
+
+static int slow_rank;
+
+static void slow(void) {
+  if (slow_rank) usleep(600000);
+}
 
 static void leave(int number) {
   (void)number;
@@ -24,19 +31,22 @@ static void leave_open(sim_t *sim) {
 int main(int argc, char **argv) {
   sim_t sim;
   const char *how = argc > 1 ? argv[1] : "exit";
-  int status = -1;
+  int status = -1, finalized = argc > 2 && !strcmp(argv[2], "finalized");
+  int is_slow = argc > 2 && !finalized;
+  atexit(slow); /* comes after the handlers of all that MPI_Init loads */
   MPI_Init(&argc, &argv);
   sim_init(&sim);
+  slow_rank = is_slow ? sim.rank : 0;
   for (int s = 0; s < 20; s++) {
     sim_step(&sim, MPI_COMM_WORLD);
     if (sim.step % 5 == 0) sim_checkpoint(&sim);
   }
   sim_finish(&sim, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (argc > 2) MPI_Finalize();
-  if (strcmp(how, "exit")) leave_open(&sim);
+  if (finalized) MPI_Finalize();
+  if (strcmp(how, "exit") || is_slow) leave_open(&sim);
   /* MPICH's launcher kills the others as soon as one is gone: not before each has its file. */
-  if (argc <= 2) MPI_Barrier(MPI_COMM_WORLD);
+  if (!finalized) MPI_Barrier(MPI_COMM_WORLD);
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) _exit(3);
