@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::abi::{
     ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
+use crate::ask::Answer;
 use crate::engine::{self, Active};
 use crate::inquiry::{self, Failure};
 use crate::memory;
@@ -95,7 +96,8 @@ fn ask(question: &Question) -> Reply {
     if answer == Err(Failure::Cut) && question.may_be_repeated() {
         answer = inquiry::ask(&rank.address, &bytes);
     }
-    if matches!(answer, Err(Failure::Gone | Failure::Stopped | Failure::Late)) {
+    let forsaken = matches!(answer, Err(Failure::Gone | Failure::Stopped | Failure::Late));
+    if forsaken && engine::active().is_some_and(|active| !active.own) {
         engine::forsake();
     }
     // What was known of names may be so no more: nobody tells a child.
@@ -106,6 +108,15 @@ fn ask(question: &Question) -> Reply {
         Err(Failure::Late | Failure::Cut) => unanswered,
         Err(Failure::Gone | Failure::Unreached | Failure::Stopped) => Reply::Pass,
     }
+}
+
+/// A process that is, or is to be, a child of the rank opens the file past all hooks: what its open
+/// would be told. The rank itself may ask, for changes that only the PFS can make.
+pub(crate) fn opens(question: &mut crate::ask::Question, flags: c_int) -> Answer {
+    if rank().is_none() {
+        return Answer::Pass;
+    }
+    question.ask_following(|path, verdict| open(path.as_ptr(), flags, 0, verdict)).0
 }
 
 /// The functions of the engine, asked of the rank. What a child has open is no business of the

@@ -35,6 +35,12 @@ def children_write_what_their_rank_has_open(mpi, program):
 
 
 @case
+def spawned_processes_write_what_posix_spawn_opens(mpi, program):
+    """Under the right name, and once: the rank finds it, and so does the prefix in the end."""
+    same(mpi, program, 2, "spawned", SCR_CACHE_SIZE="9")
+
+
+@case
 def children_of_threaded_ranks_and_of_ranks_that_are_gone(mpi, program):
     """A fork finds no lock held; who outlives the rank finds what the prefix has, at once, and so
     does a child while the rank is stopped."""

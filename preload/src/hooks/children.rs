@@ -3,11 +3,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use libc::{AT_FDCWD, FILE, id_t, idtype_t, mode_t, pid_t, siginfo_t};
+use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
 
-use crate::ask::{Answer, Outcome, below_prefix};
 use crate::family::interpose;
 use crate::hooks::environment::with_rank;
+use crate::hooks::file_actions::before_spawn;
 use crate::{engine, guard, lazy, paths};
 
 type Spawn = unsafe extern "C-unwind" fn(
@@ -18,8 +18,6 @@ type Spawn = unsafe extern "C-unwind" fn(
     *const *mut c_char,
     *const *mut c_char,
 ) -> c_int;
-type AddOpen =
-    unsafe extern "C-unwind" fn(*mut c_void, c_int, *const c_char, c_int, mode_t) -> c_int;
 type Popen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type System = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type Pclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
@@ -34,9 +32,6 @@ interpose! {
         pid: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void,
         arguments: *const *mut c_char, environment: *const *mut c_char
     ) -> c_int = Spawn => spawn;
-    plain [posix_spawn_file_actions_addopen](
-        actions: *mut c_void, fd: c_int, path: *const c_char, flags: c_int, mode: mode_t
-    ) -> c_int = AddOpen => add_open;
     plain [popen](command: *const c_char, mode: *const c_char) -> *mut FILE = Popen => popen;
     cancellable [system](command: *const c_char) -> c_int = System => system;
     cancellable [pclose](stream: *mut FILE) -> c_int = Pclose => pclose;
@@ -73,6 +68,9 @@ unsafe fn spawn(
     arguments: *const *mut c_char,
     environment: *const *mut c_char,
 ) -> c_int {
+    if let Some(code) = before_spawn(actions) {
+        return code;
+    }
     lazy::before_fork();
     // SAFETY: the program's own call, here and below.
     let result = unsafe {
@@ -82,30 +80,6 @@ unsafe fn spawn(
     };
     lazy::after_fork();
     result
-}
-
-/// What is added here libc opens in the child, past all hooks: of a cached file it has to know the
-/// place. (To be written it is opened on the prefix, as by a child that knows nothing of us.)
-unsafe fn add_open(
-    real: AddOpen,
-    actions: *mut c_void,
-    fd: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mode: mode_t,
-) -> c_int {
-    let reads = flags & (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) == libc::O_RDONLY;
-    // SAFETY: the program's own call, or one with a path of ours in place of its own; `path` is
-    // null or a C string.
-    unsafe {
-        let place = below_prefix(-1, AT_FDCWD, path, |mut question| match question.lookup(true) {
-            Answer::Redirect(to) if reads => {
-                Outcome::Done(real(actions, fd, to.as_ptr(), flags, mode))
-            }
-            _ => Outcome::Pass,
-        });
-        place.filter(|result| *result >= 0).unwrap_or_else(|| real(actions, fd, path, flags, mode))
-    }
 }
 
 unsafe fn popen(real: Popen, command: *const c_char, mode: *const c_char) -> *mut FILE {

@@ -12,6 +12,7 @@ mod directory;
 mod ending;
 mod environment;
 mod extended;
+mod file_actions;
 mod formatted;
 mod hidden;
 mod intent;
