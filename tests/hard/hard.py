@@ -67,6 +67,13 @@ def calls_that_name_a_file_in_unusual_ways(mpi, program):
 
 
 @case
+def names_of_two_files_are_exchanged(mpi, program):
+    """RENAME_EXCHANGE of cached files does what it does on the prefix."""
+    got = same(mpi, program, 2, "exchange", SCR_CACHE_SIZE="9")
+    assert got.out.count(": ok") == 6, f"{got}"
+
+
+@case
 def callback_writes_in_finalize(mpi, program):
     same(mpi, program, 3, "self_callback")
 

@@ -9,7 +9,7 @@ use crate::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, below_prefix_to_make, handle,
 };
 use crate::family::interpose;
-use crate::{engine, guard, paths};
+use crate::{child, engine, guard, paths};
 
 type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type UnlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int) -> c_int;
@@ -350,6 +350,38 @@ fn place_of(table: &'static crate::abi::Engine, prefix: &'static [u8], path: &CS
     Question { engine: table, prefix, path: path.clone(), written: None }.lookup(false)
 }
 
+/// The kernel exchanges the names on the PFS; what is cached is brought there first, and leaves its
+/// dataset, as when a child of this rank changes it.
+fn exchange(
+    table: &'static crate::abi::Engine,
+    prefix: &'static [u8],
+    from: &CString,
+    to: &CString,
+) -> Outcome<c_int> {
+    let is_dir = [from, to].into_iter().any(|path| kind_of(path) == libc::S_IFDIR);
+    let places = [from, to].map(|path| place_of(table, prefix, path));
+    match &places {
+        [Answer::Fail(code), _] | [_, Answer::Fail(code)] => return Outcome::Fail(*code),
+        [Answer::Pass, Answer::Pass] if !is_dir => return Outcome::Pass,
+        [Answer::Pass, _] if !exists(from) => return Outcome::Fail(libc::ENOENT),
+        [_, Answer::Pass] if !exists(to) => return Outcome::Fail(libc::ENOENT),
+        _ => {}
+    }
+    let lands = |path: &CString| {
+        let mut question = Question { engine: table, prefix, path: path.clone(), written: None };
+        let is_below = paths::below(prefix, path.to_bytes());
+        !is_below || matches!(child::opens(&mut question, libc::O_WRONLY), Answer::Pass)
+    };
+    if is_dir || !lands(from) || !lands(to) {
+        // What a file system says that cannot exchange names; programs have a fallback for it.
+        return Outcome::Fail(libc::EINVAL);
+    }
+    // SAFETY: C strings of ours.
+    Outcome::of(unsafe {
+        libc::renameat2(AT_FDCWD, from.as_ptr(), AT_FDCWD, to.as_ptr(), libc::RENAME_EXCHANGE)
+    })
+}
+
 pub(super) fn rename_below(
     table: &'static crate::abi::Engine,
     prefix: &'static [u8],
@@ -357,6 +389,9 @@ pub(super) fn rename_below(
     to: CString,
     flags: c_uint,
 ) -> Outcome<c_int> {
+    if flags == libc::RENAME_EXCHANGE {
+        return exchange(table, prefix, &from, &to);
+    }
     if flags != 0 {
         let place = |path| place_of(table, prefix, path);
         let (from_place, to_place) = (place(&from), place(&to));
