@@ -51,8 +51,8 @@ fn what_is_written_over_a_spare_is_as_if_it_were_new() {
             assert!(!spares.is_empty());
             cluster.encode();
             assert_eq!(*cluster.protections.lock().unwrap(), as_new, "{scheme} {change}");
-            for member in 0..cluster.size() {
-                assert!(verify(&cluster.dir(member), &as_new[member].as_ref().unwrap().files));
+            for (member, new) in as_new.iter().enumerate() {
+                assert!(verify(&cluster.dir(member), &new.as_ref().unwrap().files));
             }
             let used = (0..cluster.size()).flat_map(|member| redundancy_inodes(&cluster, member));
             assert!(used.filter(|inode| spares.contains(inode)).count() >= 3, "{scheme} {change}");
