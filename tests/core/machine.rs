@@ -10,7 +10,7 @@ const BYTES: u64 = 100;
 /// A file of a series without ids.
 fn file(rank: usize) -> FileRef {
     let name = format!("state_{rank}.dat");
-    FileRef { series: 0, id: None, masked: name.clone(), name }
+    FileRef { series: 0, id: None, masked: name.clone(), name, temporary: false }
 }
 
 pub(super) struct Ranks {
@@ -124,7 +124,7 @@ impl Ranks {
     pub(super) fn write_to(&mut self, series: usize, rank: usize, masked: &str, id: u64) -> bool {
         let name = masked.replace("{id}", &id.to_string());
         let id = masked.contains("{id}").then(|| id.to_string());
-        let file = FileRef { series, id, masked: masked.to_string(), name };
+        let file = FileRef { series, id, masked: masked.to_string(), name, temporary: false };
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
         let placement = machine.write_open(&file, Intent::REWRITE, now);
         let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
@@ -246,7 +246,7 @@ fn what_is_left_of_a_checkpoint_that_the_program_deleted_from_is_due_all_the_sam
         ranks.sync(1);
     }
     let (masked, name) = ("{id}/a".to_string(), "1/a".to_string());
-    let a = FileRef { series: 0, id: Some("1".to_string()), name, masked };
+    let a = FileRef { series: 0, id: Some("1".to_string()), name, masked, temporary: false };
     let now = ranks.now_ms;
     ranks.machines[0].deleted(&a, now);
     for id in 2..=8 {

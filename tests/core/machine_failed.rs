@@ -11,7 +11,13 @@ impl Ranks {
     /// As [`Ranks::write`], but the store fails.
     fn fail_to_write(&mut self, rank: usize, id: u64) {
         let name = MASKED.replace("{id}", &id.to_string());
-        let file = FileRef { series: 0, id: Some(id.to_string()), masked: MASKED.into(), name };
+        let file = FileRef {
+            series: 0,
+            id: Some(id.to_string()),
+            masked: MASKED.into(),
+            name,
+            temporary: false,
+        };
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
         let placement = machine.write_open(&file, Intent::REWRITE, now);
         let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };

@@ -8,7 +8,7 @@ use scr_core::session::machine::{
 const LOG: &str = "run.log";
 
 fn bare(name: &str) -> FileRef {
-    FileRef { series: 0, id: None, name: name.into(), masked: name.into() }
+    FileRef { series: 0, id: None, name: name.into(), masked: name.into(), temporary: false }
 }
 
 fn part(id: u64) -> FileRef {
@@ -17,7 +17,13 @@ fn part(id: u64) -> FileRef {
 
 fn with_id(id: u64, stem: &str) -> FileRef {
     let (id, name) = (id.to_string(), format!("{stem}_{id}.dat"));
-    FileRef { series: 0, id: Some(id), name, masked: format!("{stem}_{{id}}.dat") }
+    FileRef {
+        series: 0,
+        id: Some(id),
+        name,
+        masked: format!("{stem}_{{id}}.dat"),
+        temporary: false,
+    }
 }
 
 fn machine_with(has_id: bool, learn: bool, known: &[Knowledge]) -> Machine {

@@ -9,7 +9,13 @@ const UPDATE: Intent = Intent::UPDATE;
 
 fn file(id: &str, rank: usize) -> FileRef {
     let masked = format!("ckpt/{{id}}/{rank}");
-    FileRef { series: 0, id: Some(id.into()), name: masked.replace("{id}", id), masked }
+    FileRef {
+        series: 0,
+        id: Some(id.into()),
+        name: masked.replace("{id}", id),
+        masked,
+        temporary: false,
+    }
 }
 
 fn key(id: &str) -> DatasetKey {

@@ -18,7 +18,7 @@ fn named(id: Option<&str>, last: &str) -> FileRef {
         Some(id) => (format!("{id}/{last}"), format!("{{id}}/{last}")),
         None => (last.to_string(), last.to_string()),
     };
-    FileRef { series: 0, id: id.map(str::to_string), name, masked }
+    FileRef { series: 0, id: id.map(str::to_string), name, masked, temporary: false }
 }
 
 fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) {

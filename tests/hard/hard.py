@@ -25,7 +25,8 @@ import room
 import settings
 import spares
 import support
-from support import assert_same, assert_same_files, data_files, finish, lines, place, same
+from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
+                     wait_for)
 from tries import three_times
 
 CASES = []
@@ -423,18 +424,6 @@ def is_rank_of(pid, here, program="steady"):
                 and os.readlink(f"/proc/{pid}/exe") == here.program(program))
     except OSError:
         return False
-
-
-def wait_for(condition, run):
-    """Waits for an event; a run that ends before it, or a hang, fails the case."""
-    deadline = time.monotonic() + support.LIMIT_SECONDS
-    while not condition():
-        if run.poll() is not None:
-            raise AssertionError(f"ended before the event: {finish(run)}")
-        if time.monotonic() > deadline:
-            os.killpg(run.pid, signal.SIGKILL)
-            raise AssertionError(f"the event did not come: {finish(run)}")
-        time.sleep(0.02)
 
 
 def main(arguments):

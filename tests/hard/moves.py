@@ -2,8 +2,11 @@
 what they would find without the shim."""
 
 import os
+import select
+import shutil
+import signal
 
-from support import assert_same, assert_same_files, lines, place, same
+from support import assert_same, assert_same_files, finish, lines, place, same, wait_for
 
 CASES = []
 
@@ -132,3 +135,142 @@ def what_was_removed_after_a_newer_checkpoint_was_complete_stays_removed(mpi, pr
                 newest = "step_15" if before else "step_3"
                 want = [f"{newest} rank_0.dat rank_1.dat"]
                 assert seen.out.splitlines() == want, f"{who} {before}: {killed}\n{seen}"
+
+
+LEVELS = {"SCR_CHECKPOINT_PATTERN": "ckpt/chk{id}/**", "SCR_FLUSH": "0", "SCR_DEBUG": "1",
+          "SCR_COPY_TYPE": "PARTNER"}
+
+
+def checkpoints(here):
+    """The checkpoints of which the prefix has files, by their directories."""
+    return sorted({path.split("/")[1] for path in here.tree()})
+
+
+@case
+def directories_that_get_their_name_when_all_have_written_are_cached(mpi, program):
+    """From the first checkpoint on after the one that shows it, or, where it is watched who writes
+    what, after one more; from the first of the next run."""
+    with place(mpi, program) as plain:
+        want = plain.run(4, "levels", 60, 10, shim=False)
+        newest = [path for path in plain.tree() if "/chk00060/" in path]
+        for learn, uncached in (("0", ["chk00010"]), ("1", ["chk00010", "chk00020"])):
+            with place(mpi, program) as here:
+                got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, SCR_LEARN=learn, **LEVELS))
+                assert_same(want, got)
+                assert checkpoints(here) == [*uncached, "chk00060"], f"{checkpoints(here)} {got}"
+                assert got.err.count(" is sealed as ") == 6 - 1, f"{got}"
+                found = here.tree()
+                wrong = [path for path in newest if found.get(path) != plain.tree()[path]]
+                assert len(newest) == 11 and not wrong, f"{wrong} {got}"
+                shutil.rmtree(here.prefix / "ckpt")
+                got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, SCR_LEARN=learn, **LEVELS))
+                assert_same(want, got)
+                assert checkpoints(here) == ["chk00060"], f"{checkpoints(here)} {got}"
+
+
+@case
+def a_node_is_lost_after_a_directory_got_its_name(mpi, program):
+    """The checkpoint was never on the prefix."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(4, "levels", 60, 10, shim=False)
+        kill_at(here, 40, "calm")
+        assert checkpoints(here) == ["chk00010"], f"{checkpoints(here)}"
+        shutil.rmtree(here.nodes.node(1))
+        here.nodes.node(1).mkdir()
+        got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, **LEVELS))
+        assert got.line("restart") == "restart 40", f"{got}"
+        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+@case
+def killed_while_a_directory_gets_its_name(mpi, program):
+    """Before, and right after: the restart finds the old checkpoint or the new one, whole."""
+    with place(mpi, program) as plain:
+        want = plain.run(4, "levels", 60, 10, shim=False)
+        for step, where, last in ((10, "written", 0), (10, "renamed", 10), (20, "written", 10),
+                                  (20, "renamed", 10), (40, "written", 30), (40, "renamed", 30)):
+            with place(mpi, program) as here:
+                kill_at(here, step, where)
+                got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, **LEVELS))
+                assert got.status == 0, f"{step} {where}: {got}"
+                began = int(got.line("restart").split()[1])
+                assert began in (last, step), f"{step} {where}: {got}"
+                assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+@case
+def all_is_lost_while_a_directory_gets_its_name(mpi, program):
+    """Nothing is left of the checkpoint: its name must not be, either."""
+    with place(mpi, program) as here:
+        kill_at(here, 20, "renamed")
+        for number in (0, 1):
+            shutil.rmtree(here.nodes.node(number))
+            here.nodes.node(number).mkdir()
+        got = finish(here.start_on_nodes(2, 2, "levels", 30, 10, **LEVELS))
+        assert got.status == 0 and got.line("restart") == "restart 10", f"{got}"
+
+
+@case
+def a_directory_that_never_gets_its_name_is_no_checkpoint(mpi, program):
+    """It is on the prefix as it would be without us, and nothing else waits for it: neither the
+    next checkpoint nor, where it is the last, the end."""
+    for steps in (60, 40):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            words = ("levels", steps, 10, 40, "none", "left")
+            want = plain.run(4, *words, shim=False)
+            got = finish(here.start_on_nodes(2, 2, *words, **LEVELS))
+            assert_same(want, got)
+            last = "chk00060" if steps == 60 else "chk00030"
+            there = sorted(["chk00010", "chk00040.temp", last])
+            assert checkpoints(here) == there, f"{checkpoints(here)} {got}"
+            wrong = {path for path, found in here.tree().items() if plain.tree()[path] != found}
+            assert not wrong, f"{wrong} {got}"
+
+
+@case
+def a_directory_of_which_the_prefix_has_files_gets_its_name(mpi, program):
+    """Because no pattern matches them: the others are there, too, when it gets its name, whoever is
+    killed; a restart finds the old checkpoint or the new one, whole."""
+    mixed = {**LEVELS, "SCR_CHECKPOINT_PATTERN": "ckpt/chk{id}/Level_*/*"}
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(4, "levels", 60, 10, shim=False)
+        got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, **mixed))
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
+        for step in (20, 40):
+            with place(mpi, program) as here:
+                kill_at(here, step, "renamed", **mixed)
+                got = finish(here.start_on_nodes(2, 2, "levels", 60, 10, **mixed))
+                began = ("restart %d" % (step - 10), "restart %d" % step)
+                assert got.status == 0 and got.line("restart") in began, f"{step}: {got}"
+                assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
+
+
+def kill_at(here, step, where, **settings):
+    """Runs `levels` until rank 0 waits there, and kills all ranks at once."""
+    pause = here.prefix / "pause"
+    settings = {**LEVELS, **settings}
+    run = here.start_on_nodes(2, 2, "levels", 60, 10, step, pause, where, **settings)
+    wait_for(pause.exists, run)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        end_rank(int(pid), here)
+    pause.unlink()
+
+
+def end_rank(pid, here):
+    """Ends the process if it is a rank of that place; it is gone afterwards."""
+    try:
+        if os.readlink(f"/proc/{pid}/cwd") != str(here.prefix):
+            return
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        select.select([handle], [], [])
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)

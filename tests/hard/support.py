@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "support"))
@@ -65,6 +66,7 @@ class Place:
         self.mpi, self.program = mpi, program
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-"))
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-", dir="/dev/shm"))
+        self.nodes = None
 
     def environment(self, shim, settings):
         env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
@@ -93,11 +95,18 @@ class Place:
 
     def run_on_nodes(self, count, name, *arguments, **settings):
         """The same under the shim with a rank on each of `count` nodes."""
-        made = nodes.Nodes(self.base / "nodes", count, 1)
-        command = made.command([f"mpirun.{self.mpi}", "-n", str(count)],
-                               [self.program(name), *map(str, arguments)])
-        bases = {"SCR_CNTL_BASE": str(made.here), "SCR_CACHE_BASE": str(made.here)}
-        return finish(self.start(count, name, command=command, **bases, **settings))
+        return finish(self.start_on_nodes(count, 1, name, *arguments, **settings))
+
+    def start_on_nodes(self, count, each, name, *arguments, **settings):
+        """Starts the program with `each` ranks on each of `count` nodes, the same ones always."""
+        if self.nodes is None:
+            self.nodes = nodes.Nodes(self.base / "nodes", count, each)
+        ranks = count * each
+        command = self.nodes.command([f"mpirun.{self.mpi}", "-n", str(ranks)],
+                                     [self.program(name), *map(str, arguments)])
+        here = str(self.nodes.here)
+        bases = {"SCR_CNTL_BASE": here, "SCR_CACHE_BASE": here}
+        return self.start(ranks, name, command=command, **bases, **settings)
 
     def tree(self, below="ckpt"):
         """Path to digest of every file below the prefix's `below`."""
@@ -131,6 +140,18 @@ def finish(process):
         out, err = process.communicate()
         raise AssertionError(f"hangs: {Outcome('killed', out, err)}")
     return Outcome(process.returncode, out, err)
+
+
+def wait_for(condition, run):
+    """Waits for an event; a run that ends before it, or a hang, fails the case."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not condition():
+        if run.poll() is not None:
+            raise AssertionError(f"ended before the event: {finish(run)}")
+        if time.monotonic() > deadline:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise AssertionError(f"the event did not come: {finish(run)}")
+        time.sleep(0.02)
 
 
 def lines(got):

@@ -98,6 +98,8 @@ pub struct Match {
     pub has_id_in_series: bool,
     /// The path with the captured id replaced by `{id}`: the same for each dataset of the series.
     pub masked: String,
+    /// The path is a temporary name: the rest is that of the final one.
+    pub temporary: bool,
 }
 
 impl Match {
@@ -269,6 +271,7 @@ impl SeriesSet {
             has_id_in_series: self.series[alternative.series].has_id,
             // An id that was captured in the prefix itself leaves nothing to cut.
             masked: masked.get(start..).unwrap_or(path).to_string(),
+            temporary: false,
         })
     }
 

@@ -14,8 +14,10 @@ use crate::cache::{Offered, RebuildReport};
 
 impl Session {
     /// Removes directories beside those of the newest checkpoint in the cache that carry another
-    /// id, are younger than its files and have no file in them. For rank 0, before anybody looks.
+    /// id, are younger than its files and have no file in them; and what a rename has left. For
+    /// rank 0, before anybody looks.
     pub(super) fn remove_begun_dirs(&self, report: &RebuildReport) {
+        self.take_back_moves(report);
         let Some(newest) = report.offered.last() else { return };
         let times = newest.catalog.entries.iter();
         let times = times.map(|entry| (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds));
@@ -64,7 +66,7 @@ impl Session {
 }
 
 /// Nothing but directories, all the way down; `false` if that cannot be seen.
-fn has_no_file(dir: &Path) -> bool {
+pub(super) fn has_no_file(dir: &Path) -> bool {
     let Ok(entries) = read_dir(dir) else { return false };
     entries.into_iter().all(|entry| {
         entry.is_ok_and(|entry| {

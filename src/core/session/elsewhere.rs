@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::machine::DatasetKey;
-use super::namespace::{Layer, Remote, Told};
+use super::namespace::{Layer, Move, Remote, Told};
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::cache::disk::describe;
@@ -27,12 +27,28 @@ pub(super) struct ToldElsewhere {
     deleted: BTreeSet<String>,
 }
 
+impl ToldElsewhere {
+    /// The others know of it.
+    pub fn follow(&mut self, one: &Move) {
+        for files in self.files.values_mut() {
+            for (name, mut meta) in std::mem::take(files) {
+                let name = one.new_name(&name).unwrap_or(name);
+                meta.name.clone_from(&name);
+                files.insert(name, meta);
+            }
+        }
+    }
+}
+
 /// What a rank tells, as a tree:
 /// ```text
 /// DSET / <directory name of the key> / THERE / <name> / <fields of FileMeta>
 ///                                      GONE / <name>
 /// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
+/// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
 /// ```
+/// The last two are for the ranks of its own node, too.
+///
 /// Not of directories that are removed: whoever makes one again finds it there, before he has heard
 /// of it, and must not lose it afterwards.
 struct Message(KvTree);
@@ -57,6 +73,40 @@ impl Message {
         }
     }
 
+    fn moved(&mut self, one: &Move) {
+        let tree = self.0.child_mut("MOVED").child_mut(one.number);
+        tree.set_value("FROM", &one.from);
+        tree.set_value("TO", &one.to);
+        tree.set_flag("LANDED", one.landed);
+    }
+
+    /// What this rank has renamed and not told.
+    fn take_moves(&mut self, state: &mut State) {
+        std::mem::take(&mut state.moves.untold).iter().for_each(|one| self.moved(one));
+        for (series, template) in std::mem::take(&mut state.moves.learned) {
+            self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
+        }
+    }
+
+    fn tells_moves(&self) -> bool {
+        self.0.contains("MOVED") || self.0.contains("LEARNED")
+    }
+
+    /// Directories that have moved, in their order.
+    fn moves(&self) -> Vec<Move> {
+        let of = |(number, tree): (&str, &KvTree)| {
+            Some(Move {
+                number: number.parse().ok()?,
+                from: tree.get_value("FROM")?.to_string(),
+                to: tree.get_value("TO")?.to_string(),
+                landed: tree.get_flag("LANDED"),
+            })
+        };
+        let mut moves: Vec<Move> = self.0.child("MOVED").iter().filter_map(of).collect();
+        moves.sort_by_key(|one| one.number);
+        moves
+    }
+
     fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
         self.0.child(kind).keys().map(str::to_string)
     }
@@ -74,16 +124,39 @@ impl Session {
         }
         let own = self.news(&mut state);
         drop(state);
+        self.exchange(links, &own)
+    }
+
+    /// At the end no agreement comes before the conference: what directories were called when the
+    /// program ended must be known. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn tell_moves(&self, links: &Links) -> Result<()> {
+        let mut state = self.state();
+        let mut untold = [i64::from(!state.moves.untold.is_empty())];
+        untold[0] |= i64::from(!state.moves.learned.is_empty());
+        let mut own = Message(KvTree::new());
+        own.take_moves(&mut state);
+        drop(state);
+        links.world.all_max(&mut untold)?;
+        if untold == [0] { Ok(()) } else { self.exchange(links, &own) }
+    }
+
+    /// Tells the others what this rank has to tell, and takes in what they have. Collective.
+    fn exchange(&self, links: &Links, own: &Message) -> Result<()> {
         let all = links.world.all_gather(&own.to_bytes())?;
-        let far = all.iter().enumerate().filter(|(rank, _)| !links.node_ranks.contains(rank));
-        let mut heard = Vec::new();
-        for (rank, bytes) in far.filter(|(_, bytes)| !bytes.is_empty()) {
+        let (mut heard, mut near) = (Vec::new(), Vec::new());
+        for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+            let is_near = links.node_ranks.contains(&rank);
             match Message::from_bytes(bytes) {
+                Some(news) if is_near => near.push((rank, news)),
                 Some(news) => heard.push((rank, news)),
                 None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
             }
         }
-        if heard.is_empty() {
+        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
+        if heard.is_empty() && !moves {
             return Ok(());
         }
         let mut state = self.state();
@@ -93,7 +166,12 @@ impl Session {
             self.hear_of_names(&mut state, (*rank, news), &made_here);
         }
         // What is there may be so again.
-        heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, &own));
+        heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, own));
+        // Files that are told by what they were called before.
+        near.iter().chain(&heard).for_each(|(rank, news)| {
+            self.hear_of_moves(&mut state, *rank, news);
+        });
+        state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
         (self.site.host.names_changed)();
         Ok(())
@@ -138,7 +216,18 @@ impl Session {
         news.names("DELETED", deleted.difference(&state.told.deleted));
         news.names("SETTLED", state.told.deleted.difference(&deleted));
         state.told = ToldElsewhere { files, deleted };
+        news.take_moves(state);
         news
+    }
+
+    fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
+        if rank != self.site.rank {
+            news.moves().iter().for_each(|one| self.hear_of_move(state, rank, one));
+        }
+        for (series, texts) in news.0.child("LEARNED") {
+            let Ok(series) = series.parse() else { continue };
+            texts.keys().for_each(|text| self.learn_directory(state, series, text));
+        }
     }
 
     fn hear_of_names(
@@ -203,9 +292,18 @@ mod tests {
         assert!(news.to_bytes().is_empty());
         assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
         news.names("DELETED", ["a/b", "c"]);
+        let step = |number, landed| Move {
+            number,
+            from: format!("{number}.new"),
+            to: number.to_string(),
+            landed,
+        };
+        let moves = [step(9, true), step(10, false)];
+        moves.iter().rev().for_each(|one| news.moved(one));
         let bytes = news.to_bytes();
         let read = Message::from_bytes(&bytes).unwrap();
         assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
+        assert_eq!(read.moves(), moves);
         assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
         assert!(Message::from_bytes(b"?").is_none());
     }

@@ -49,6 +49,7 @@ impl Session {
     fn finish_together(&self, links: &Links) -> Result<()> {
         let begin = Instant::now();
         self.state().machine.begin_end(monotonic_ms());
+        self.tell_moves(links)?;
         self.confer(links)?;
         if self.state().machine.ends_again() {
             self.confer(links)?;
@@ -58,6 +59,7 @@ impl Session {
         self.settle_deletions();
         self.complete_background(links)?;
         self.sweep_wanted();
+        self.forget_moved();
         self.record_end();
         self.site.layout.stores.iter().for_each(|store| self.give_up_spares(store));
         self.clear_cache(links)?;

@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
+    pub(super) fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
         let target = self.site.on_prefix(name);
         let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
         match place {
@@ -154,6 +154,13 @@ impl Session {
         }
         let below = format!("{name}/");
         let new_dir = self.name_of(to);
+        let state = match new_dir.filter(|_| !self.is_child()) {
+            Some(last) => match self.rename_waiting(state, (name, last), (from, to)) {
+                Ok(answer) => return answer,
+                Err(state) => state,
+            },
+            None => state,
+        };
         let names = state.view.names_below(name);
         let covers = new_dir.is_some_and(|dir| !state.view.names_below(dir).is_empty());
         if (names.is_empty() && !covers) || self.is_child() {

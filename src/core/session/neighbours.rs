@@ -107,6 +107,7 @@ impl Session {
             (Told::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Told::Made(_), Some(file)) => state.machine.made_just_now(&file),
             (Told::OnPrefix(_), Some(file)) => state.machine.taken_just_now(&file),
+            (Told::Moved(one), _) => self.see_move(state, rank, one),
             (Told::Deleted(_) | Told::DirGone(_), None) => (self.site.host.names_changed)(),
             _ => {}
         }

@@ -350,6 +350,7 @@ pub(super) fn file_ref(name: &str, matched: &Match) -> FileRef {
         id: matched.id.clone(),
         name: name.to_string(),
         masked: matched.masked.clone(),
+        temporary: matched.temporary,
     }
 }
 

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
 use super::children::Counter;
+use super::directories::Directories;
 use super::elsewhere::ToldElsewhere;
 use super::events::Events;
 use super::halt::Halt;
 use super::loans::Loan;
 use super::loud::Hushed;
 use super::machine::{DatasetKey, Machine};
+use super::moving::Moves;
 use super::namespace::{self as ns, View};
 use super::need::Need;
 use super::neighbours::{Locked, Neighbours};
@@ -66,6 +68,8 @@ pub(super) struct State {
     pub loans: Vec<Loan>,
     /// What other nodes know of names on this rank.
     pub told: ToldElsewhere,
+    /// Directories that got their final name.
+    pub moves: Moves,
 }
 
 impl State {
@@ -131,6 +135,7 @@ pub struct Session {
     pub(super) counter: Counter,
     pub(super) need: Mutex<Need>,
     pub(super) hushed: Hushed,
+    pub(super) directories: Directories,
 }
 
 impl Session {
@@ -181,7 +186,9 @@ impl Session {
     }
 
     pub(super) fn match_name(&self, name: &str) -> Option<Match> {
-        self.series.match_path(name).filter(|matched| !self.hushed.has(matched))
+        let waiting = self.waiting(name).map(|it| Match { temporary: true, ..it.matched });
+        let matched = waiting.or_else(|| self.series.match_path(name));
+        matched.filter(|matched| !self.hushed.has(matched))
     }
 
     /// The key as records have it.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
 use super::children::Counter;
+use super::directories::Directories;
 use super::elsewhere::ToldElsewhere;
 use super::events::Events;
 use super::halt::Halt;
@@ -16,6 +17,7 @@ use super::knowledge;
 use super::lease::{self, Lease, Taken};
 use super::loud::Hushed;
 use super::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
+use super::moving::Moves;
 use super::namespace::View;
 use super::need::Need;
 use super::neighbours::Neighbours;
@@ -99,10 +101,9 @@ impl Preparation {
         }
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
-        let templates = templates(&known);
         let mut launch = random_u64().to_be_bytes().to_vec();
         links.world.broadcast(&mut launch, 0)?;
-        let mut session = build(site, series, links, machine, templates, identity, leases);
+        let mut session = build(site, series, links, machine, &known, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         session.share_messages();
         session.begin_records(&hosts, events);
@@ -223,7 +224,7 @@ fn build(
     series: SeriesSet,
     links: Links,
     machine: Machine,
-    templates: Vec<(usize, Template)>,
+    known: &[Knowledge],
     identity: String,
     leases: Vec<Lease>,
 ) -> Session {
@@ -232,11 +233,12 @@ fn build(
         view: View::default(),
         books: BTreeMap::new(),
         tokens: Tokens::default(),
-        templates,
+        templates: templates(known),
         shadows: 0,
         late: Vec::new(),
         loans: Vec::new(),
         told: ToldElsewhere::default(),
+        moves: Moves::default(),
     };
     Session {
         site,
@@ -263,6 +265,7 @@ fn build(
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
         hushed: Hushed::default(),
+        directories: Directories::new(known),
     }
 }
 

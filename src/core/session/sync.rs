@@ -40,6 +40,7 @@ impl Session {
     fn agree(&self, links: &Links, mut words: [i64; WORDS]) -> Result<()> {
         self.tally.one(Count::Agreements);
         links.world.all_max(&mut words)?;
+        self.settle_noted();
         let next = self.state().machine.agreed(words);
         self.tell_names(links, true)?;
         match next {
@@ -57,8 +58,10 @@ impl Session {
     /// All ranks say what they know; all decide the same; all do it.
     pub(super) fn confer(&self, links: &Links) -> Result<()> {
         self.tally.one(Count::Conferences);
+        self.release_left_behind();
         let report = self.state().machine.report(random_u64(), monotonic_ms());
         let gathered = links.world.all_gather(&report.to_bytes())?;
+        self.settle_noted();
         let reports: Option<Vec<Report>> =
             gathered.iter().map(|bytes| Report::from_bytes(bytes)).collect();
         let unreadable = || Error::Other("a rank's report is not readable".to_string());

@@ -285,7 +285,7 @@ impl Session {
     /// The program never renamed it: it ends on the PFS under its temporary name.
     pub(super) fn publish_private(&self, state: &mut State, name: &str) {
         let Some(here) = state.view.take_private(name) else { return };
-        let done = publish_file(&self.site.prefix, &here, &self.site.on_prefix(name))
+        let done = publish_file(&self.site.prefix, &here, &self.on_prefix_now(name))
             .and_then(|_| ns::remove(&here));
         if let Err(error) = done {
             log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));

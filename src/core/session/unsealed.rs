@@ -43,7 +43,7 @@ impl Session {
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
-        match publish(&self.site.prefix, &source, &self.site.on_prefix(&one.file)) {
+        match publish(&self.site.prefix, &source, &self.on_prefix_now(&one.file)) {
             Ok(meta) => {
                 self.log_published(&one.key, &one.file, meta.size);
                 self.tally.one(Count::FellBack);

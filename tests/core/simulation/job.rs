@@ -1,7 +1,7 @@
 //! One launch of a simulated job: its ranks, their collectives, and the scheduler that picks who
 //! moves next and when something dies.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fastrand::Rng;
 use scr_core::session::machine::{DatasetKey, Machine, Report, Step, SyncKind};
@@ -28,6 +28,7 @@ pub enum Part {
 pub enum Kind {
     Program,
     Agreement,
+    Moves,
     Reports,
     Encode,
     Vote,
@@ -53,6 +54,8 @@ pub enum Task {
     /// Waiting in the program's own collective.
     ProgramSync,
     Agreement,
+    /// At the end, telling the others of directories.
+    Moves,
     Conference,
     /// Between two steps of a conference.
     Steps,
@@ -90,6 +93,8 @@ pub struct Rank {
     pub told: u32,
     /// When its helper thread looked last.
     pub looked_ms: u64,
+    /// Renames that it has heard of.
+    pub moves: usize,
 }
 
 /// Moments at which a crash is most likely to show a mistake.
@@ -142,6 +147,11 @@ pub struct Sim {
     pub victim: Option<usize>,
     /// The last checkpoint that rank 0 has called complete in a message.
     pub released: u32,
+    /// Checkpoints whose directory rank 0 has renamed in this launch, in order, each with the
+    /// collective that it enters next.
+    pub moves: Vec<(usize, u32)>,
+    /// Launch and step of all such checkpoints.
+    pub moved: BTreeSet<(u32, u32)>,
     /// A rank of this launch that takes a wrong turn (for some faults).
     pub wrong_rank: usize,
 }
@@ -206,7 +216,7 @@ impl Sim {
 
     fn waits(&self, rank: usize) -> bool {
         match &self.ranks[rank].task {
-            Task::ProgramSync | Task::Agreement | Task::Conference => true,
+            Task::ProgramSync | Task::Agreement | Task::Moves | Task::Conference => true,
             Task::Step(step, stage) => super::perform::waits(step, *stage),
             Task::Program => match self.ranks[rank].ops.front() {
                 Some(Op::Join) => !self.ranks[rank].background.is_empty(),
@@ -300,41 +310,6 @@ impl Sim {
         }
     }
 
-    /// Something dies: all processes, one of them, or nodes.
-    fn crash(&mut self) {
-        if let Some(rank) = self.victim.take().filter(|_| self.rng.u8(..4) > 0) {
-            self.lose_node(self.cluster.node_of[rank]);
-            return;
-        }
-        match self.rng.u8(..10) {
-            0..3 => {
-                trace!(self, "-- all processes are killed");
-                self.ranks.iter_mut().for_each(|rank| rank.dead = true);
-            }
-            3 => {
-                let rank = self.rng.usize(..self.ranks.len());
-                trace!(self, "-- rank {rank} is killed");
-                self.ranks[rank].dead = true;
-            }
-            kind => {
-                let nodes = self.cluster.nodes.len();
-                let losses = if kind < 9 { 1 } else { 2.min(nodes) };
-                for _ in 0..losses {
-                    let node = self.rng.usize(..nodes);
-                    self.lose_node(node);
-                }
-            }
-        }
-    }
-
-    fn lose_node(&mut self, node: usize) {
-        trace!(self, "-- node {node} is lost");
-        self.cluster.lose(node);
-        for (rank, home) in self.cluster.node_of.iter().enumerate() {
-            self.ranks[rank].dead |= *home == node;
-        }
-    }
-
     fn background_step(&mut self, rank: usize) -> Checked {
         match self.ranks[rank].background.pop_front() {
             Some(op) => {
@@ -348,6 +323,7 @@ impl Sim {
     /// One micro-step of the rank's main thread.
     fn main_step(&mut self, rank: usize) -> Checked {
         self.ranks[rank].machine.called_by(1);
+        self.hear_neighbour(rank);
         match self.ranks[rank].task.clone() {
             Task::Program => self.program_step(rank),
             Task::ProgramSync => {
@@ -356,6 +332,12 @@ impl Sim {
                 Ok(())
             }
             Task::Agreement => self.agreement_step(rank),
+            Task::Moves => {
+                let at = self.ranks[rank].passed;
+                self.leave(rank);
+                self.hear_moves(rank, at);
+                self.give_report(rank)
+            }
             Task::Conference => self.conference_step(rank),
             Task::Steps => self.next_step(rank),
             Task::Step(step, stage) => self.perform(rank, *step, stage),
@@ -420,7 +402,8 @@ impl Sim {
                 trace!(self, "{now_ms} r{rank} finalize");
                 self.ranks[rank].ending = true;
                 self.ranks[rank].machine.begin_end(now_ms);
-                self.give_report(rank)
+                self.ranks[rank].task = Task::Moves;
+                self.enter(rank, Kind::Moves, Part::Nothing)
             }
             other => self.file_op(rank, other),
         }
@@ -432,6 +415,7 @@ impl Sim {
     }
 
     fn agreement_step(&mut self, rank: usize) -> Checked {
+        let at = self.ranks[rank].passed;
         let mut words = [i64::MIN; 8];
         for part in self.leave(rank) {
             if let Part::Words(theirs) = part {
@@ -441,7 +425,11 @@ impl Sim {
             }
         }
         use scr_core::session::machine::Next;
-        match self.ranks[rank].machine.agreed(words) {
+        let next = self.ranks[rank].machine.agreed(words);
+        if self.ranks[rank].machine.tells_names(true) {
+            self.hear_moves(rank, at);
+        }
+        match next {
             Next::Continue => self.program_sync(rank),
             Next::Confer => self.give_report(rank),
             Next::Disabled { most, least } => {
@@ -453,6 +441,7 @@ impl Sim {
     fn give_report(&mut self, rank: usize) -> Checked {
         let entropy = self.rng.u64(..);
         let now_ms = self.clock_ms;
+        self.release_left_behind(rank);
         let report = self.ranks[rank].machine.report(entropy, now_ms);
         trace!(self, "{now_ms} r{rank} reports {:?} {:?}", report.datasets, report.sealed);
         self.ranks[rank].task = Task::Conference;

@@ -11,15 +11,17 @@
 //! settle time, which hardly a threaded one does.
 
 mod cluster;
+mod crashes;
 mod helper;
 mod job;
+mod moves;
 mod perform;
 mod program;
 mod restart;
 mod style;
 mod truth;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
@@ -49,6 +51,8 @@ pub enum Fault {
     VoteBlindly,
     /// A rank misses a sync point now and then.
     SkipSyncPoint,
+    /// Nobody knows that a directory will be renamed.
+    IgnoreNames,
 }
 
 /// Of so many schedules one has a program that writes by a thread.
@@ -82,6 +86,7 @@ fn schedule(
     };
     if threaded {
         (style.threaded, style.mute, style.pause_ms) = (true, None, 2);
+        style.moves = false;
     }
     let cluster = Cluster::new(scheme, ranks, nodes);
     let mut sim = Sim {
@@ -100,6 +105,8 @@ fn schedule(
         victim: None,
         wrong_rank: 0,
         released: 0,
+        moves: Vec::new(),
+        moved: BTreeSet::new(),
         style,
     };
     let outcome = live(&mut sim);
@@ -184,6 +191,7 @@ fn the_simulation_finds_every_fault() {
         ("NoSecondAllreduce", (Fault::NoSecondAllreduce, "promise")),
         ("VoteBlindly", (Fault::VoteBlindly, "promise")),
         ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
+        ("IgnoreNames", (Fault::IgnoreNames, "promise 1")),
     ]);
     for (name, (fault, promise)) in expected {
         let found = (1..=FAULT_SCHEDULES).find_map(|seed| {

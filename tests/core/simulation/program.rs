@@ -24,6 +24,7 @@ impl Sim {
             }
             Op::WriteAside { file, matched } => self.write_aside(rank, &file, matched),
             Op::Delete(file) => self.delete(rank, &file),
+            Op::Move(step) => self.move_dir(rank, step),
             _ => {}
         }
         Ok(())
@@ -38,6 +39,8 @@ impl Sim {
         let now_ms = self.clock_ms;
         let torn = self.content(self.step_of(rank), Stage::Torn);
         self.ranks[rank].sees.insert(file.name.clone(), torn);
+        let ignores = self.fault == Some(Fault::IgnoreNames);
+        let file = &FileRef { temporary: file.temporary && !ignores, ..file.clone() };
         let placement = self.ranks[rank].machine.write_open(file, intent, now_ms);
         self.opened(rank, file, placement);
     }
@@ -101,7 +104,13 @@ impl Sim {
                 self.ranks[rank].machine.write_closed(&key, name, 1, now_ms);
             }
             Some(OpenFile::Shadow) => {
-                let file = FileRef { series: 0, id: None, name: name.into(), masked: name.into() };
+                let file = FileRef {
+                    series: 0,
+                    id: None,
+                    name: name.into(),
+                    masked: name.into(),
+                    temporary: false,
+                };
                 let machine = &mut self.ranks[rank].machine;
                 let placement = machine.copy_up_closed(&file, true, now_ms);
                 if let Placement::Dataset(placed) = placement {

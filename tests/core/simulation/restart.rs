@@ -416,6 +416,7 @@ impl Sim {
         self.truth.start(base);
         self.collectives.clear();
         self.released = 0;
+        self.moves.clear();
         self.wrong_rank = self.rng.usize(..count);
         self.ranks = (0..count)
             .map(|rank| {
@@ -445,6 +446,7 @@ impl Sim {
                     ending: false,
                     told: 0,
                     looked_ms: self.clock_ms,
+                    moves: 0,
                 }
             })
             .collect();

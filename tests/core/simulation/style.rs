@@ -20,6 +20,8 @@ pub enum Op {
     /// Write a temporary file, close it, rename it to its final name; a matched temporary name is
     /// known to belong to the dataset, another lies on the PFS.
     WriteAside { file: FileRef, matched: bool },
+    /// Rank 0 renames the directory of this checkpoint: from now on it has its final name.
+    Move(u32),
     /// Unlink, if the program sees the file.
     Delete(FileRef),
     /// A blocking collective.
@@ -72,6 +74,8 @@ pub struct Style {
     pub pause_ms: u64,
     /// Written aside: `Some(matched)`.
     pub aside: Option<bool>,
+    /// All ranks write into a directory that rank 0 renames when all have (with ids only).
+    pub moves: bool,
     pub clean: Option<Clean>,
     /// Every rank writes its first file again at the end (with ids only).
     pub header: bool,
@@ -111,7 +115,7 @@ impl Style {
         }
         let late = (0..ranks).map(|_| if some_late { rng.u32(..3) } else { 0 }).collect();
         let clean = Clean { keep: 1 + rng.u32(..2), early: rng.bool() };
-        let style = Style {
+        let mut style = Style {
             series,
             toggle: !has_id && rng.u8(..3) == 0,
             files: 1 + rng.u32(..3),
@@ -122,6 +126,7 @@ impl Style {
             straddle: rng.u8(..4) == 0,
             pause_ms: *rng.choice(&[2, 30, 150]).unwrap_or(&2),
             aside: (rng.u8(..5) == 0).then(|| !has_id || rng.bool()),
+            moves: false,
             clean: (has_id && rng.u8(..2) == 0).then_some(clean),
             pointer: (has_id && rng.u8(..3) == 0).then(|| rng.bool()),
             header: has_id && rng.u8(..4) == 0,
@@ -134,10 +139,12 @@ impl Style {
             mute: None,
             unsealed_ms: 1_000,
         };
-        match rng.u8(..12) {
-            0 => style.without_collectives(rng),
-            _ => style,
+        if rng.u8(..12) == 0 {
+            return style.without_collectives(rng);
         }
+        let simple = has_id && style.aside.is_none() && !style.header && !style.threaded;
+        style.moves = simple && rng.u8(..3) == 0;
+        style
     }
 
     /// The same program with messages instead of collectives, from some checkpoint on.
@@ -206,11 +213,11 @@ impl Style {
 
     fn with_id(&self, step: u32, last: &str) -> FileRef {
         let (name, masked) = (format!("{step}/{last}"), format!("{{id}}/{last}"));
-        FileRef { series: 0, id: Some(step.to_string()), name, masked }
+        FileRef { series: 0, id: Some(step.to_string()), name, masked, temporary: false }
     }
 
     fn bare(&self, name: &str) -> FileRef {
-        FileRef { series: 0, id: None, name: name.into(), masked: name.into() }
+        FileRef { series: 0, id: None, name: name.into(), masked: name.into(), temporary: false }
     }
 
     /// The temporary name of a file.
@@ -249,6 +256,10 @@ impl Style {
                 }
                 ops.extend(slot);
             }
+        }
+        if self.moves {
+            ops.push(self.sync(step, 40));
+            ops.extend((rank == 0).then_some(Op::Move(step)));
         }
         if step >= self.steps {
             ops.push(Op::Finalize);
@@ -300,6 +311,7 @@ impl Style {
             let draft = self.header && file == 0;
             let close = Op::Close(name.name.clone(), draft);
             let update = self.update && file == 0;
+            let name = FileRef { temporary: self.moves, ..name };
             slots[slot].push(if update { Op::Update(name) } else { Op::Write(name) });
             slots[slot + usize::from(self.straddle)].push(close);
         }

@@ -143,6 +143,9 @@ impl Sim {
                 "promise 1: {key:?} is called complete, but no complete checkpoint is {files:?}"
             ));
         };
+        if self.style.moves && !self.moved.contains(&checkpoint) {
+            return Err(format!("promise 1: {key:?} is called complete before it has its name"));
+        }
         self.truth.called.push(Called { key: key.clone(), epoch, checkpoint: Some(checkpoint) });
         Ok(())
     }

@@ -179,7 +179,7 @@ impl Machine {
     }
 
     /// A later dataset of the series has begun in this launch.
-    fn is_followed(&self, index: usize, at: usize) -> bool {
+    pub(super) fn is_followed(&self, index: usize, at: usize) -> bool {
         let mut later = self.shared.series[index].datasets[at + 1..].iter();
         later.any(|later| later.state != DatasetState::Dropped && !later.restored)
     }

@@ -43,8 +43,11 @@ pub struct FileRef {
     pub id: Option<String>,
     /// Path relative to the prefix.
     pub name: String,
-    /// The same with the captured id replaced by `{id}`; equal to `name` when there is none.
+    /// The same with the captured id replaced by `{id}`; equal to `name` when there is none. Of a
+    /// temporary name: that of the final one.
     pub masked: String,
+    /// It lies in a directory that will get its final name later: the dataset waits for that.
+    pub temporary: bool,
 }
 
 /// What an open for writing does to the file.

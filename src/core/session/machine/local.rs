@@ -39,6 +39,8 @@ pub(super) struct LocalFile {
     /// Checkpoints of the series that had begun when it was opened.
     pub open_since: u64,
     pub on_prefix: bool,
+    /// See [`FileRef::temporary`].
+    pub temporary: bool,
     /// The program deleted it; a sealed dataset keeps it nonetheless.
     pub deleted: bool,
     /// It did so before an agreement could come for it; the PFS is to see both, in due time.
@@ -60,6 +62,11 @@ impl LocalFile {
     /// It was written, and a sync point (of `count`) has been passed since.
     pub fn is_past(&self, count: u64) -> bool {
         self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+    }
+
+    /// It is closed, and its directory has not got its final name yet.
+    pub fn is_waiting(&self) -> bool {
+        self.temporary && self.open == 0 && !self.deleted
     }
 }
 
@@ -111,8 +118,10 @@ impl LocalDataset {
         self.begun && !self.returns
     }
 
+    /// Opens that are not closed. A file whose directory is to be renamed is not done before.
     pub fn open_files(&self) -> u32 {
-        self.files.values().map(|file| file.open).sum()
+        let waits = |file: &LocalFile| u32::from(file.is_waiting());
+        self.files.values().map(|file| file.open + waits(file)).sum()
     }
 
     /// Hashes of the names in it; those that the program deleted since it was complete count.
@@ -143,6 +152,7 @@ impl LocalDataset {
             open: 0,
             open_since: 0,
             on_prefix,
+            temporary: file.temporary,
             deleted: false,
             deleted_early: false,
             moved: false,

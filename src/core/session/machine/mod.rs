@@ -46,6 +46,7 @@ mod keys;
 mod knowledge;
 mod local;
 mod loud;
+mod moved;
 mod others;
 mod outcome;
 mod overdue;
@@ -64,6 +65,7 @@ pub use config::{
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
 pub use loud::{Hushed, Loud};
+pub use moved::LeftBehind;
 pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
 pub use places::Places;
@@ -244,6 +246,7 @@ impl Machine {
                 open: 0,
                 open_since: 0,
                 on_prefix: *on_prefix,
+                temporary: false,
                 deleted: false,
                 deleted_early: false,
                 moved: false,

@@ -128,6 +128,7 @@ mod tests {
             id: Some(id.into()),
             name: format!("ckpt/{id}"),
             masked: "ckpt/{id}".into(),
+            temporary: false,
         };
         assert_eq!(machine.number_for(&file("10")), 1);
         machine.write_open(&file("10"), Intent::REWRITE, 1);

@@ -15,6 +15,9 @@ pub(super) enum News {
     Files,
     /// Names that are gone, or there again. Nothing else tells of that.
     Names,
+    /// A directory that has been renamed: also told to the ranks of its own node, which may have
+    /// missed it.
+    Moves,
 }
 
 /// What all ranks together have to tell since the last agreement.
@@ -38,7 +41,8 @@ impl News {
         match word >> Self::SHIFT {
             0 => News::None,
             1 => News::Files,
-            _ => News::Names,
+            2 => News::Names,
+            _ => News::Moves,
         }
     }
 }
@@ -51,7 +55,7 @@ impl Machine {
 
     /// The program has deleted a name on this rank, or made it again. `false`: nobody is to hear.
     pub fn note_deletions(&mut self) -> bool {
-        self.news = News::Names;
+        self.news = self.news.max(News::Names);
         !self.is_on_one_node()
     }
 
@@ -64,6 +68,7 @@ impl Machine {
     /// What this rank has to tell.
     pub(super) fn take_news(&mut self) -> News {
         match std::mem::take(&mut self.news) {
+            News::Moves => News::Moves,
             _ if self.is_on_one_node() => News::None,
             News::Files if self.in_progress_here().next().is_none() => News::None,
             news => news,
@@ -80,8 +85,8 @@ impl Machine {
         match (self.due.news, before_conference) {
             (News::None, _) | (News::Files, true) => false,
             (News::Files, false) => !self.due.confers || left(),
-            (News::Names, true) => true,
-            (News::Names, false) => left(), // files may belong elsewhere since then
+            (News::Names | News::Moves, true) => true,
+            (News::Names | News::Moves, false) => left(), // files may belong elsewhere since then
         }
     }
 
@@ -116,7 +121,13 @@ mod tests {
     }
 
     fn file(name: &str) -> FileRef {
-        FileRef { series: 0, id: Some("1".into()), name: name.into(), masked: name.into() }
+        FileRef {
+            series: 0,
+            id: Some("1".into()),
+            name: name.into(),
+            masked: name.into(),
+            temporary: false,
+        }
     }
 
     fn write(machine: &mut Machine, name: &str) {

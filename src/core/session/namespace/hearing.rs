@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::layer::{Layer, Remote};
-use super::told::Told;
+use super::told::{Move, Told};
 use super::view::View;
 use crate::session::machine::DatasetKey;
 
@@ -32,6 +32,24 @@ impl View {
         }
     }
 
+    /// A directory has moved on this rank.
+    pub fn tell_move(&mut self, one: Move) {
+        self.news.push(Told::Moved(one));
+    }
+
+    /// A directory has moved, with the files of datasets for which `is_open` holds.
+    pub fn follow(&mut self, one: &Move, is_open: impl Fn(&DatasetKey) -> bool) {
+        for layer in self.layers.iter_mut().filter(|layer| is_open(&layer.key)) {
+            for (name, mut remote) in std::mem::take(&mut layer.elsewhere) {
+                let name = one.new_name(&name).unwrap_or(name);
+                remote.meta.name.clone_from(&name);
+                layer.elsewhere.insert(name, remote);
+            }
+            let names = std::mem::take(&mut layer.on_prefix).into_iter();
+            layer.on_prefix = names.map(|name| one.new_name(&name).unwrap_or(name)).collect();
+        }
+    }
+
     /// What has happened on another rank of the node.
     pub fn hear(&mut self, rank: usize, told: Told) {
         match told {
@@ -45,6 +63,7 @@ impl View {
             Told::Made(name) => self.made(&name),
             Told::OnPrefix(name) => self.moved_to_prefix(&name),
             Told::DirGone(name) => self.gone_by.insert(&name, rank),
+            Told::Moved(_) => {} // the datasets follow, too
             Told::DirSettled(name) => {
                 self.gone.remove(&name);
                 self.gone_by.forget(&name);
@@ -158,6 +177,24 @@ mod tests {
         assert_eq!(size(&view), 2);
         view.left_elsewhere("x");
         assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn what_is_known_of_other_nodes_moves_with_its_directory() {
+        let key = |id: &str| DatasetKey::new(0, id, 0);
+        let mut view = View::default();
+        for id in ["10", "20"] {
+            view.put(Layer::new(key(id), format!("/none/{id}").into()));
+            view.made_elsewhere(&key(id), remote(3, "new/x", 5));
+        }
+        view.layer_mut(&key("10")).unwrap().on_prefix.insert("new/y".into());
+        let (from, to) = ("new".to_string(), "10".to_string());
+        view.follow(&Move { number: 1, from, to, landed: false }, |of| *of == key("10"));
+        let Place::Elsewhere(of, found) = view.place("10/x") else { panic!() };
+        assert_eq!((of, found.meta.name.as_str()), (key("10"), "10/x"));
+        assert!(view.layer(&key("10")).unwrap().on_prefix.contains("10/y"));
+        let Place::Elsewhere(of, _) = view.place("new/x") else { panic!() };
+        assert_eq!(of, key("20"), "sealed under that name");
     }
 
     #[test]

@@ -7,6 +7,27 @@ use std::path::PathBuf;
 
 use crate::session::machine::DatasetKey;
 
+/// A directory that got its final name, with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// Counts those of the rank that renamed it.
+    pub number: u64,
+    /// What it was called.
+    pub from: String,
+    /// What it is called.
+    pub to: String,
+    /// The PFS has files of it.
+    pub landed: bool,
+}
+
+impl Move {
+    /// What a file is called that was called `name`, if it has moved.
+    pub fn new_name(&self, name: &str) -> Option<String> {
+        let rest = name.strip_prefix(&self.from).filter(|rest| rest.starts_with('/'))?;
+        Some(format!("{}{rest}", self.to))
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
@@ -24,6 +45,8 @@ pub enum Told {
     DirGone(String),
     /// It is there again, or really gone.
     DirSettled(String),
+    /// A directory has moved.
+    Moved(Move),
 }
 
 impl Told {
@@ -37,6 +60,7 @@ impl Told {
             Told::OnPrefix(name) => (4, name.as_str()),
             Told::DirGone(name) => (5, name.as_str()),
             Told::DirSettled(name) => (6, name.as_str()),
+            Told::Moved(one) => (7, one.from.as_str()),
         };
         let mut out = (rank as u64).to_be_bytes().to_vec();
         out.push(kind);
@@ -47,6 +71,12 @@ impl Told {
                 out.extend((key.id.len() as u64).to_be_bytes());
                 out.extend(key.id.bytes());
                 out.extend(dir.as_os_str().as_encoded_bytes());
+            }
+            Told::Moved(one) => {
+                out.extend(one.number.to_be_bytes());
+                out.push(u8::from(one.landed));
+                out.extend((one.from.len() as u64).to_be_bytes());
+                out.extend(one.from.bytes().chain(one.to.bytes()));
             }
             _ => out.extend(name.bytes()),
         }
@@ -75,6 +105,15 @@ impl Told {
             4 => Told::OnPrefix(name()?),
             5 => Told::DirGone(name()?),
             6 => Told::DirSettled(name()?),
+            7 => {
+                let (number, rest) = word(rest)?;
+                let (landed, rest) = rest.split_first()?;
+                let (length, rest) = word(rest)?;
+                let (from, to) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+                let (from, to) = (text(from)?, text(to)?);
+                Told::Moved(Move { number, from, to, landed: *landed != 0 })
+            }
             _ => return None,
         };
         Some((usize::try_from(rank).ok()?, told))
@@ -133,6 +172,19 @@ fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
+    fn step(id: &str) -> Move {
+        Move { number: 3, from: format!("c/{id}.new"), to: format!("c/{id}"), landed: true }
+    }
+
+    #[test]
+    fn what_lies_in_a_directory_moves_with_it() {
+        let one = step("10");
+        assert_eq!(one.new_name("c/10.new/a/b").as_deref(), Some("c/10/a/b"));
+        for other in ["c/10.new", "c/10.newer/a", "c/10/a", "d/c/10.new/a"] {
+            assert_eq!(one.new_name(other), None);
+        }
+    }
+
     #[test]
     fn messages_are_read_as_they_were_told_and_others_are_none() {
         let key = DatasetKey::new(1, "20", 3);
@@ -146,6 +198,7 @@ mod tests {
             Told::OnPrefix(name.clone()),
             Told::DirGone(name.clone()),
             Told::DirSettled(name),
+            Told::Moved(step("10")),
         ] {
             let bytes = told.to_bytes(7);
             assert_eq!(Told::from_bytes(&bytes), Some((7, told)));
