@@ -10,7 +10,7 @@ from support import finish, place
 
 CASES = []
 PATTERN = "ckpt/step_{id}/*_{rank}.dat"
-RANKS, STEPS, EVERY, KIB, PAUSE = 3, 40, 5, 2500, 28
+RANKS, STEPS, EVERY, KIB, PAUSE = 2, 40, 5, 2500, 28
 
 
 def case(function):

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(machine.moved((&key, &old), &new, false, 10_001), None, "told twice");
         assert_eq!(sealed(&confer(&mut machine, 20_000)), ["10"]);
         let files: Vec<String> = machine.seal_files(&key).into_iter().map(|f| f.name).collect();
-        assert_eq!(files, [new.name.clone()]);
+        assert_eq!(files, std::slice::from_ref(&new.name));
         // Its set of files is known by its final names: the next one is complete when it moves.
         let key = write(&mut machine, &file("20", false), 20_001);
         assert_eq!(sealed(&confer(&mut machine, 20_002)), [""; 0]);
