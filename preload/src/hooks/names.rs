@@ -370,7 +370,8 @@ fn exchange(
     let lands = |path: &CString| {
         let mut question = Question { engine: table, prefix, path: path.clone(), written: None };
         let is_below = paths::below(prefix, path.to_bytes());
-        !is_below || matches!(child::opens(&mut question, libc::O_WRONLY), Answer::Pass)
+        let mut brought = || matches!(child::opens(&mut question, libc::O_WRONLY), Answer::Pass);
+        !is_below || (child::active().is_some() && brought())
     };
     if is_dir || !lands(from) || !lands(to) {
         // What a file system says that cannot exchange names; programs have a fallback for it.
