@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Spares;
 use super::running_crc::RunningCrc;
+use super::spares::create_file;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, sync_dir};
 use crate::records::FileMeta;
@@ -82,17 +83,10 @@ impl LogicalFile {
             // A leftover of a run that was cut off may already have a mode without write
             // permission.
             remove_file_if_there(&part.path)?;
-            if spares.and_then(|spares| spares.take(&part.path, part.size)).is_some() {
-                continue;
-            }
-            let created = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&part.path)
-                .and_then(|file| file.set_len(part.size));
-            created.map_err(|error| Error::io("cannot create", &part.path, error))?;
+            match spares {
+                Some(spares) => spares.create(&part.path, part.size)?,
+                None => create_file(&part.path, part.size)?,
+            };
         }
         Ok(logical)
     }

@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::layout::DIRECTORY_MODE;
@@ -22,9 +22,6 @@ use crate::records::FileMeta;
 /// First part of the name of the folder, in the directory that the datasets lie in.
 const FOLDER_PREFIX: &str = "scr.spare.";
 
-/// Smaller files gain nothing.
-const BYTES_MIN: u64 = 1 << 20;
-
 /// Most files that are kept: a search for one must not take long.
 const FILES_MAX: usize = 32;
 
@@ -34,6 +31,9 @@ pub struct Spares {
 }
 
 impl Spares {
+    /// Smaller files gain nothing.
+    pub const BYTES_MIN: u64 = 1 << 20;
+
     /// Those for the redundancy files of rank `world_rank` in the directory `dataset`.
     #[must_use]
     pub fn beside(dataset: &Path, world_rank: usize) -> Self {
@@ -55,7 +55,7 @@ impl Spares {
     /// it is.
     pub fn keep(&self, dataset: &Path, files: &[FileMeta]) -> Result<()> {
         self.clear()?;
-        let mut large: Vec<_> = files.iter().filter(|file| file.size >= BYTES_MIN).collect();
+        let mut large: Vec<_> = files.iter().filter(|file| file.size >= Self::BYTES_MIN).collect();
         large.sort_by_key(|file| Reverse(file.size));
         large.truncate(FILES_MAX);
         if !large.is_empty() {
@@ -73,10 +73,17 @@ impl Spares {
         Ok(())
     }
 
-    /// Turns the spare that fits best into the file `to`, of `size` bytes, for writing. `None`: the
-    /// caller has to make a file, in place of what may be there.
-    pub(super) fn take(&self, to: &Path, size: u64) -> Option<File> {
-        if size < BYTES_MIN {
+    /// Creates the file `to`, of `size` bytes, for writing, in place of what may be there: of the
+    /// spare that fits best, whose content it has until it is written, or else empty.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub(super) fn create(&self, to: &Path, size: u64) -> Result<File> {
+        self.take(to, size).map_or_else(|| create_file(to, size), Ok)
+    }
+
+    fn take(&self, to: &Path, size: u64) -> Option<File> {
+        if size < Self::BYTES_MIN {
             return None;
         }
         let spares = fs::read_dir(&self.dir).ok()?.flatten();
@@ -98,6 +105,19 @@ impl Spares {
     }
 }
 
+/// Creates an empty file of `size` bytes for writing, in place of what may be there.
+///
+/// # Errors
+/// If it cannot be created.
+pub(super) fn create_file(to: &Path, size: u64) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options
+        .open(to)
+        .and_then(|file| file.set_len(size).map(|()| file))
+        .map_err(|error| Error::io("cannot create", to, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,12 +130,18 @@ mod tests {
         FileMeta { name: name.into(), size, ..FileMeta::default() }
     }
 
-    #[test]
-    fn the_spare_that_fits_best_is_written_over() {
+    /// A cache, a dataset in it, and the spares of rank 5.
+    fn cache() -> (tempfile::TempDir, PathBuf, Spares) {
         let cache = tempfile::tempdir().unwrap();
         let dataset = cache.path().join("scr.dataset.3");
         fs::create_dir(&dataset).unwrap();
         let spares = Spares::beside(&dataset, 5);
+        (cache, dataset, spares)
+    }
+
+    #[test]
+    fn the_spare_that_fits_best_is_written_over() {
+        let (cache, dataset, spares) = cache();
         let to = cache.path().join("next");
         assert!(spares.take(&to, 2 * MIB).is_none());
 
@@ -139,10 +165,7 @@ mod tests {
 
     #[test]
     fn those_of_the_last_dataset_only_and_none_with_a_second_name() {
-        let cache = tempfile::tempdir().unwrap();
-        let dataset = cache.path().join("scr.dataset.3");
-        fs::create_dir(&dataset).unwrap();
-        let spares = Spares::beside(&dataset, 5);
+        let (cache, dataset, spares) = cache();
         spares.keep(&dataset, &[make(&dataset, "first", 3 * MIB)]).unwrap();
         let linked = make(&dataset, "linked", 2 * MIB);
         fs::hard_link(dataset.join("linked"), cache.path().join("second name")).unwrap();

@@ -84,14 +84,12 @@ impl Session {
     /// The dataset is about to be evicted: its redundancy files stay as spares if there is room for
     /// another checkpoint like it beside them.
     pub(super) fn keep_spares(&self, state: &State, ctx: &Ctx, key: &DatasetKey, id: u64) {
-        let Some(book) = state.books.get(key).filter(|book| book.redundancy_bytes > 0) else {
-            return;
-        };
+        let Some(book) = state.books.get(key) else { return };
         let Some(store) = self.site.layout.store(&book.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(book.redundancy_bytes);
-        let left = self.share_of(state, store).saturating_sub(book.redundancy_bytes);
-        let done =
-            if left >= like_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
+        let left = || self.share_of(state, store).saturating_sub(book.redundancy_bytes);
+        let worth_it = book.redundancy_bytes >= Spares::BYTES_MIN && left() >= like_it;
+        let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
         if let Err(error) = done {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }

@@ -31,8 +31,7 @@ impl Session {
         known: &Index,
     ) -> Result<bool> {
         // A run that goes back to an older one has no use for it, and may need its room.
-        let returns = known.returned_to.is_some() && known.turn.is_none();
-        if returns || self.site.settings.get_optional(keys::CURRENT).is_some() {
+        if self.site.settings.get_optional(keys::CURRENT).is_some() {
             return Ok(false);
         }
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();

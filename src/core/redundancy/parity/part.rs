@@ -1,7 +1,7 @@
 //! A member's parity file: writing it, and what a survivor has of it.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Code, Shape};
@@ -37,13 +37,7 @@ impl ParityWriter {
         let header_bytes = header.to_bytes()?.len() as u64;
         let chunks_bytes = header.chunks_bytes();
         let spares = Spares::beside(dir, header.current.world_rank);
-        let fresh = || {
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)
-        };
-        let file = match spares.take(&temporary, header_bytes.saturating_add(chunks_bytes)) {
-            Some(file) => file,
-            None => fresh().map_err(|error| Error::io("cannot create", &temporary, error))?,
-        };
+        let file = spares.create(&temporary, header_bytes.saturating_add(chunks_bytes))?;
         let chunks_crc = RunningCrc::default();
         Ok(ParityWriter { name, path, temporary, file, header_bytes, chunks_bytes, chunks_crc })
     }
