@@ -49,8 +49,8 @@ def spares(made):
 
 @case
 def checkpoints_protected_by_what_was_written_over(mpi, program):
-    """A node is lost when several of them have been; all it had comes back. At the end and at the
-    next start nothing of the spares is left."""
+    """A node is lost when several of them have been; all it had comes back. The next start
+    removes what is there, whosever it was, and the end what there is then."""
     for scheme in ("XOR", "PARTNER", "RS"):
         with place(mpi, program) as plain, place(mpi, program) as here:
             want = plain.run(RANKS, "bulky", STEPS, EVERY, KIB, shim=False)
@@ -62,10 +62,13 @@ def checkpoints_protected_by_what_was_written_over(mpi, program):
             kill_a_rank(here)
             finish(run)
             pause.unlink()
+            left = spares(made)[0][0].parent.with_name("scr.spare.7")
+            left.mkdir()
             shutil.rmtree(made.node(1))
             made.node(1).mkdir(mode=0o700)
             run = start(here, made, pause, scheme)
             hard().wait_for(pause.exists, run)
+            assert not left.exists(), f"{scheme}: {left}"
             pause.unlink()
             got = finish(run)
             assert "rebuilt" in got.err and "restart 25" in got.out, f"{scheme}: {got}"
