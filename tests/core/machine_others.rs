@@ -1,8 +1,8 @@
 //! The state machine, driven by hand: a rank changes a file that another one has written.
 
 use scr_core::session::machine::{
-    DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig, Next,
-    Outcome, Placement, SeriesConfig, Step, SyncKind, Withdrawn,
+    Contested, DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig,
+    Next, Outcome, Placement, SeriesConfig, Step, SyncKind, Withdrawn,
 };
 
 const UPDATE: Intent = Intent::UPDATE;
@@ -44,6 +44,15 @@ fn ranks(ids: &[&str]) -> Vec<Machine> {
 
 /// A collective of the program; every step is a success.
 fn sync(ranks: &mut [Machine], now: u64) {
+    sync_with(ranks, now, &mut |_, _| Outcome::Done);
+}
+
+/// A collective of the program; `perform` does each step for all ranks.
+fn sync_with(
+    ranks: &mut [Machine],
+    now: u64,
+    perform: &mut dyn FnMut(&mut [Machine], &Step) -> Outcome,
+) {
     let words: Vec<_> =
         ranks.iter_mut().filter_map(|one| one.sync_point(SyncKind::Constructor, now)).collect();
     let mut most = words[0];
@@ -64,8 +73,9 @@ fn sync(ranks: &mut [Machine], now: u64) {
             }
             machine.vote(step, Outcome::Done);
         }
+        let outcome = steps[0].as_ref().map_or(Outcome::Done, |step| perform(ranks, step));
         for (machine, step) in ranks.iter_mut().zip(steps.iter().flatten()) {
-            machine.done(step, Outcome::Done);
+            machine.done(step, outcome);
         }
     }
 }
@@ -195,4 +205,78 @@ fn what_only_the_prefix_has_goes_at_once_if_a_newer_one_is_complete() {
     assert!(!left(1, &file("2", 1)) && !left(0, &file("2", 1)) && !left(0, &file("0", 1)));
     ranks[1].write_open(&file("1", 1), Intent::REWRITE, 9000);
     assert!(!ranks[1].is_left_behind(&file("1", 1)));
+}
+
+/// Both ranks have written the same file into checkpoint 5, which the seal finds; the steps that
+/// follow.
+fn contested(spoiled: Option<&str>) -> (Vec<Machine>, Vec<Step>) {
+    let mut ranks = ranks(&[]);
+    let shared = file("5", 9);
+    for machine in &mut ranks {
+        machine.write_open(&shared, Intent::REWRITE, 0);
+        machine.write_closed(&key("5"), &shared.name, 100, 0);
+    }
+    let spoiled = spoiled.map(str::to_string);
+    let found = Contested { file: shared, ranks: vec![0, 1], spoiled };
+    let mut steps = Vec::new();
+    for now in [200, 400, 600, 800] {
+        sync_with(&mut ranks, now, &mut |ranks, step| {
+            steps.push(step.clone());
+            let Step::Seal(plan) = step else { return Outcome::Done };
+            if steps.len() > 1 {
+                return Outcome::Done;
+            }
+            for machine in ranks {
+                machine.settle_contested(&plan.key, std::slice::from_ref(&found));
+            }
+            Outcome::Failed
+        });
+    }
+    (ranks, steps)
+}
+
+#[test]
+fn of_a_file_that_two_ranks_have_alike_the_first_one_keeps_it() {
+    let (mut ranks, steps) = contested(None);
+    assert!(matches!(&steps[..2], [Step::Seal(_), Step::Seal(_)]), "{steps:?}");
+    let shared = file("5", 9);
+    assert_eq!(names(&ranks[0], &key("5")), [(shared.name, false)]);
+    assert_eq!(names(&ranks[1], &key("5")), []);
+    let next = ranks[1].write_open(&file("6", 9), Intent::REWRITE, 900);
+    assert!(matches!(next, Placement::Dataset(placed) if placed.on_prefix), "known to be shared");
+}
+
+#[test]
+fn a_checkpoint_of_which_no_rank_has_all_of_a_file_is_given_up() {
+    let (ranks, steps) = contested(Some("why"));
+    let dropped =
+        |step: &Step| matches!(step, Step::Drop { rank: 0, reason, .. } if reason == "why");
+    assert!(matches!(steps[0], Step::Seal(_)) && dropped(&steps[1]), "{steps:?}");
+    assert_eq!(ranks[0].datasets(0)[0].state, DatasetState::Dropped);
+}
+
+#[test]
+fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
+    let mut ranks = ranks(&[]);
+    let shared = file("5", 9);
+    ranks[0].write_open(&shared, Intent::REWRITE, 0);
+    ranks[1].write_open(&file("5", 1), Intent::REWRITE, 0);
+    sync(&mut ranks, 1);
+    let placement = ranks[1].join(&shared, &key("5"), 2);
+    assert!(matches!(placement, Placement::Dataset(placed) if placed.joined && !placed.on_prefix));
+    assert!(
+        names(&ranks[1], &key("5")).contains(&(shared.name.clone(), false)),
+        "it is waited for"
+    );
+    ranks[1].write_closed(&key("5"), &shared.name, 100, 3);
+    assert_eq!(names(&ranks[1], &key("5")), [(file("5", 1).name, false)]);
+    // Until all ranks have heard of it, the next such file is treated alike by all.
+    let open = |machine: &mut Machine, id: &str| {
+        let placement = machine.write_open(&file(id, 9), Intent::REWRITE, 4);
+        let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
+        placed.on_prefix
+    };
+    assert!(!open(&mut ranks[1], "6"));
+    sync(&mut ranks, 200);
+    assert!(open(&mut ranks[0], "7") && open(&mut ranks[1], "7"));
 }

@@ -63,6 +63,31 @@ def two_ranks_write_a_file_that_was_never_seen_before(mpi, program):
 
 
 @case
+def ranks_that_write_one_file_though_none_was_to(mpi, program):
+    """SCR_LEARN=0 says that no two ranks write one file. If they do, ranks of a node write it
+    together, as do ranks of several nodes one after another; only what they write at the same time
+    on several nodes is lost, and that is told."""
+    together = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "1"}
+    for manner in ("at-once", "first-made", "truncated", "baton", "appended"):
+        got = same(mpi, program, 2, "together", manner, 15, **together)
+        assert "SCR:" not in got.err, f"{manner}: {got}"
+    each = 1 if mpi == "mpich" else 2  # more ranks than cores spin there
+    for manner in ("baton", "appended", "at-once"):
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            want = plain.run(2 * each, "together", manner, 15, shim=False)
+            got = finish(shimmed.start_on_nodes(2, each, "together", manner, 15, **together))
+            if manner != "at-once":
+                assert_same(want, got)
+                assert_same_files(plain, shimmed, got)
+                continue
+            assert got.status == 0 and got.line("checksum") == want.line("checksum"), f"{got}"
+            assert got.err.count("SCR:") == 1 and "no rank has all of it" in got.err, f"{got}"
+            before, after = ({path: digest for path, digest in data_files(here.tree()).items()
+                              if "/step_5/" not in path} for here in (plain, shimmed))
+            assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+
+
+@case
 def calls_that_name_a_file_in_unusual_ways(mpi, program):
     same(mpi, program, 1, "oddities", SCR_SETTLE_MILLISECONDS="0")
 

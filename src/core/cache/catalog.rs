@@ -7,6 +7,7 @@
 //! RANK / <world rank> / FILE / <name> / SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, INDEX
 //! ```
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::layout::OWN_FOLDER;
@@ -92,6 +93,21 @@ impl Catalog {
         self.entries.iter().filter(move |entry| entry.rank == rank).map(|entry| &entry.meta)
     }
 
+    /// Files that several ranks have, at least one of them in cache, by name.
+    #[must_use]
+    pub fn contested(&self) -> BTreeMap<&str, Vec<&CatalogEntry>> {
+        let mut names = HashMap::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            *names.entry(entry.meta.name.as_str()).or_insert(0_usize) += 1;
+        }
+        let mut found: BTreeMap<&str, Vec<&CatalogEntry>> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| names[entry.meta.name.as_str()] > 1) {
+            found.entry(&entry.meta.name).or_default().push(entry);
+        }
+        found.retain(|_, entries| entries.iter().any(|entry| !entry.meta.on_prefix));
+        found
+    }
+
     /// Sum of all sizes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -173,6 +189,28 @@ mod tests {
         assert_eq!(catalogs[0].files_of_rank(0).count(), 0);
         assert_eq!(catalogs[0].bytes(), 30);
         assert_eq!(Catalog::from_tree(&catalogs[0].to_tree()), Some(catalogs[0].clone()));
+    }
+
+    #[test]
+    fn names_that_several_ranks_have_and_one_of_them_in_cache() {
+        let entry = |rank, name: &str, on_prefix| CatalogEntry {
+            rank,
+            meta: FileMeta { on_prefix, ..meta(name, 1) },
+        };
+        let entries = vec![
+            entry(0, "both", false),
+            entry(0, "own", false),
+            entry(0, "shared", true),
+            entry(3, "shared", true),
+            entry(3, "mixed", true),
+            entry(4, "both", false),
+            entry(5, "mixed", false),
+        ];
+        let catalog = Catalog { entries, ..Catalog::default() };
+        let found = catalog.contested().into_iter();
+        let ranks = |of: Vec<&CatalogEntry>| of.iter().map(|one| one.rank).collect::<Vec<_>>();
+        let found: Vec<_> = found.map(|(name, of)| (name, ranks(of))).collect();
+        assert_eq!(found, [("both", vec![0, 4]), ("mixed", vec![3, 5])]);
     }
 
     #[test]

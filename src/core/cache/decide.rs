@@ -227,7 +227,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
 }
 
 /// "rank 3", "ranks 3, 4, 5 and 9 more".
-pub(super) fn ranks_phrase(ranks: &[usize]) -> String {
+pub(crate) fn ranks_phrase(ranks: &[usize]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = ranks.iter().take(SHOWN).map(ToString::to_string).collect();
     let noun = if ranks.len() == 1 { "rank" } else { "ranks" };

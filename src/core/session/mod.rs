@@ -43,6 +43,7 @@ mod by_child;
 mod census;
 mod changing;
 mod children;
+mod contested;
 mod directories;
 mod elsewhere;
 mod events;

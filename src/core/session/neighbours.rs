@@ -106,7 +106,12 @@ impl Session {
         match (&told, self.file_ref(name)) {
             (Told::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Told::Made(_), Some(file)) => state.machine.made_just_now(&file),
-            (Told::OnPrefix(_), Some(file)) => state.machine.taken_just_now(&file),
+            (Told::OnPrefix(_), Some(file)) => {
+                for key in state.machine.taken_just_now(&file) {
+                    let book = state.books.entry(key).or_default();
+                    book.files.insert(file.name.clone(), true);
+                }
+            }
             (Told::Moved(one), _) => self.see_move(state, rank, one),
             (Told::Deleted(_) | Told::DirGone(_), None) => (self.site.host.names_changed)(),
             _ => {}

@@ -242,7 +242,9 @@ impl Session {
         }
         let on_prefix = way == Way::OnPrefix;
         self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
-        state.enter_file(&placed.key, name, on_prefix);
+        if !placed.joined {
+            state.enter_file(&placed.key, name, on_prefix);
+        }
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made, room };
@@ -323,7 +325,9 @@ impl Session {
         let target = layer.dir.join(name);
         ns::make_parents(&layer.dir, name)?;
         if !found.exists {
-            return ns::remove(&target);
+            // What has no such reason to be there, another rank of the node has made just now.
+            let outdated = state.view.is_absent(name) || layer.on_prefix.contains(name);
+            return if outdated { ns::remove(&target) } else { Ok(()) };
         }
         let path = self.site.on_prefix(name);
         match (&found.place, found.on_prefix) {

@@ -136,6 +136,10 @@ impl Session {
             Ok(quiet)
         };
         let prepared = cache::prepare(&ctx, request, &if_untouched)?;
+        if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
+            let _ = cache::void(&ctx, &key);
+            return Err(error);
+        }
         cache::commit(&ctx, &prepared, plan.confirmed)?;
         Ok(prepared)
     }

@@ -76,11 +76,14 @@ impl State {
     /// `name` belongs to `key` from now on.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.books.entry(key.clone()).or_default().files.insert(name.to_string(), on_prefix);
+        if on_prefix {
+            // Before it is forgotten here that another node has it in cache.
+            self.view.tell_on_prefix(name);
+        }
         if let Some(layer) = self.view.layer_mut(key) {
             layer.elsewhere.remove(name);
             if on_prefix {
                 layer.on_prefix.insert(name.to_string());
-                self.view.tell_on_prefix(name);
             } else {
                 layer.on_prefix.remove(name);
             }

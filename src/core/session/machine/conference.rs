@@ -109,6 +109,10 @@ impl Machine {
             let series = &mut self.series[index];
             let mut report = std::mem::take(&mut series.news);
             report.writes_nothing = writes_nothing;
+            for (name, bare) in std::mem::take(&mut series.joined) {
+                report.unsafe_names.push(name);
+                report.prefix_only |= bare;
+            }
             report.written = series.written.iter().copied().collect();
             report
         };
@@ -326,7 +330,7 @@ impl Machine {
             prefix_only |= news.prefix_only;
             shared.rewrites |= news.rewrites;
             for name in &news.unsafe_names {
-                shared.learned |= shared.unsafe_names.insert(*name);
+                shared.note_unsafe(*name, false);
             }
             shared.written.extend(news.written.iter().map(|name| (*name, rank)));
             shared.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));

@@ -121,6 +121,7 @@ impl Machine {
             let largest = series.sizes.entry(masked).or_default();
             *largest = bytes.max(*largest);
         }
+        series.leave_joined(key, name);
         self.agreement.changed(1);
         self.note_name();
         self.note_append(key, name, bytes);
@@ -413,7 +414,7 @@ impl Machine {
         }
         // The others learn at once that a dataset has begun (or is open again).
         self.agreement.changed(if floating || (known && !revoke) { 1 } else { 2 });
-        Placed { key, begin, revoke, on_prefix }
+        Placed { key, begin, revoke, on_prefix, joined: false }
     }
 
     /// New files of that name go to the PFS.

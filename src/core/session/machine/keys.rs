@@ -103,6 +103,8 @@ pub struct Placed {
     pub revoke: bool,
     /// The file itself stays on the PFS under its own name (learning, unsafe, no room).
     pub on_prefix: bool,
+    /// Another rank of the node has it open and answers for it.
+    pub joined: bool,
 }
 
 /// What the unlink of a file means.

@@ -56,6 +56,8 @@ pub(super) struct LocalFile {
     pub published: bool,
     /// Another rank of the node has deleted it since it was written.
     pub outlived: bool,
+    /// Another rank of the node answers for it.
+    pub joined: bool,
 }
 
 impl LocalFile {
@@ -161,6 +163,7 @@ impl LocalDataset {
             closed_before: None,
             published: false,
             outlived: false,
+            joined: false,
         });
         if entry.open == 0 {
             entry.open_since = begun;
@@ -172,6 +175,7 @@ impl LocalDataset {
         self.abandoned.remove(&file.name);
         (entry.published, entry.outlived) = (false, false);
         entry.on_prefix = on_prefix;
+        entry.joined = false;
     }
 }
 
@@ -202,6 +206,9 @@ pub(super) struct LocalSeries {
     pub last_begin_ms: Option<u64>,
     /// Findings since the last report.
     pub news: SeriesReport,
+    /// Names of files that this rank wrote together with another one of its node since the last
+    /// report; `true`: without id.
+    pub joined: BTreeMap<u64, bool>,
     /// Names that this rank wrote while learning, or that were new, since the last confirmation.
     pub written: BTreeSet<u64>,
     pub temporaries: Vec<String>,
@@ -245,6 +252,13 @@ impl LocalSeries {
     pub fn note_left(&mut self, id: &str, number: u64) {
         let newest = self.left.entry(id.to_string()).or_default();
         *newest = number.max(*newest);
+    }
+
+    /// Another rank of the node answers for the file from now on, if it did so while it was open.
+    pub fn leave_joined(&mut self, key: &DatasetKey, name: &str) {
+        if let Some(dataset) = self.find_mut(key) {
+            dataset.files.retain(|known, file| known != name || !file.joined || file.open > 0);
+        }
     }
 
     /// The PFS has the file under another name.

@@ -40,6 +40,7 @@
 mod agreement;
 mod conference;
 mod config;
+mod contested;
 mod decide;
 mod files;
 mod keys;
@@ -62,6 +63,7 @@ pub use agreement::{SyncKind, WORDS};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
+pub use contested::Contested;
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
 pub use loud::{Hushed, Loud};
@@ -255,6 +257,7 @@ impl Machine {
                 closed_before: Some(0),
                 published: false,
                 outlived: false,
+                joined: false,
             };
             local.files.insert(name.clone(), file);
         }

@@ -5,6 +5,7 @@
 use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent, Placement};
+use super::knowledge::name_hash;
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
 use super::report::{Report, SeriesReport};
@@ -89,14 +90,23 @@ impl Machine {
     }
 
     /// The same for a file that is being written by another rank of this node: both write to it.
+    /// That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.is_passive() || self.status(of) != Status::Open {
             return self.write_open(file, Intent::UPDATE, now_ms);
         }
         self.tick(now_ms);
-        let placed = self.put(file, of.clone(), false);
-        // Not before: a name that is known to be unsafe goes to the PFS, this open with it.
-        self.mark_unsafe(file);
+        let mut placed = self.put(file, of.clone(), false);
+        let held = self.series[file.series].find_mut(of);
+        if let Some(held) = held.and_then(|held| held.files.get_mut(&file.name)) {
+            held.joined = !placed.on_prefix;
+            placed.joined = held.joined;
+        }
+        // Told, and acted on by all ranks together: until then the writers of the next such file
+        // must find one another in the cache.
+        let joined = &mut self.series[file.series].joined;
+        joined.insert(name_hash(&file.masked), file.masked == file.name);
+        self.agreement.changed(1);
         Placement::Dataset(placed)
     }
 
@@ -144,12 +154,20 @@ impl Machine {
     }
 
     /// Another rank of the node has just begun to write this file on the PFS: no flush of what this
-    /// one has sealed of it may come after that.
-    pub fn taken_just_now(&mut self, file: &FileRef) {
-        let datasets = self.series[file.series].datasets.iter_mut();
-        let sealed = datasets.filter(|dataset| dataset.phase != Phase::Open);
-        let held = sealed.filter_map(|dataset| dataset.files.get_mut(&file.name));
-        held.for_each(|file| file.moved = true);
+    /// one has sealed of it may come after that, and what it writes to it again goes there. Gives
+    /// the datasets in progress of which that is true.
+    pub fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
+        let mut in_progress = Vec::new();
+        for dataset in &mut self.series[file.series].datasets {
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if dataset.phase != Phase::Open {
+                held.moved = true;
+            } else if held.open == 0 {
+                held.on_prefix = true;
+                in_progress.push(dataset.key.clone());
+            }
+        }
+        in_progress
     }
 
     /// Another rank of the node has just made this file: no deletion of it stands.

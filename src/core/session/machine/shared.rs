@@ -206,6 +206,16 @@ impl Shared {
 }
 
 impl SharedSeries {
+    /// Files of that name go to the PFS; with `bare` names, which have no id, the whole series:
+    /// its older versions are gone then, and no roll-back is consistent.
+    pub fn note_unsafe(&mut self, name: u64, bare: bool) {
+        self.learned |= self.unsafe_names.insert(name);
+        if bare && self.routing != Routing::Prefix {
+            self.routing = Routing::Prefix;
+            self.learned = true;
+        }
+    }
+
     /// The place of its oldest dataset in progress among those of all series.
     pub fn first_turn(&self) -> u64 {
         self.open().next().map_or(u64::MAX, |dataset| dataset.turn)

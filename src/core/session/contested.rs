@@ -1,0 +1,53 @@
+//! The last look at a dataset that is sealed: has each of its files one writer? Learning sees to
+//! that; but a user may have said that it is not needed.
+
+use super::machine::{Contested, DatasetKey};
+use super::runtime::Session;
+use crate::cache::{Catalog, CatalogEntry, ranks_phrase};
+use crate::error::{Error, Result};
+
+impl Session {
+    /// The same on all ranks.
+    ///
+    /// # Errors
+    /// Several ranks have the same file: the seal must come to nothing. What is to be done about it
+    /// is.
+    pub(super) fn check_writers(&self, key: &DatasetKey, catalog: &Catalog) -> Result<()> {
+        let contested: Vec<_> = catalog.contested().into_iter().collect();
+        let Some((name, writers)) = contested.first() else { return Ok(()) };
+        let error = format!("{name} was written by {}", ranks_phrase(&ranks_of(writers)));
+        let of_file = |(name, writers): &(&str, Vec<&CatalogEntry>)| {
+            let (file, ranks) = (self.file_ref(name)?, ranks_of(writers));
+            let spoiled = (!are_alike(writers)).then(|| reason(name, &ranks));
+            Some(Contested { file, ranks, spoiled })
+        };
+        let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
+        let mut state = self.state();
+        for one in files.iter().filter(|one| one.spoiled.is_none()) {
+            if one.ranks.contains(&self.site.rank) && one.ranks[0] != self.site.rank {
+                state.leave_file(key, &one.file.name);
+            }
+        }
+        state.machine.settle_contested(key, &files);
+        Err(Error::Other(error))
+    }
+}
+
+fn ranks_of(writers: &[&CatalogEntry]) -> Vec<usize> {
+    writers.iter().map(|writer| writer.rank).collect()
+}
+
+/// Ranks of one node that wrote to one file have one content, and so may any others.
+fn are_alike(writers: &[&CatalogEntry]) -> bool {
+    let content = |writer: &CatalogEntry| (writer.meta.size, writer.meta.crc32);
+    let mut all = writers.iter().copied();
+    all.all(|one| !one.meta.on_prefix && content(one) == content(writers[0]))
+}
+
+fn reason(name: &str, ranks: &[usize]) -> String {
+    format!(
+        "{name} was written by {}, too, and no rank has all of it. From now on such files go \
+         straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes",
+        ranks_phrase(&ranks[1..])
+    )
+}

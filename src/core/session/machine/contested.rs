@@ -1,0 +1,45 @@
+//! Files that several ranks turn out to have written into one dataset, each without the others,
+//! although all were said to have one writer (`SCR_LEARN=0`, `:own`): nobody looks for them before
+//! it is sealed.
+
+use super::Machine;
+use super::keys::{DatasetKey, FileRef};
+use super::knowledge::name_hash;
+
+/// One of them; the same on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contested {
+    /// The file.
+    pub file: FileRef,
+    /// Who has it, the first rank first.
+    pub ranks: Vec<usize>,
+    /// Why none of them has what the program has written, if their contents differ.
+    pub spoiled: Option<String>,
+}
+
+impl Machine {
+    /// The seal of `key` has come to nothing because of these `files`. The first rank keeps a file
+    /// that all have alike, and the seal is tried once more; with another one the dataset is given
+    /// up. Later files of these names go to the PFS.
+    pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
+        let first_try = self.shared.find(key).is_some_and(|dataset| dataset.failures == 0);
+        for Contested { file, ranks, spoiled } in files {
+            let shared = &mut self.shared.series[key.series];
+            shared.note_unsafe(name_hash(&file.masked), file.masked == file.name);
+            let own = self.series[key.series].find_mut(key);
+            match (spoiled, &mut self.conference) {
+                (None, _) if ranks[0] == self.config.rank => {}
+                (None, _) => drop(own.and_then(|own| own.files.remove(&file.name))),
+                (Some(why), Some(conference)) => {
+                    let vote = conference.votes.entry(key.clone()).or_default();
+                    vote.invalid.get_or_insert_with(|| (ranks[0], why.clone()));
+                }
+                (Some(_), None) => {}
+            }
+        }
+        if let Some(conference) = self.conference.as_mut().filter(|_| first_try) {
+            conference.tried.remove(key);
+        }
+        self.agreement.changed(1);
+    }
+}
