@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Longest pause at a time, so that a stop is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Shortest one: until then it adds up, since to go to sleep and to wake takes a processor, too.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// What may be made up for: more than a pause on a busy machine is too long.
 const CREDIT: f64 = 0.2;
 /// Pieces of a second's bytes.
@@ -56,8 +58,8 @@ impl Throttle {
     /// again after it: long pauses come in parts.
     pub fn pause(&self, elapsed: Duration) -> Duration {
         let until = self.bandwidth_until.max(self.share_until);
-        let left = (until - elapsed.as_secs_f64()).max(0.0);
-        Duration::from_secs_f64(left.min(PAUSE_MAX.as_secs_f64()))
+        let left = Duration::from_secs_f64((until - elapsed.as_secs_f64()).max(0.0));
+        if left < PAUSE_MIN { Duration::ZERO } else { left.min(PAUSE_MAX) }
     }
 }
 
@@ -182,6 +184,18 @@ mod tests {
         let (begin, end) = (after[0].0, after[after.len() - 1].0);
         let rate = after[1..].iter().map(|one| one.1 as f64).sum::<f64>() / (end - begin);
         assert!(near(rate, limit), "{} MiB/s", rate / MIB);
+    }
+
+    #[test]
+    fn short_pauses_add_up_to_one_that_is_worth_it() {
+        let mut throttle = Throttle::new(0.0, 50.0);
+        let millis = Duration::from_millis;
+        let pauses = [1, 2, 3, 4, 6].map(|clock| {
+            throttle.note(1, millis(if clock == 6 { 2 } else { 1 }), millis(clock));
+            throttle.pause(millis(clock))
+        });
+        assert_eq!(pauses[..4], [Duration::ZERO; 4]);
+        assert!(pauses[4] > millis(5) && pauses[4] < millis(7), "{pauses:?}");
     }
 
     #[test]
