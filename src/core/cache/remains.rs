@@ -12,7 +12,7 @@ use super::evict::directories;
 use super::identity::strangers;
 use super::layout::Layout;
 use super::rebuild::{belongs, belongs_to_winner, claim_of, in_order, matches_record};
-use super::recover::{Case, Part, Placement, inspect_record, plan_sets, rebuild_member};
+use super::recover::{Case, Look, Part, Placement, inspect_record, plan_sets, rebuild_member};
 use super::scatter::read_filemaps;
 use super::sharing::records_in;
 use super::store::Held;
@@ -205,7 +205,7 @@ impl Remains<'_> {
         for (claim, (owner, record)) in copies {
             let layout = &self.nodes[claim.holder].1;
             let record = encoding::under(layout, *owner, record.clone(), encoding)?;
-            let (record, part) = inspect_record(layout, record, encoding);
+            let (record, part) = inspect_record(layout, record, encoding, Look::Content);
             if part != Part::Lost {
                 return Ok((Some(record), part));
             }
@@ -237,7 +237,7 @@ impl Remains<'_> {
                 failures: case.claims.first().map_or(1, |claim| claim.failures),
                 piece_bytes: self.protection.piece_bytes(),
             };
-            let known = (known.as_ref(), *part);
+            let known = (known.as_ref(), *part, Look::Content);
             rebuild_member(layouts[at], self.protection, case, &set, known, &|_| Ok(()))
         });
         let mut records = Vec::new();

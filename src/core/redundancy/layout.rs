@@ -164,6 +164,23 @@ impl LogicalFile {
         crcs
     }
 
+    /// Reads what has not passed, so that every file has its CRC32.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has become shorter.
+    pub fn read_rest(&mut self) -> Result<()> {
+        for part in 0..self.parts.len() {
+            self.with_part(part, |part, file| {
+                let Part { crc32, path, size, .. } = part;
+                crc32.complete(*size, |at, into| {
+                    file.read_exact_at(into, at)
+                        .map_err(|error| Error::io("cannot read", &*path, error))
+                })
+            })?;
+        }
+        Ok(())
+    }
+
     /// Makes content and names of files that were written durable.
     ///
     /// # Errors

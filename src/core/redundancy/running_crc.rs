@@ -5,8 +5,13 @@
 //! second reading.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use crate::error::Result;
 use crate::files::Crc32;
+
+/// Bytes of what has not passed that are read at a time.
+const READ_BYTES: u64 = 1 << 20;
 
 /// The runs seen so far. Every byte must pass at most once.
 #[derive(Debug, Default)]
@@ -29,6 +34,40 @@ impl RunningCrc {
     /// The checksum of a file of `size` bytes; `None` if some of them have not passed.
     pub fn value(&self, size: u64) -> Option<u32> {
         self.whole(size).map(|whole| whole.value())
+    }
+
+    /// Passes what has not passed of a file of `size` bytes; `read` fills a buffer from an offset
+    /// on.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn complete(
+        &mut self,
+        size: u64,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        for gap in self.gaps(size) {
+            let mut at = gap.start;
+            while at < gap.end {
+                buffer.resize((gap.end - at).min(READ_BYTES) as usize, 0);
+                read(at, &mut buffer)?;
+                self.update(at, &buffer);
+                at += buffer.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn gaps(&self, size: u64) -> Vec<Range<u64>> {
+        let (mut gaps, mut covered) = (Vec::new(), 0);
+        for (&end, &(start, _)) in &self.runs {
+            gaps.push(covered..start);
+            covered = end;
+        }
+        gaps.push(covered..size);
+        gaps.retain(|gap| !gap.is_empty());
+        gaps
     }
 
     /// As [`RunningCrc::value`], to go on with.
@@ -74,5 +113,30 @@ mod tests {
         assert_eq!(running.value(6), None);
         running.update(0, b"xyz");
         assert_eq!(running.value(6), Some(crc32(b"xyzabc")));
+    }
+
+    #[test]
+    fn what_has_not_passed_is_read_and_nothing_else() {
+        let bytes: Vec<u8> = (0..3 * READ_BYTES).map(|at| (at * 7 % 251) as u8).collect();
+        let size = bytes.len() as u64;
+        let mut running = RunningCrc::default();
+        running.update(10, &bytes[10..20]);
+        running.update(50, &bytes[50..60]);
+        let mut asked = Vec::new();
+        let mut complete = |running: &mut RunningCrc| {
+            running.complete(size, |at, into| {
+                asked.push((at, into.len()));
+                into.copy_from_slice(&bytes[at as usize..][..into.len()]);
+                Ok(())
+            })
+        };
+        complete(&mut running).unwrap();
+        complete(&mut running).unwrap();
+        assert_eq!(running.value(size), Some(crc32(&bytes)));
+        let piece = READ_BYTES as usize;
+        let last = 60 + 2 * READ_BYTES;
+        let rest = (last, (size - last) as usize);
+        let expected = [(0, 10), (20, 30), (60, piece), (60 + READ_BYTES, piece), rest];
+        assert_eq!(asked, expected);
     }
 }

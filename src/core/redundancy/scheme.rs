@@ -63,11 +63,14 @@ pub struct Survivor {
     pub id: u64,
     /// Epoch that all parts must carry.
     pub epoch: u64,
-    /// This rank's part, when all its files are there and right ([`super::verify()`]); `None` if
-    /// anything is missing.
+    /// This rank's part, when all its files are there and right ([`super::verify()`]), or at least
+    /// of the right size, if they were not compared; `None` if anything is missing.
     pub data: Option<MemberData>,
-    /// Its redundancy files, when they are there too and right.
+    /// Its redundancy files, when they are there too and right, or of the right size.
     pub protection: Option<Protection>,
+    /// Whether the content of all of them was compared with the recorded checksums. If not, the
+    /// scheme must do so ([`Scheme::compares_on_the_way`]).
+    pub compared: bool,
 }
 
 /// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
@@ -77,11 +80,17 @@ pub trait Scheme: Send + Sync {
     /// # Errors
     /// If files cannot be read or written, or a data file is not what its record says.
     fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection>;
+    /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest,
+    /// for survivors that were not looked at before.
+    fn compares_on_the_way(&self) -> bool {
+        false
+    }
     /// Restores files, record and redundancy files of the members that lost theirs. Parts whose id
     /// or epoch is not the survivor's count as lost.
     ///
     /// # Errors
-    /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme.
+    /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme. An error, with
+    /// nothing changed, when a survivor that was not looked at before is not what its record says.
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
 }
 

@@ -168,6 +168,37 @@ fn any_damage_to_one_file_in_the_cache_rs() {
     sweep_cache("RS2", &["c"]);
 }
 
+/// A node is lost, and of what the rebuild begins with a file is damaged.
+fn sweep_beside_a_lost_node(scheme: &'static str, bears_both: bool) {
+    in_time(scheme, move || {
+        let cluster = Cluster::new();
+        run_and_seal(&cluster, HOSTS, &[1, 2], scheme);
+        let files = files_below(&cluster.node("c"));
+        sweep(&cluster, &files, |path, what| {
+            cluster.lose("b");
+            let report = cluster.restart("aecd");
+            let offered = offered_ids(&report);
+            let of = |id: u64| path.to_string_lossy().contains(&format!("scr.dataset.{id}/"));
+            for id in [1, 2].into_iter().filter(|id| bears_both || (of(3 - id) && !of(*id))) {
+                assert!(offered.contains(&id), "{what}: {report:?}");
+            }
+            let all = report.offered.iter().all(|one| one.rebuilt.contains(&1));
+            assert!(all, "{what}: {report:?}");
+            assert_eq!(offered_ids(&cluster.restart("aecd")), offered, "{what}");
+        });
+    });
+}
+
+#[test]
+fn any_damage_to_one_file_beside_a_lost_node_xor() {
+    sweep_beside_a_lost_node("XOR", false);
+}
+
+#[test]
+fn any_damage_to_one_file_beside_a_lost_node_rs() {
+    sweep_beside_a_lost_node("RS2", true);
+}
+
 /// All nodes are gone: what a store that all reach says of itself is all that is known.
 #[test]
 fn any_damage_to_a_file_of_ours_in_a_shared_store() {

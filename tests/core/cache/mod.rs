@@ -10,6 +10,7 @@ mod flush;
 mod job;
 mod other_size;
 mod random;
+mod reading;
 mod restart;
 mod shapes;
 mod stores;

@@ -68,6 +68,10 @@ impl Scheme for Xor {
         encode(Code::Xor, set, data)
     }
 
+    fn compares_on_the_way(&self) -> bool {
+        true
+    }
+
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
         rebuild(Code::Xor, set, own)
     }
@@ -76,6 +80,10 @@ impl Scheme for Xor {
 impl Scheme for ReedSolomon {
     fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
         encode(Code::ReedSolomon, set, data)
+    }
+
+    fn compares_on_the_way(&self) -> bool {
+        true
     }
 
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use super::{Code, Shape};
 use crate::error::{Error, Result};
@@ -11,7 +12,8 @@ use crate::records::FileMeta;
 use crate::redundancy::layout::DIRECTORY_MODE;
 use crate::redundancy::ring::Ring;
 use crate::redundancy::running_crc::RunningCrc;
-use crate::redundancy::{ParityHeader, Protection, Spares, Survivor};
+use crate::redundancy::verify::compare_crcs;
+use crate::redundancy::{ParityHeader, Spares, Survivor};
 use crate::system::begin_writeback;
 
 /// The parity file of this member on its way, under a temporary name.
@@ -88,14 +90,15 @@ pub struct Parity {
     pub header: ParityHeader,
     path: PathBuf,
     header_bytes: u64,
+    /// What the record says of it.
+    recorded: FileMeta,
 }
 
 impl Parity {
     /// Looks at what the survivor has; `None` counts as lost.
     pub fn find(ring: &Ring, code: Code, shape: Shape, own: &Survivor) -> Option<Self> {
         let name = ParityHeader::file_name(code, ring.set);
-        let known = |protection: &Protection| protection.files.iter().any(|f| f.name == name);
-        own.protection.as_ref().filter(|protection| known(protection))?;
+        let recorded = own.protection.as_ref()?.files.iter().find(|file| file.name == name)?;
         let path = join_relative(&own.dir, &name).ok()?;
         let (header, header_bytes) = ParityHeader::read(&path).ok()?;
         let fits = header.id == own.id
@@ -104,14 +107,16 @@ impl Parity {
             && header.epoch == own.epoch
             && header.group == ring.set.world_ranks
             && own.valid_data().is_none_or(|data| header.current.fits(&data.files));
-        fits.then_some(Parity { header, path, header_bytes })
+        fits.then(|| Parity { header, path, header_bytes, recorded: recorded.clone() })
     }
 
     /// Opens the chunks for reading.
     pub fn open(&self) -> Result<ChunkReader> {
         let file =
             File::open(&self.path).map_err(|error| Error::io("cannot open", &self.path, error))?;
-        Ok(ChunkReader { file, path: self.path.clone(), start: self.header_bytes })
+        let (path, start) = (self.path.clone(), self.header_bytes);
+        let (recorded, crc32) = (self.recorded.clone(), RunningCrc::default());
+        Ok(ChunkReader { file, path, start, recorded, crc32 })
     }
 }
 
@@ -120,13 +125,29 @@ pub struct ChunkReader {
     file: File,
     path: PathBuf,
     start: u64,
+    recorded: FileMeta,
+    /// Of the whole file, as far as it has passed.
+    crc32: RunningCrc,
 }
 
 impl ChunkReader {
     /// Fills `buffer` from `offset` of the chunks on.
-    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let at = self.start + offset;
         self.file
-            .read_exact_at(buffer, self.start + offset)
-            .map_err(|error| Error::io("cannot read", &self.path, error))
+            .read_exact_at(buffer, at)
+            .map_err(|error| Error::io("cannot read", &self.path, error))?;
+        self.crc32.update(at, buffer);
+        Ok(())
+    }
+
+    /// Compares the file, which lies below `dir`, with its recorded checksum; reads what has not
+    /// passed.
+    pub fn compare(&mut self, dir: &Path) -> Result<()> {
+        let (file, path, size) = (&self.file, &self.path, self.recorded.size);
+        self.crc32.complete(size, |at, into| {
+            file.read_exact_at(into, at).map_err(|error| Error::io("cannot read", path, error))
+        })?;
+        compare_crcs(dir, slice::from_ref(&self.recorded), &[self.crc32.value(size)])
     }
 }

@@ -17,7 +17,7 @@ pub struct Sides<'a> {
     /// Its files, if it has them.
     pub files: Option<&'a mut LogicalFile>,
     /// Its parity, if it has it.
-    pub parity: Option<&'a ChunkReader>,
+    pub parity: Option<&'a mut ChunkReader>,
     /// Its files on their way back.
     pub restored: Option<&'a mut LogicalFile>,
     /// Its parity on its way.
@@ -138,7 +138,7 @@ impl Sides<'_> {
     /// What this member has in `slot`, from `offset` of the chunk on.
     fn read(&mut self, slot: usize, offset: u64, into: &mut [u8]) -> Result<()> {
         let start = self.start(slot) + offset;
-        match (self.shape.content(self.me, slot), &mut self.files, self.parity) {
+        match (self.shape.content(self.me, slot), &mut self.files, &mut self.parity) {
             (Content::Data(_), Some(files), _) => files.read_padded(start, into),
             (Content::Parity(_), _, Some(parity)) => parity.read(start, into),
             _ => Err(Error::Other("a member is to read what it has lost".into())),

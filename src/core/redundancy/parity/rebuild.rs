@@ -5,7 +5,7 @@
 //! The slots' work is shared by those who have lost nothing.
 
 use super::lists::{self, Lists};
-use super::part::{Parity, ParityWriter};
+use super::part::{ChunkReader, Parity, ParityWriter};
 use super::pipeline::{Sides, run};
 use super::schedule::{Work, choose_worker};
 use super::shape::Content;
@@ -64,7 +64,13 @@ pub fn rebuild(
         states.push(State::from_bytes(&bytes)?);
     }
     match (plan(&ring, code, shape, &states)?, own.data) {
-        (Plan::Keep, Some(data)) => Ok((data.clone(), own.kept())),
+        (Plan::Keep, Some(data)) => {
+            let looked = own
+                .open()
+                .and_then(|(mut files, mut chunks)| own.compare(files.as_mut(), chunks.as_mut()));
+            ring.agree(looked)?;
+            Ok((data.clone(), own.kept()))
+        }
         (Plan::Encode, Some(data)) => Ok((data.clone(), encode::encode(code, set, data)?)),
         (Plan::Restore { works, chunk_bytes }, _) => {
             let id = own.survivor.id;
@@ -178,18 +184,20 @@ fn restore(
         };
         Ok((files, chunks, restore, writer, header))
     });
-    let (mut files, chunks, mut restore, mut writer, header) = ring.agree(begun)?;
+    let (mut files, mut chunks, mut restore, mut writer, header) = ring.agree(begun)?;
     let mut sides = Sides {
         shape,
         me: ring.me,
         chunk_bytes,
         files: files.as_mut(),
-        parity: chunks.as_ref(),
+        parity: chunks.as_mut(),
         restored: restore.as_mut().map(|restore| &mut restore.content),
         writer: writer.as_mut(),
     };
     let mut failed = run(ring, works, &mut sides)?;
+    failed.act(|| own.compare(files.as_mut(), chunks.as_mut()));
     if let Some(files) = &files {
+        // The list that was protected may know checksums that the record does not.
         failed.act(|| compare_crcs(dir, &list.files, &files.crcs()));
     }
     let finished = failed.outcome().and_then(|()| {
@@ -270,9 +278,29 @@ impl Own<'_> {
     }
 
     /// Opens what it has.
-    fn open(&self) -> Result<(Option<LogicalFile>, Option<super::part::ChunkReader>)> {
+    fn open(&self) -> Result<(Option<LogicalFile>, Option<ChunkReader>)> {
         let files = self.data.map(|data| LogicalFile::open(&data.dir, &data.files)).transpose()?;
         Ok((files, self.parity.as_ref().map(Parity::open).transpose()?))
+    }
+
+    /// Compares what it has with the recorded checksums, as far as it has been read, and reads what
+    /// nobody has compared.
+    fn compare(
+        &self,
+        files: Option<&mut LogicalFile>,
+        chunks: Option<&mut ChunkReader>,
+    ) -> Result<()> {
+        let Survivor { dir, compared, .. } = self.survivor;
+        if let (Some(data), Some(files)) = (self.data, files) {
+            if !compared {
+                files.read_rest()?;
+            }
+            compare_crcs(dir, &data.files, &files.crcs())?;
+        }
+        match chunks {
+            Some(chunks) if !compared => chunks.compare(dir),
+            _ => Ok(()),
+        }
     }
 
     /// What it has now that it was lost.
