@@ -3,8 +3,8 @@
 one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
 machine, differ by half. Nothing passes or fails here.
 
-usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [seal] [rebuild] [small] [flush]
-                [metadata]
+usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [seal] [rebuild] [floor] [small]
+                [flush] [metadata]
 both MPIs and all parts by default
 """
 
@@ -32,7 +32,7 @@ STARTS = 400
 FILES_ONCE = 4000
 PARTS = ["start", "open", "checkpoint", *protection.PARTS, "flush", "metadata"]
 WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
-PROGRAMS = ("open_close", "checkpoint", "restart")
+PROGRAMS = ("open_close", "checkpoint", "restart", "floor")
 
 
 def process_start():

@@ -28,6 +28,7 @@ ROUNDS = 2
 SEALS = 4  # of a launch
 WARM_UP = 3
 REBUILDS = 3
+FLOORS = 10
 SMALL = 300
 SMALL_CASES = (
     ("SINGLE", {"SCR_FLUSH": "0"}, "2.5 ms"),
@@ -141,4 +142,16 @@ def small(mpi, programs, scratch):
             f"{1e3 / each:.0f} /s", f"like {like}")
 
 
-PARTS = {"seal": seals, "rebuild": rebuilds, "small": small}
+def floors(mpi, programs, scratch):
+    """What XOR's bytes take when they are only read, sent and written: no program that sends them
+    by MPI is faster."""
+    command = [f"mpirun.{mpi}", "-n", str(RANKS), programs["floor"], MIB, scratch]
+    rounds = output([*map(str, command), str(FLOORS)], environment(False), scratch)[1:]
+    for what, seconds in zip(("protected", "one of 4 rebuilt"), zip(*rounds)):
+        row(f"{RANKS} x {MIB} MiB, XOR's bytes alone: {what}", f"{statistics.median(seconds):.2f} s",
+            "", "")
+    for path in scratch.glob("*_[0-9]"):
+        path.unlink()
+
+
+PARTS = {"seal": seals, "rebuild": rebuilds, "floor": floors, "small": small}
