@@ -41,6 +41,8 @@ use crate::system;
 
 /// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
+/// The first look comes after so small a part of it, and each pause is twice the one before.
+const FIRST_LOOKS: u32 = 16;
 /// For each node, so that all together look no oftener than 10,000 times a second.
 const LOOK_PER_NODE: Duration = Duration::from_micros(100);
 
@@ -347,13 +349,17 @@ impl Job {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for an event; `false` if it was stopped.
+    /// Waits for an event; `false` if it was stopped. It looks every `pause`, at first oftener:
+    /// ranks that have as much to copy end at about the same time.
     fn wait(&self, pause: Duration, come: impl Fn() -> bool) -> bool {
+        let least = Duration::from_millis(1);
+        let mut now = (pause / FIRST_LOOKS).max(least);
         while !come() {
             if self.stopped() {
                 return false;
             }
-            std::thread::sleep(pause.max(Duration::from_millis(1)));
+            std::thread::sleep(now);
+            now = (now * 2).min(pause.max(least));
         }
         true
     }
