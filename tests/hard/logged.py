@@ -100,6 +100,14 @@ def what_a_start_does_is_logged(mpi, program):
         assert told(events(here, "DELETED")) == gone, f"{found}"
     with place(mpi, program) as here:
         hard().kill_at_pause(here, here.prefix / "pause")
+        here.run(3, "scan", SCR_PREFIX_SIZE="1", **LOGGED)
+        found = events(here, "PUBLISHED", "DELETED")
+        come = [one.id for one in found if one.event == "PUBLISHED"]
+        gone = [one for one in found if one.event == "DELETED"]
+        assert len(come) > 1 and [one.id for one in gone] == come[:-1], f"{found}"
+        assert all("SCR_PREFIX_SIZE" in one.note for one in gone), f"{found}"
+    with place(mpi, program) as here:
+        hard().kill_at_pause(here, here.prefix / "pause")
         here.run(2, "scan", SCR_GLOBAL_RESTART="1", **LOGGED)
         found = events(here, "FLUSH_BEGIN", "FLUSH_END", "CLEARED")
         order = [one.event for one in found]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::events::deletions;
+use super::events::{OUTSIDE_WINDOW, deletions};
 use super::restore::Index;
 use super::runtime::Session;
 use super::site::{Links, Site};
@@ -82,6 +82,7 @@ pub(super) fn take_over_other_size(
         let note = format!("from the cache of a run with {} ranks", found.ranks);
         events.push(Event::new("PUBLISHED").dataset(*id, key.title()).note(note));
     }
+    events.extend(deletions(&found.left, OUTSIDE_WINDOW));
     for (id, key, why) in &found.withheld {
         events.push(Event::new("WITHHELD").dataset(*id, key.title()).note(why));
     }

@@ -143,7 +143,7 @@ impl Session {
 
     /// Datasets have left the prefix for a newer one.
     pub(super) fn log_left(&self, left: &Left) {
-        deletions(left, "outside the window (SCR_PREFIX_SIZE)").for_each(|one| self.event(|| one));
+        deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
     /// A file of rank 0 is on the prefix by itself, since no agreement came for it.
@@ -214,6 +214,9 @@ impl Session {
         log.close(CLOSE_LIMIT);
     }
 }
+
+/// Why a dataset has left the prefix for a newer one.
+pub(super) const OUTSIDE_WINDOW: &str = "outside the window (SCR_PREFIX_SIZE)";
 
 /// An event for each dataset that has left the prefix.
 pub(super) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {

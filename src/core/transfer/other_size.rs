@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use super::index::{last_turn, list_prefix};
 use super::newer::kept_by_newer;
 use super::shares::flush_shares;
+use super::window::Left;
 use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
@@ -28,12 +29,14 @@ use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
 /// What became of the cache of a run with another number of ranks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct OtherSize {
     /// Its number of ranks.
     pub ranks: usize,
-    /// Datasets that are on the prefix now, and were not before; oldest first.
+    /// Datasets that have come to the prefix; oldest first.
     pub published: Vec<(u64, DatasetKey)>,
+    /// What has left the prefix for them (`SCR_PREFIX_SIZE`); known to rank 0.
+    pub left: Left,
     /// Why other datasets could not be had: id, key, reason.
     pub withheld: Vec<(u64, DatasetKey, String)>,
     /// The cache is gone. If not, something newer than all that is on the prefix cannot be had by
@@ -73,7 +76,7 @@ pub fn publish_other_size(
     agree(ctx.world, staged)?;
     let done = match ctx.world.rank() {
         0 => Run { ctx, folder: &folder, identity: &there, ranks, enter }.publish(),
-        _ => Ok(OtherSize { ranks, published: vec![], withheld: vec![], dropped: false }),
+        _ => Ok(OtherSize { ranks, ..OtherSize::default() }),
     };
     let done = agree(ctx.world, done)?;
     let done = share(ctx, done)?;
@@ -161,7 +164,7 @@ impl Run<'_> {
         let mut listed = list_prefix(ctx.prefix)?;
         listed.retain(|one| one.restorable);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut published = Vec::new();
+        let (mut published, mut left) = (Vec::new(), Left::new());
         for (id, key) in listed.iter().map(|one| (one.id, &one.key)) {
             let slot = newest.entry(&key.series).or_default();
             *slot = id.max(*slot);
@@ -177,7 +180,8 @@ impl Run<'_> {
             let Some(kept) = kept_by_newer(&ctx, *id, key, there)? else { continue };
             let of = |(owner, record): (usize, &_)| Share { owner, record: Clone::clone(record) };
             let shares: Vec<Share> = records.iter().enumerate().map(of).collect();
-            flush_shares(&ctx, &shares, self.ranks, &|name| kept.contains(name), lanes)?;
+            let is_kept = |name: &str| kept.contains(name);
+            left.append(&mut flush_shares(&ctx, &shares, self.ranks, &is_kept, lanes)?);
             published.push((*id, key.clone()));
             let slot = newest.entry(&key.series).or_default();
             *slot = (*id).max(*slot);
@@ -188,7 +192,7 @@ impl Run<'_> {
             && found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
         let told = found.withheld.into_iter().filter(|one| one.id > 0);
         let withheld = told.map(|one| (one.id, one.key, one.reason)).collect();
-        Ok(OtherSize { ranks: self.ranks, published, withheld, dropped })
+        Ok(OtherSize { ranks: self.ranks, published, left, withheld, dropped })
     }
 
     /// The nodes whose remains were brought together.
