@@ -1,11 +1,11 @@
-/* What XOR cannot do without, and nothing else: bytes are read, sent, and written, without any sum or
- * checksum. How fast that is on this machine is a bound for every program that does it by MPI.
+/* What XOR cannot do without, and nothing else: bytes are read, sent, and written, without any sum
+ * or checksum. How fast that is on this machine is a bound for every program that does it by MPI.
  *
  * usage: floor MIB DIRECTORY ROUNDS  prints for each round the seconds of
  *   - protecting: every rank sends each third of its MIB to another rank, and writes as much as a
  *     third of what it gets
- *   - rebuilding: what all ranks but the last have, MIB and a third, goes from rank to rank, and the
- *     last one writes it */
+ *   - rebuilding: what all ranks but the last have, MIB and a third, goes from rank to rank, and
+ *     the last one writes it */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

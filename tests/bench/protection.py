@@ -148,8 +148,8 @@ def floors(mpi, programs, scratch):
     command = [f"mpirun.{mpi}", "-n", str(RANKS), programs["floor"], MIB, scratch]
     rounds = output([*map(str, command), str(FLOORS)], environment(False), scratch)[1:]
     for what, seconds in zip(("protected", "one of 4 rebuilt"), zip(*rounds)):
-        row(f"{RANKS} x {MIB} MiB, XOR's bytes alone: {what}", f"{statistics.median(seconds):.2f} s",
-            "", "")
+        found = f"{statistics.median(seconds):.2f} s"
+        row(f"{RANKS} x {MIB} MiB, XOR's bytes alone: {what}", found, "", "")
     for path in scratch.glob("*_[0-9]"):
         path.unlink()
 

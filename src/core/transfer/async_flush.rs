@@ -25,6 +25,7 @@ use super::flush::{Announced, announce_flush, keep_window};
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
 use super::ledger::Ledger;
+use super::looks;
 use super::options::{Options, SYNC_BYTES};
 use super::sign::Sign;
 use super::stage::{publish_staged, remove_staged, stage, staged_path};
@@ -41,8 +42,6 @@ use crate::system;
 
 /// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
-/// The first look comes after so small a part of it, and each pause is twice the one before.
-const FIRST_LOOKS: u32 = 16;
 /// For each node, so that all together look no oftener than 10,000 times a second.
 const LOOK_PER_NODE: Duration = Duration::from_micros(100);
 
@@ -349,19 +348,9 @@ impl Job {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for an event; `false` if it was stopped. It looks every `pause`, at first oftener:
-    /// ranks that have as much to copy end at about the same time.
+    /// Waits for an event; `false` if it was stopped.
     fn wait(&self, pause: Duration, come: impl Fn() -> bool) -> bool {
-        let least = Duration::from_millis(1);
-        let mut now = (pause / FIRST_LOOKS).max(least);
-        while !come() {
-            if self.stopped() {
-                return false;
-            }
-            std::thread::sleep(now);
-            now = (now * 2).min(pause.max(least));
-        }
-        true
+        looks::wait(pause, || self.stopped(), come)
     }
 
     fn stage_own(&self) -> Result<()> {

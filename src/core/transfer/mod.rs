@@ -33,6 +33,7 @@ mod flush;
 mod index;
 mod journal;
 mod ledger;
+mod looks;
 mod newer;
 mod options;
 mod other_size;
