@@ -9,6 +9,7 @@
 //! | `along.rs` | what is published with it of older ones |
 //! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
 //! | `ledger.rs`, `sign.rs` | how far it is; what a node's leader has seen on the prefix |
+//! | `looks.rs` | waiting for what others do |
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
 //! | `afterwards.rs` | the same by a process on each node, once the program has gone |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
