@@ -16,6 +16,7 @@ mod machine_loud;
 mod machine_others;
 mod machine_output;
 mod machine_overdue;
+mod machine_rotation;
 mod metadata;
 mod params;
 mod params_used;

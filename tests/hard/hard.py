@@ -18,6 +18,7 @@ import traceback
 import bad_input
 import children
 import collectives
+import generations
 import logged
 import moves
 import patterns
@@ -458,8 +459,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, logged, moves, patterns, room, settings,
-                      spares)
+            others = (bad_input, children, collectives, generations, logged, moves, patterns, room,
+                      settings, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -116,6 +116,12 @@ impl Template {
         Some(parts.join("/"))
     }
 
+    /// Final names are part of the temporary ones.
+    #[must_use]
+    pub fn strips(&self) -> bool {
+        matches!(self.change, Change::Strip { .. } | Change::Leave(_))
+    }
+
     /// One line without tabs in its fields, for the record of what was learned.
     #[must_use]
     pub fn to_text(&self) -> String {

@@ -3,9 +3,9 @@
 //! Nothing here communicates or waits; the answers follow from what this rank knows.
 
 use super::Machine;
-use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
+use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::{LocalDataset, Phase, Tombstone};
+use super::local::{LocalDataset, LocalFile, Phase, Tombstone};
 use super::shared::{DatasetState, Routing};
 
 /// How far a dataset is, from this rank's point of view.
@@ -139,54 +139,20 @@ impl Machine {
     /// The program unlinks a file. Whatever the answer, the name is absent for it from now on.
     pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
-        self.delete(file)
+        self.delete(file, None)
     }
 
     /// The program has moved the directory of a file: the PFS has it under its new name, and the
     /// old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
     pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
-        let deletion = self.delete(file);
+        let deletion = self.delete(file, None);
         let series = &mut self.series[file.series];
         series.note_moved(&file.name);
         if series.news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
             series.news.moved.push(file.name.clone());
         }
         deletion
-    }
-
-    /// The program renames a file; at least one end matched a pattern. The new name counts as
-    /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
-    /// `keep_on_prefix`: the file cannot be moved into the cache and stays on the PFS.
-    pub fn renamed(
-        &mut self,
-        from: Option<&FileRef>,
-        to: Option<&FileRef>,
-        bytes: u64,
-        keep_on_prefix: bool,
-        now_ms: u64,
-    ) -> Renamed {
-        self.tick(now_ms);
-        let open = from.map_or(0, |file| self.open_count(file));
-        let deletion = from.map(|file| self.delete(file));
-        let placement = match to {
-            Some(to) if !self.is_passive() && !self.is_left_alone(to) => {
-                if keep_on_prefix && to.masked == to.name {
-                    self.mark_unsafe(to); // its older versions are gone: no roll-back is consistent
-                }
-                let placed = self.place(to, keep_on_prefix);
-                if open == 0 {
-                    self.write_closed(&placed.key, &to.name, bytes, now_ms);
-                } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)
-                    && let Some(file) = dataset.files.get_mut(&to.name)
-                {
-                    file.open += open - 1; // those of the replaced file will be closed, too
-                }
-                Placement::Dataset(placed)
-            }
-            _ => Placement::Pass,
-        };
-        Renamed { from: deletion, to: placement }
     }
 
     /// This rank reads a file that it did not write. While learning, call it for every such file;
@@ -245,28 +211,22 @@ impl Machine {
     }
 
     /// The newest generation of `(series, id)` that anyone knows of.
-    fn newest(&self, series: usize, id: &str) -> Option<DatasetKey> {
+    pub(super) fn newest(&self, series: usize, id: &str) -> Option<DatasetKey> {
         let local = self.series[series].datasets.iter().map(|dataset| &dataset.key);
         let shared = self.shared.series[series].datasets.iter().map(|dataset| &dataset.key);
         local.chain(shared).filter(|key| key.id == id).max_by_key(|key| key.generation).cloned()
     }
 
     /// The newest dataset on this rank in which the program sees `file`.
-    fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
+    pub(super) fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
         let datasets = self.series[file.series].datasets.iter().rev();
         let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
         holders.next().map(|dataset| (dataset.key.clone(), self.status(&dataset.key)))
     }
 
-    fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
+    pub(super) fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
         let dataset = self.series[key.series].find(key);
         dataset.and_then(|dataset| dataset.files.get(name)).is_some_and(|file| file.on_prefix)
-    }
-
-    fn open_count(&self, file: &FileRef) -> u32 {
-        let Some((key, Status::Open)) = self.holder(file) else { return 0 };
-        let dataset = self.series[file.series].find(&key);
-        dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
     }
 
     /// Which dataset a change of `file` belongs to.
@@ -293,7 +253,7 @@ impl Machine {
 
     /// The file was written and closed in this dataset, with a sync point since: the program starts
     /// its next checkpoint when it changes the file again.
-    fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
+    pub(super) fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
         let dataset = self.series[key.series].find(key);
         let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
         held.is_some_and(|file| file.is_past(self.agreement.count))
@@ -357,7 +317,7 @@ impl Machine {
 
     /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
     /// is written again after a sync point, or could have been.
-    fn note_rewrite(&mut self, file: &FileRef, target: &DatasetKey) {
+    pub(super) fn note_rewrite(&mut self, file: &FileRef, target: &DatasetKey) {
         if file.id.is_none() {
             return;
         }
@@ -433,7 +393,8 @@ impl Machine {
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
     }
 
-    fn delete(&mut self, file: &FileRef) -> Deletion {
+    /// The name is absent from now on; its content goes on in the dataset `into`, if that is given.
+    pub(super) fn delete(&mut self, file: &FileRef, into: Option<&DatasetKey>) -> Deletion {
         self.note_name();
         let routing = self.shared.series[file.series].routing;
         let newest_confirmed = self.shared.newest_confirmed(file.series);
@@ -448,21 +409,28 @@ impl Machine {
             let key = dataset.key.clone();
             let in_progress = self.status(&key) == Status::Open && !self.is_complete(dataset);
             let count = self.agreement.count;
-            let too_early = self.deletes_too_early(file.series, at, &file.name);
+            let kept = self.is_kept_of(file, at, into);
+            let goes_on = into.is_some_and(|into| self.goes_on(file, &key, into));
+            let too_early = !goes_on && self.deletes_too_early(file.series, at, &file.name);
             let mut newer = self.series[file.series].datasets[at + 1..].iter();
             let followed = newer.any(LocalDataset::is_successor);
             let dataset = &mut self.series[file.series].datasets[at];
             if in_progress {
-                if too_early && let Some(held) = dataset.files.get_mut(&file.name) {
+                if (kept || too_early)
+                    && let Some(held) = dataset.files.get_mut(&file.name)
+                {
                     (held.deleted, held.deleted_early) = (true, true);
-                    dataset.abandoned.insert(file.name.clone());
+                    if !kept {
+                        dataset.abandoned.insert(file.name.clone());
+                    }
                     answer.get_or_insert(Deletion::Deferred);
                     holder.get_or_insert(key);
                     early_ms = Some(self.clock_ms);
                     continue;
                 }
                 let removed = dataset.files.remove(&file.name);
-                if removed.is_some_and(|file| file.is_past(count) || followed) {
+                let gives_up = |file: LocalFile| file.is_past(count) || followed;
+                if !goes_on && removed.is_some_and(gives_up) {
                     dataset.abandoned.insert(file.name.clone());
                 }
                 let revoke = std::mem::take(&mut dataset.prepared);

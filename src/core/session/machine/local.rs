@@ -84,6 +84,8 @@ pub(super) struct LocalDataset {
     pub phase: Phase,
     /// The durable record says Prepared.
     pub prepared: bool,
+    /// The sync point of its last seal in this launch.
+    pub sealed_at: Option<u64>,
     /// Written to since the last report.
     pub touched: bool,
     pub touched_ms: u64,
@@ -106,6 +108,7 @@ impl LocalDataset {
             order: 0,
             phase: Phase::Open,
             prepared: false,
+            sealed_at: None,
             touched: false,
             touched_ms: now_ms,
             files: BTreeMap::new(),
@@ -138,6 +141,12 @@ impl LocalDataset {
     /// The file is in it for the program's eyes.
     pub fn holds(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|file| !file.deleted)
+    }
+
+    /// The file has come since the last seal.
+    pub fn is_added(&self, name: &str) -> bool {
+        let closed_before = self.files.get(name).and_then(|file| file.closed_before);
+        self.sealed_at.is_some_and(|sealed_at| closed_before > Some(sealed_at))
     }
 
     pub fn touch(&mut self, now_ms: u64) {

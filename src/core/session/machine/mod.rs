@@ -54,6 +54,7 @@ mod overdue;
 mod places;
 mod report;
 mod restart;
+mod rotation;
 mod shared;
 mod steps;
 mod visible;

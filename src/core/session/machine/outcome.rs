@@ -241,12 +241,16 @@ impl Machine {
 
     fn seal_done(&mut self, plan: &SealPlan, outcome: Outcome) {
         let key = &plan.key;
+        let count = self.agreement.count;
         let dataset = self.local_mut(key);
         if let Phase::Voted { .. } = dataset.phase {
             dataset.phase = match outcome {
                 Outcome::Done => Phase::Sealed,
                 Outcome::Touched | Outcome::Failed => Phase::Open,
             };
+        }
+        if outcome == Outcome::Done {
+            dataset.sealed_at = Some(count);
         }
         if plan.confirmed && outcome != Outcome::Done {
             self.vote_came_to_nothing(key);

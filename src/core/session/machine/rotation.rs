@@ -1,0 +1,138 @@
+//! Renames: the end of writing a file, or, without ids, the begin of a checkpoint whose program
+//! first moves the files of its last ones out of the way (`s.1` to `s.2`, `s` to `s.1`).
+//!
+//! Nothing says which of the two a rename is. If the first one of a rotation is taken for the last
+//! one of a checkpoint, it changes that one, which is sealed, and of which the next rename then
+//! takes a file away: it would never be known to be complete.
+
+use super::Machine;
+use super::files::Status;
+use super::keys::{DatasetKey, FileRef, Placement, Renamed};
+use super::knowledge::{kind_hash, name_hash};
+use super::shared::DatasetState;
+use crate::patterns::Template;
+
+impl Machine {
+    /// The program renames a file; at least one end matched a pattern. The new name counts as
+    /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
+    /// `keep_on_prefix`: the file cannot be moved into the cache and stays on the PFS.
+    pub fn renamed(
+        &mut self,
+        from: Option<&FileRef>,
+        to: Option<&FileRef>,
+        bytes: u64,
+        keep_on_prefix: bool,
+        now_ms: u64,
+    ) -> Renamed {
+        self.tick(now_ms);
+        let open = from.map_or(0, |file| self.open_count(file));
+        let to = to.filter(|to| !self.is_passive() && !self.is_left_alone(to));
+        let into = to.map(|to| self.target_of_rename(from, to));
+        if let Some((from, to)) = from.zip(to) {
+            self.learn_new_name(from, to);
+        }
+        let deletion = from.map(|file| self.delete(file, into.as_ref()));
+        let placement = match to.zip(into) {
+            Some((to, into)) => {
+                if keep_on_prefix && to.masked == to.name {
+                    self.mark_unsafe(to); // its older versions are gone: no roll-back is consistent
+                }
+                self.note_rewrite(to, &into);
+                let placed = self.put(to, into, keep_on_prefix);
+                if open == 0 {
+                    self.write_closed(&placed.key, &to.name, bytes, now_ms);
+                } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)
+                    && let Some(file) = dataset.files.get_mut(&to.name)
+                {
+                    file.open += open - 1; // those of the replaced file will be closed, too
+                }
+                Placement::Dataset(placed)
+            }
+            None => Placement::Pass,
+        };
+        Renamed { from: deletion, to: placement }
+    }
+
+    /// Who writes the file under its new name is known, if it is cached under the old one. Without
+    /// ids it must not be the one newer file on a PFS that has the others from an older checkpoint:
+    /// if the cache is lost, that is all there is.
+    fn learn_new_name(&mut self, from: &FileRef, to: &FileRef) {
+        let cached = |key: &DatasetKey| !self.file_is_on_prefix(key, &from.name);
+        let known = self.holder(from).is_some_and(|(key, _)| cached(&key));
+        if known && from.series == to.series && !self.config.series[to.series].has_id {
+            let series = &mut self.series[to.series];
+            if series.kinds.insert(kind_hash(&to.masked)) {
+                series.written.insert(name_hash(&to.masked)); // others may write it, too
+            }
+        }
+    }
+
+    fn open_count(&self, file: &FileRef) -> u32 {
+        let Some((key, Status::Open)) = self.holder(file) else { return 0 };
+        let dataset = self.series[file.series].find(&key);
+        dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
+    }
+
+    fn target_of_rename(&self, from: Option<&FileRef>, to: &FileRef) -> DatasetKey {
+        let key = self.target(to);
+        match from {
+            Some(from) if self.is_moved_aside(from, to, &key) => {
+                DatasetKey { generation: key.generation + 1, ..key }
+            }
+            _ => key,
+        }
+    }
+
+    /// The file is one of the checkpoint `key`, which is over: the program makes room for its next
+    /// one. Of the first ones of a series nothing is known but that it has been quiet, and what
+    /// names look like.
+    fn is_moved_aside(&self, from: &FileRef, to: &FileRef, key: &DatasetKey) -> bool {
+        let holder = self.holder(from).filter(|(holder, _)| holder == key);
+        let Some((_, status)) = holder.filter(|_| !self.config.series[to.series].has_id) else {
+            return false;
+        };
+        let over = || match self.is_full(key) {
+            Some(full) => full,
+            None => status == Status::Provisional && !loses_decoration(from, to),
+        };
+        self.written_before(key, from) && over()
+    }
+
+    /// This rank's part of a dataset without id has all files that the last complete one had: those
+    /// that a checkpoint lacks while it is being written get their last names then. `None`: there
+    /// is nothing to compare it with.
+    fn is_full(&self, key: &DatasetKey) -> Option<bool> {
+        let local = &self.series[key.series];
+        let mut confirmed = self.shared.series[key.series].datasets.iter().rev();
+        let last = confirmed.find(|dataset| dataset.state == DatasetState::Confirmed)?;
+        let last = local.find(&last.key).filter(|last| !last.files.is_empty())?;
+        local.find(key).map(|own| last.files.keys().all(|name| own.files.contains_key(name)))
+    }
+
+    /// This rank's dataset at `at` keeps the file, which the program deletes or moves `into` a
+    /// later one: it was part of a checkpoint that is over. What has been written since the last
+    /// sync point or seal is part of the next one, under a temporary name that matches, too.
+    pub(super) fn is_kept_of(&self, file: &FileRef, at: usize, into: Option<&DatasetKey>) -> bool {
+        let dataset = &self.series[file.series].datasets[at];
+        let key = &dataset.key;
+        let over = || match into {
+            Some(into) => into != key && self.goes_on(file, key, into),
+            None => self.is_full(key) == Some(true),
+        };
+        !self.config.series[file.series].has_id
+            && self.written_before(key, file)
+            && !dataset.is_added(&file.name)
+            && over()
+    }
+
+    /// A file of `key` that is moved into `into` is not given up. On the PFS there is just one of
+    /// it: the older dataset does not have it any more.
+    pub(super) fn goes_on(&self, file: &FileRef, key: &DatasetKey, into: &DatasetKey) -> bool {
+        into == key || (into.same_group(key) && !self.file_is_on_prefix(key, &file.name))
+    }
+}
+
+/// The old name is the new one with something around it.
+fn loses_decoration(from: &FileRef, to: &FileRef) -> bool {
+    Template::learn(&from.name, &to.name).is_some_and(|template| template.strips())
+}

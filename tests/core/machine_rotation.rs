@@ -1,0 +1,241 @@
+//! Programs without ids that keep their last checkpoints: each time `s.1` becomes `s.2`, `s`
+//! becomes `s.1`, and `s` is written. Each such checkpoint is a dataset of its own, with all names
+//! as the program left them, and is complete like any other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scr_core::session::machine::{
+    DatasetKey, DatasetState, Deletion, FileRef, Intent, Placed, Placement, SeriesConfig,
+};
+
+use super::machine::Ranks;
+
+/// How a program keeps and writes its checkpoints.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    names: usize,
+    /// Checkpoints before it begins to move names.
+    plain: u64,
+    learn: bool,
+    /// It removes the oldest one before.
+    unlinks: bool,
+    /// A sync point between the moves and the writing.
+    syncs: bool,
+    written: Written,
+    /// Time between checkpoints.
+    every_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Written {
+    InPlace,
+    /// Under a temporary name that matches, too; with a sync point before it gets its own.
+    Aside {
+        syncs: bool,
+    },
+}
+
+type Files = BTreeMap<String, u64>;
+
+/// One rank alone, what its program sees, and what lies in each dataset.
+struct Program {
+    ranks: Ranks,
+    sees: Files,
+    holds: BTreeMap<DatasetKey, Files>,
+    /// What lies on the prefix, where each file is there just once, and the datasets it is part of.
+    prefix: Files,
+    on_prefix: BTreeSet<DatasetKey>,
+    /// What it saw at the end of each checkpoint, and after each of its doings.
+    left: Vec<Files>,
+    moments: Vec<Files>,
+}
+
+fn file(name: &str) -> FileRef {
+    let name = name.to_string();
+    FileRef { series: 0, id: None, masked: name.clone(), name, temporary: false }
+}
+
+fn kept(at: usize) -> String {
+    if at == 0 { "s".to_string() } else { format!("s.{at}") }
+}
+
+fn without_temporary(files: &Files) -> Files {
+    let mut files = files.clone();
+    files.remove("s.new");
+    files
+}
+
+impl Program {
+    fn new(learn: bool) -> Self {
+        let config = SeriesConfig { learn, flush_every: 1, ..SeriesConfig::new("s", false) };
+        let ranks = Ranks::of(1, config);
+        let (sees, holds, prefix) = (Files::new(), BTreeMap::new(), Files::new());
+        let (on_prefix, left, moments) = (BTreeSet::new(), Vec::new(), Vec::new());
+        Program { ranks, sees, holds, prefix, on_prefix, left, moments }
+    }
+
+    fn store(&mut self, placed: &Placed, name: &str, content: u64) {
+        let key = placed.key.clone();
+        let files = match placed.on_prefix {
+            true => &mut self.prefix,
+            false => self.holds.entry(key.clone()).or_default(),
+        };
+        files.insert(name.to_string(), content);
+        self.on_prefix.extend(placed.on_prefix.then_some(key));
+        self.sees.insert(name.to_string(), content);
+        self.moments.push(self.sees.clone());
+    }
+
+    fn write(&mut self, name: &str, content: u64) {
+        let now = self.ranks.now_ms;
+        let intent = Intent { creates: !self.sees.contains_key(name), ..Intent::REWRITE };
+        let machine = &mut self.ranks.machines[0];
+        let placement = machine.write_open(&file(name), intent, now);
+        let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
+        machine.write_closed(&placed.key, name, 7, now);
+        self.store(&placed, name, content);
+    }
+
+    fn took_away(&mut self, name: &str, deletion: Deletion) {
+        if deletion != Deletion::Deferred
+            && let Some(files) = self.holds.values_mut().rev().find(|it| it.contains_key(name))
+        {
+            files.remove(name);
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        let Some(content) = self.sees.remove(from) else { return };
+        let (now, old, new) = (self.ranks.now_ms, file(from), file(to));
+        let machine = &mut self.ranks.machines[0];
+        let renamed = machine.renamed(Some(&old), Some(&new), 7, false, now);
+        let Placement::Dataset(placed) = renamed.to else { panic!("not ours: {renamed:?}") };
+        self.took_away(from, renamed.from.unwrap());
+        self.prefix.retain(|name, there| name != from || *there != content);
+        self.store(&placed, to, content);
+    }
+
+    fn unlink(&mut self, name: &str) {
+        if self.sees.remove(name).is_some() {
+            let deletion = self.ranks.machines[0].deleted(&file(name), self.ranks.now_ms);
+            self.took_away(name, deletion);
+        }
+    }
+
+    fn checkpoint(&mut self, style: Style, number: u64) {
+        if number > style.plain {
+            if style.unlinks {
+                self.unlink(&kept(style.names - 1));
+            }
+            for at in (1..style.names).rev() {
+                self.rename(&kept(at - 1), &kept(at));
+            }
+            if style.syncs {
+                self.ranks.sync(1);
+            }
+        }
+        match style.written {
+            Written::InPlace => self.write("s", number),
+            Written::Aside { syncs } => {
+                self.write("s.new", number);
+                if syncs {
+                    self.ranks.sync(1);
+                }
+                self.rename("s.new", "s");
+            }
+        }
+        self.left.push(self.sees.clone());
+        for _ in 0..5 {
+            self.ranks.sync(style.every_ms / 5);
+        }
+    }
+
+    /// What a restart from the datasets up to `last` shows.
+    fn offers(&self, last: &DatasetKey) -> Files {
+        let mut shown = self.prefix.clone();
+        let machine = &self.ranks.machines[0];
+        for dataset in machine.datasets(0) {
+            let files = machine.seal_files(&dataset.key).into_iter().filter(|file| !file.on_prefix);
+            let held = |name: &str| self.holds[&dataset.key][name];
+            shown.extend(files.map(|file| (file.name.clone(), held(&file.name))));
+            if dataset.key == *last {
+                break;
+            }
+        }
+        without_temporary(&shown)
+    }
+
+    fn newest(&self, states: &[DatasetState]) -> Option<DatasetKey> {
+        let mut datasets = self.ranks.machines[0].datasets(0).iter().rev();
+        datasets.find(|one| states.contains(&one.state)).map(|one| one.key.clone())
+    }
+}
+
+/// What is wrong with how the checkpoints of such a program fare.
+fn faults(style: Style) -> Option<String> {
+    const COUNT: u64 = 9;
+    let mut program = Program::new(style.learn);
+    let mut generations = BTreeSet::new();
+    for number in 1..=COUNT {
+        program.checkpoint(style, number);
+        let datasets = program.ranks.machines[0].datasets(0);
+        if datasets.len() > 4 {
+            return Some(format!("{} datasets are in the cache at {number}", datasets.len()));
+        }
+        generations.extend(datasets.iter().map(|one| one.key.clone()));
+        let sealed = program.newest(&[DatasetState::Provisional, DatasetState::Confirmed]);
+        let confirmed = program.newest(&[DatasetState::Confirmed]);
+        for key in sealed.iter().chain(&confirmed) {
+            let shown = program.offers(key);
+            let whole = program.left.contains(&shown);
+            // What the first checkpoints have on the prefix moves on there, as it would without us.
+            let of_one =
+                |moment: &Files| shown.iter().all(|(name, it)| moment.get(name) == Some(it));
+            if !whole && !(style.learn && program.moments.iter().any(of_one)) {
+                let left = &program.left;
+                return Some(format!("at {number}, {key:?} shows {shown:?} of {left:?}"));
+            }
+            let late = number - shown.values().max().unwrap_or(&0);
+            let growing = number <= style.plain + style.names as u64 + 1;
+            let late_most = u64::from(growing && Some(key) == confirmed.as_ref());
+            if late > late_most && style.every_ms > 100 {
+                return Some(format!("at {number}, {key:?} shows {shown:?}: {late} late"));
+            }
+        }
+    }
+    program.ranks.end();
+    let there =
+        |key: &&DatasetKey| program.ranks.flushed.contains(key) || program.on_prefix.contains(key);
+    let unflushed: Vec<_> = generations.iter().filter(|key| !there(key)).collect();
+    let few = generations.len() < COUNT as usize && style.every_ms > 100;
+    (few || !unflushed.is_empty())
+        .then(|| format!("{unflushed:?} are not flushed, of {}", generations.len()))
+}
+
+#[test]
+fn each_checkpoint_of_a_program_that_rotates_its_files_is_complete() {
+    let mut found = Vec::new();
+    for names in 2..=4 {
+        for plain in 0..=2 {
+            for flags in 0..8 {
+                for every_ms in [5, 400] {
+                    for written in [
+                        Written::InPlace,
+                        Written::Aside { syncs: false },
+                        Written::Aside { syncs: true },
+                    ] {
+                        let [learn, unlinks, syncs] = [1, 2, 4].map(|bit| flags & bit != 0);
+                        let style =
+                            Style { names, plain, learn, unlinks, syncs, written, every_ms };
+                        // Before it is known that the series may be cached, nothing is done for it.
+                        if !learn || every_ms > 100 {
+                            found.extend(faults(style).map(|fault| (style, fault)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let lines: Vec<String> = found.iter().map(|(style, it)| format!("{style:?}: {it}")).collect();
+    assert!(found.is_empty(), "{}\n{}", found.len(), lines.join("\n"));
+}

@@ -1,0 +1,34 @@
+"""Programs without ids that keep their last checkpoints under names that move."""
+
+import shutil
+
+from support import lines, place
+
+CASES = []
+STEPS = 8
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def the_newest_of_checkpoints_whose_names_move_survives_its_node(mpi, program):
+    """All names are those of one moment, however many there are and however they are written."""
+    for names, how, learn in ((3, "over", "1"), (3, "aside", "0"), (2, "aside", "1"),
+                              (4, "over", "0")):
+        pattern = ", ".join(["s.{rank}", *(f"s.{{rank}}.{older}" for older in range(1, names))])
+        settings = {"SCR_CHECKPOINT_PATTERN": pattern, "SCR_COPY_TYPE": "PARTNER",
+                    "SCR_LEARN": learn, "SCR_FLUSH": "0"}
+        with place(mpi, program) as here:
+            killed = here.run_on_nodes(2, "generations", names, STEPS, how, **settings)
+            kept = list((here.base / "nodes").glob("node0/*/scr.*/scr.dataset.*"))
+            assert len(kept) == 1, f"{names} {how}: {kept}\n{killed}"
+            lost = here.nodes.node(1)
+            shutil.rmtree(lost)
+            lost.mkdir(mode=0o700)
+            got = here.run_on_nodes(2, "generations", names, 0, **settings)
+            found = " ".join(str(STEPS - older) for older in range(names))
+            want = [f"rank {rank}: {found}" for rank in range(2)]
+            assert lines(got) == want, f"{names} {how}: {killed}\n{got}"

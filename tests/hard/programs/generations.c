@@ -1,0 +1,56 @@
+/* Each rank keeps its last checkpoints: `s.R.1` becomes `s.R.2`, `s.R` becomes `s.R.1`, `s.R` is
+ * written. The first two are written over one another. It says at its start what it finds, and
+ * kills itself when it has written the last one. usage: generations NAMES STEPS aside|over */
+#include <signal.h>
+
+#include "sim.h"
+
+static sim_t sim;
+
+static void name_of(char *name, size_t bytes, int generation) {
+  if (generation > 0)
+    snprintf(name, bytes, "s.%d.%d", sim.rank, generation);
+  else
+    snprintf(name, bytes, "s.%d", sim.rank);
+}
+
+static void put(int names, int step, int aside) {
+  char name[64], older[64], path[80];
+  for (int generation = names - 1; step > 2 && generation > 0; generation--) {
+    name_of(name, sizeof name, generation - 1);
+    name_of(older, sizeof older, generation);
+    if (rename(name, older) != 0 && errno != ENOENT) sim_fail("cannot rename", name);
+  }
+  name_of(name, sizeof name, 0);
+  snprintf(path, sizeof path, aside ? "%s.new" : "%s", name);
+  FILE *file = fopen(path, "w");
+  if (!file || fprintf(file, "%d\n", step) < 0 || fclose(file) != 0)
+    sim_fail("cannot write", path);
+  if (aside && rename(path, name) != 0) sim_fail("cannot rename", path);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  sim_init(&sim);
+  int names = atoi(argv[1]), steps = atoi(argv[2]);
+  int aside = argc > 3 && strcmp(argv[3], "aside") == 0;
+  printf("rank %d:", sim.rank);
+  for (int generation = 0; generation < names; generation++) {
+    char name[64];
+    int step = 0;
+    name_of(name, sizeof name, generation);
+    FILE *file = fopen(name, "r");
+    if (file && fscanf(file, "%d", &step) != 1) step = -1;
+    if (file) fclose(file);
+    printf(" %d", step);
+  }
+  printf("\n");
+  fflush(stdout);
+  for (int step = 1; step <= steps; step++) {
+    put(names, step, aside);
+    sim_calm(40, 4000);
+  }
+  if (steps > 0) kill(getpid(), SIGKILL);
+  MPI_Finalize();
+  return 0;
+}
