@@ -35,6 +35,16 @@ enum Written {
     },
 }
 
+const PLAIN: Style = Style {
+    names: 2,
+    plain: 2,
+    learn: false,
+    unlinks: false,
+    syncs: false,
+    written: Written::InPlace,
+    every_ms: 400,
+};
+
 type Files = BTreeMap<String, u64>;
 
 /// One rank alone, what its program sees, and what lies in each dataset.
@@ -66,8 +76,8 @@ fn without_temporary(files: &Files) -> Files {
 }
 
 impl Program {
-    fn new(learn: bool) -> Self {
-        let config = SeriesConfig { learn, flush_every: 1, ..SeriesConfig::new("s", false) };
+    fn new(learn: bool, flush_every: u64) -> Self {
+        let config = SeriesConfig { learn, flush_every, ..SeriesConfig::new("s", false) };
         let ranks = Ranks::of(1, config);
         let (sees, holds, prefix) = (Files::new(), BTreeMap::new(), Files::new());
         let (on_prefix, left, moments) = (BTreeSet::new(), Vec::new(), Vec::new());
@@ -174,7 +184,7 @@ impl Program {
 /// What is wrong with how the checkpoints of such a program fare.
 fn faults(style: Style) -> Option<String> {
     const COUNT: u64 = 9;
-    let mut program = Program::new(style.learn);
+    let mut program = Program::new(style.learn, 1);
     let mut generations = BTreeSet::new();
     for number in 1..=COUNT {
         program.checkpoint(style, number);
@@ -191,7 +201,8 @@ fn faults(style: Style) -> Option<String> {
             // What the first checkpoints have on the prefix moves on there, as it would without us.
             let of_one =
                 |moment: &Files| shown.iter().all(|(name, it)| moment.get(name) == Some(it));
-            if !whole && !(style.learn && program.moments.iter().any(of_one)) {
+            let counts = whole || style.learn && program.moments.iter().any(of_one);
+            if !counts {
                 let left = &program.left;
                 return Some(format!("at {number}, {key:?} shows {shown:?} of {left:?}"));
             }
@@ -238,4 +249,46 @@ fn each_checkpoint_of_a_program_that_rotates_its_files_is_complete() {
     }
     let lines: Vec<String> = found.iter().map(|(style, it)| format!("{style:?}: {it}")).collect();
     assert!(found.is_empty(), "{}\n{}", found.len(), lines.join("\n"));
+}
+
+#[test]
+fn what_leaves_the_cache_is_not_flushed_for_names_that_a_newer_one_has() {
+    let mut program = Program::new(false, 0);
+    for number in 1..=9 {
+        program.checkpoint(PLAIN, number);
+        assert_eq!(program.ranks.flushed, [], "at {number}");
+    }
+    program.ranks.end();
+    assert_eq!(program.ranks.flushed, [DatasetKey::new(0, "", 8)]);
+}
+
+#[test]
+fn what_is_due_takes_no_older_one_along_that_it_replaces() {
+    let mut program = Program::new(false, 4);
+    (1..=9).for_each(|number| program.checkpoint(PLAIN, number));
+    let generations: Vec<u64> = program.ranks.flushed.iter().map(|key| key.generation).collect();
+    assert_eq!(generations, [3, 7]);
+}
+
+#[test]
+fn an_older_checkpoint_is_flushed_with_all_names_or_not_at_all() {
+    let mut program = Program::new(false, 0);
+    let mut looked = 0;
+    for number in 1..=6 {
+        program.rename("s", "s.1");
+        program.write("s", number);
+        for _ in 0..40 {
+            program.ranks.sync(10);
+            let machine = &program.ranks.machines[0];
+            let mut confirmed =
+                machine.datasets(0).iter().rev().filter(|one| one.state == DatasetState::Confirmed);
+            let newest = confirmed.next();
+            if let Some(older) = newest.and(confirmed.next()) {
+                let left_out = |name| machine.is_left_out(&older.key, name);
+                assert_eq!(["s", "s.1"].map(left_out), [false; 2], "{:?} at {number}", older.key);
+                looked += 1;
+            }
+        }
+    }
+    assert!(looked > 0, "none was kept while a newer one was complete");
 }

@@ -32,3 +32,23 @@ def the_newest_of_checkpoints_whose_names_move_survives_its_node(mpi, program):
             found = " ".join(str(STEPS - older) for older in range(names))
             want = [f"rank {rank}: {found}" for rank in range(2)]
             assert lines(got) == want, f"{names} {how}: {killed}\n{got}"
+
+
+@case
+def of_checkpoints_in_the_cache_alone_the_prefix_does_not_say_that_it_has_them(mpi, program):
+    """When all caches are lost, that is told, and the prefix has files of one moment or none."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "s.{rank}, s.{rank}.1", "SCR_COPY_TYPE": "PARTNER",
+                "SCR_FLUSH": "0", "SCR_RESTART_REQUIRED": "1"}
+    for learn, found in (("0", "0 0"), ("1", "1 0")):
+        with place(mpi, program) as here:
+            killed = here.run_on_nodes(2, "generations", 2, STEPS, SCR_LEARN=learn, **settings)
+            for node in range(2):
+                shutil.rmtree(here.nodes.node(node))
+                here.nodes.node(node).mkdir(mode=0o700)
+            got = here.run_on_nodes(2, "generations", 2, 0, SCR_LEARN=learn, **settings)
+            assert got.status != 0 and "rank" not in got.out, f"{learn}: {killed}\n{got}"
+            assert "cannot be had again" in got.err, f"{learn}: {killed}\n{got}"
+            anyway = {**settings, "SCR_RESTART_REQUIRED": "0"}
+            got = here.run_on_nodes(2, "generations", 2, 0, SCR_LEARN=learn, **anyway)
+            want = [f"rank {rank}: {found}" for rank in range(2)]
+            assert lines(got) == want, f"{learn}: {killed}\n{got}"

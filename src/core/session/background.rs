@@ -204,6 +204,29 @@ impl Session {
         Ok(())
     }
 
+    /// Whether any rank has a file of `key`, or of what goes `along`, that belongs on the prefix.
+    /// If none has, the index must not say that the prefix has the dataset. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn has_to_flush(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        along: &[DatasetKey],
+    ) -> Result<bool> {
+        let own = {
+            let machine = &self.state().machine;
+            let mut files = machine.seal_files(key).into_iter();
+            let mut older = machine.files_along(along, key).into_iter();
+            files.any(|file| !machine.is_left_out(key, &file.name))
+                || older.any(|(_, names)| !names.is_empty())
+        };
+        let mut word = [i64::from(own)];
+        links.world.all_max(&mut word)?;
+        Ok(word[0] != 0)
+    }
+
     pub(super) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
         let enter = self.site.host.enter_thread;

@@ -309,7 +309,11 @@ impl Session {
         id: u64,
         along: &[DatasetKey],
     ) -> Result<Outcome> {
-        let by_threads = self.flushes_async(key) || self.flushes().contains_key(&id);
+        let begun = self.flushes().contains_key(&id);
+        if !begun && !self.has_to_flush(links, key, along)? {
+            return Ok(Outcome::Done);
+        }
+        let by_threads = begun || self.flushes_async(key);
         if by_threads && along.is_empty() {
             let outcome = self.flush_async(links, key, id)?;
             if let Some(outcome) = outcome {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::journal::own_folder;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
-use crate::files::create_dirs;
+use crate::files::{create_dirs, join_relative};
 use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
     Timestamp, Turn, update,
@@ -29,13 +29,24 @@ fn flush_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("flush.scr")
 }
 
-/// Writes summary, index and flush file of a dataset whose files are all in place.
+/// Writes summary, index and flush file of a dataset whose files are all in place. One of which
+/// nothing is there (the program has deleted it, or has newer files) is not entered: nobody could
+/// restart from it, and the cache may have all of it.
 pub(super) fn record_flushed(
     prefix: &Path,
     dataset: &Dataset,
     ranks: usize,
     entries: &[CatalogEntry],
 ) -> Result<()> {
+    let is_there = |entry: &CatalogEntry| {
+        join_relative(prefix, &entry.meta.name).is_ok_and(|path| path.symlink_metadata().is_ok())
+    };
+    if !entries.is_empty() && !entries.iter().any(is_there) {
+        return update(&flush_path(prefix), |state: &mut FlushState| {
+            state.unset(dataset.id, Location::Flushing);
+            Ok(())
+        });
+    }
     let dir = folder(prefix, dataset.id);
     create_dirs(&dir, 0o777)?;
     let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();

@@ -77,6 +77,22 @@ fn a_file_that_is_left_out_stays_as_it_is_on_the_prefix() {
 }
 
 #[test]
+fn a_dataset_of_which_the_prefix_has_nothing_is_not_in_its_index() {
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "aabb", &[1], "XOR");
+    cluster.launch("aabb").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        assert_eq!(transfer::flush_sync(ctx, 1, &|_| true).unwrap().files, 0);
+        ctx.world.barrier().unwrap();
+        assert_eq!(list_prefix(ctx.prefix).unwrap(), []);
+        // The program's own deletions of others leave what it is.
+        transfer::flush_sync(ctx, 1, &|name| name == "ckpt/10/rank_0.dat").unwrap();
+    });
+    let listed = list_prefix(&cluster.prefix()).unwrap();
+    assert!(listed.len() == 1 && listed[0].restorable, "{listed:?}");
+}
+
+#[test]
 fn files_of_an_older_dataset_go_along_and_are_listed_with_the_newer_one() {
     let cluster = Cluster::new();
     run_and_seal(&cluster, "aabb", &[1, 2], "XOR");

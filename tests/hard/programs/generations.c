@@ -1,6 +1,7 @@
 /* Each rank keeps its last checkpoints: `s.R.1` becomes `s.R.2`, `s.R` becomes `s.R.1`, `s.R` is
- * written. The first two are written over one another. It says at its start what it finds, and
- * kills itself when it has written the last one. usage: generations NAMES STEPS aside|over */
+ * written. The first two are written over one another. Rank 0 says at the start what each finds;
+ * all kill themselves when they have written the last one.
+ * usage: generations NAMES STEPS aside|over */
 #include <signal.h>
 
 #include "sim.h"
@@ -34,7 +35,8 @@ int main(int argc, char **argv) {
   sim_init(&sim);
   int names = atoi(argv[1]), steps = atoi(argv[2]);
   int aside = argc > 3 && strcmp(argv[3], "aside") == 0;
-  printf("rank %d:", sim.rank);
+  char text[128] = "", all[8][128];
+  int length = snprintf(text, sizeof text, "rank %d:", sim.rank);
   for (int generation = 0; generation < names; generation++) {
     char name[64];
     int step = 0;
@@ -42,9 +44,10 @@ int main(int argc, char **argv) {
     FILE *file = fopen(name, "r");
     if (file && fscanf(file, "%d", &step) != 1) step = -1;
     if (file) fclose(file);
-    printf(" %d", step);
+    length += snprintf(text + length, sizeof text - length, " %d", step);
   }
-  printf("\n");
+  MPI_Gather(text, sizeof text, MPI_CHAR, all, sizeof text, MPI_CHAR, 0, MPI_COMM_WORLD);
+  for (int of = 0; sim.rank == 0 && of < sim.size; of++) puts(all[of]);
   fflush(stdout);
   for (int step = 1; step <= steps; step++) {
     put(names, step, aside);

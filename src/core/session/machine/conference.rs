@@ -346,6 +346,10 @@ impl Machine {
     }
 
     fn take_sealed_news(&mut self, reports: &[Report]) {
+        for series in &mut self.shared.series {
+            series.confirms = false;
+            series.waited = std::mem::take(&mut series.waits);
+        }
         for dataset in self.shared.series.iter_mut().flat_map(|series| &mut series.datasets) {
             if dataset.id == 0 || dataset.state == DatasetState::Open {
                 continue;

@@ -71,7 +71,10 @@ impl Machine {
             let sealed = series.datasets.iter().filter(|dataset| {
                 !matches!(dataset.state, DatasetState::Open | DatasetState::Dropped)
             });
-            sealed.rev().skip(1).any(|one| one.fresh && !one.due && !one.flushed)
+            sealed
+                .rev()
+                .skip(1)
+                .any(|one| (one.fresh || (one.live && series.confirms)) && !one.due && !one.flushed)
         };
         self.end_conferences == 1 && self.shared.series.iter().any(unsure)
     }
@@ -265,7 +268,13 @@ impl Machine {
     /// The oldest first: each flush leaves on the PFS what the program saw at that time.
     fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let closing = conference.ending || conference.halt != 0;
-        let count = self.shared.series[index].datasets.len();
+        let series = &self.shared.series[index];
+        let count = series.datasets.len();
+        let due = series.datasets.iter().rposition(|one| one.due && !one.flushed).unwrap_or(0);
+        if !closing && (0..due).any(|at| series.is_unsure(at)) {
+            self.wait_for_reports(index); // they tell what has to go before it
+            return None;
+        }
         let pending = (0..count).filter(|at| self.is_pending(index, *at, closing));
         let (along, mut whole): (Vec<usize>, Vec<usize>) =
             pending.partition(|at| self.goes_along(index, *at));
@@ -362,8 +371,8 @@ impl Machine {
                 continue;
             }
             let offered = dataset.state != DatasetState::Dropped;
-            if offered && dataset.fresh {
-                self.agreement.changed(1);
+            if offered && (dataset.fresh || series.is_unsure(at)) {
+                self.wait_for_reports(index);
                 continue;
             }
             let mut older = series.datasets[..at].iter();
@@ -385,6 +394,11 @@ impl Machine {
             return Some(Step::Evict { key: dataset.key.clone(), id: dataset.id });
         }
         None
+    }
+
+    fn wait_for_reports(&mut self, index: usize) {
+        self.shared.series[index].waits = true;
+        self.agreement.changed(1);
     }
 
     fn has_newer_generation(&self, index: usize, at: usize) -> bool {

@@ -111,8 +111,19 @@ impl Machine {
         let deleted = file.is_some_and(|file| file.deleted);
         let moved = file.is_some_and(|file| file.moved);
         let hushed = file.is_some_and(|file| self.is_hushed(key.series, file.masked));
-        let real = self.ending || id < self.shared.newest_confirmed(key.series);
-        moved || hushed || (deleted && real) || self.has_newer_on_prefix(key, name)
+        let outdated =
+            || id < self.shared.newest_confirmed(key.series) && !self.is_remade(key, name);
+        let real = deleted && (self.ending || outdated());
+        moved || hushed || real || self.has_newer_on_prefix(key, name)
+    }
+
+    /// Without ids: the program has moved the file away, or deleted it, and made the name again for
+    /// a later checkpoint. On the PFS this one is to have it, or none: the rest of its files are
+    /// none that the program ever saw together with what may be there.
+    fn is_remade(&self, key: &DatasetKey, name: &str) -> bool {
+        let datasets = self.series[key.series].datasets.iter();
+        let mut newer = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
+        !self.config.series[key.series].has_id && newer.any(|newer| newer.holds(name))
     }
 
     /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
@@ -121,7 +132,9 @@ impl Machine {
         let datasets = &self.series[key.series].datasets;
         let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
         let mut newer = newer.filter(|newer| self.status(&newer.key) == Status::Confirmed);
-        let partial = |shared: &SharedDataset| shared.is_second_rate() || shared.deleted_from;
+        let has_id = self.config.series[key.series].has_id;
+        let partial =
+            |shared: &SharedDataset| shared.is_second_rate() || (has_id && shared.deleted_from);
         self.shared.find(key).is_some_and(partial)
             && newer.any(|newer| newer.files.contains_key(name))
     }
@@ -319,6 +332,7 @@ impl Machine {
             return;
         };
         dataset.state = DatasetState::Confirmed;
+        series.confirms = true;
         dataset.flushed |= dataset.on_prefix;
         dataset.due |= rule.is_due(dataset.number);
         if dataset.seals == 1 {

@@ -133,6 +133,11 @@ pub(super) struct SharedSeries {
     pub loud: BTreeSet<u64>,
     /// Oldest first.
     pub datasets: Vec<SharedDataset>,
+    /// One was confirmed since the last reports: it may have what was live of older ones.
+    pub confirms: bool,
+    /// Something waits for the next reports to tell that, or has waited for these: not again.
+    pub waits: bool,
+    pub waited: bool,
     /// (name, rank) of all files written while learning, or new, since the last confirmation.
     pub written: BTreeSet<(u64, usize)>,
     /// While learning: (name, rank, has no id) of all files read but not written by a rank.
@@ -172,6 +177,9 @@ impl Shared {
                 rewrites: known.rewrites,
                 loud: known.loud,
                 datasets: Vec::new(),
+                confirms: false,
+                waits: false,
+                waited: false,
                 written: BTreeSet::new(),
                 read: BTreeSet::new(),
                 learned: false,
@@ -242,6 +250,13 @@ impl SharedSeries {
             }
         }
         seen.len()
+    }
+
+    /// Whether the program still sees files of the dataset that only the cache has is not known.
+    pub fn is_unsure(&self, index: usize) -> bool {
+        let dataset = &self.datasets[index];
+        let unsure = self.confirms && !self.waited;
+        unsure && dataset.live && !dataset.due && !dataset.flushed
     }
 
     /// Any newer confirmed dataset, other generations of the same id included.
