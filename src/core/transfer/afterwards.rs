@@ -340,7 +340,7 @@ fn destinations(prefix: &Path, part: &Catalog) -> Result<Vec<String>> {
     let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
     let destination = |entry: &CatalogEntry| {
         let target = join_relative(prefix, &entry.meta.name)?;
-        Ok(staged_path(&target, part.epoch)?.0.display().to_string())
+        Ok(staged_path(&target, part.epoch)?.display().to_string())
     };
     copied.map(destination).collect()
 }

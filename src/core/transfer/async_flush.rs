@@ -246,7 +246,7 @@ impl Job {
         let mut entries = Vec::new();
         for file in self.own_files() {
             let target = join_relative(&self.prefix, &file.name)?;
-            let (staged, _) = staged_path(&target, self.record.epoch)?;
+            let staged = staged_path(&target, self.record.epoch)?;
             entries.push((self.key(file), staged, file.size));
         }
         if entries.is_empty() {

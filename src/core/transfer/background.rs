@@ -359,7 +359,7 @@ impl<'a> Awaited<'a> {
     }
 
     fn comes_on(&mut self) -> bool {
-        let staged = staged_path(self.target, self.epoch).map(|(staged, _)| staged);
+        let staged = staged_path(self.target, self.epoch);
         let bytes = staged.ok().and_then(|path| Some(path.metadata().ok()?.len())).unwrap_or(0);
         let grows = bytes > std::mem::replace(&mut self.staged_bytes, bytes);
         let well = || self.journal.marks(Mark::Failed).is_ok_and(|failed| failed.is_empty());

@@ -234,8 +234,8 @@ impl Journal {
 pub(super) struct Published {
     /// Files that have them.
     pub there: usize,
-    /// Why one has not: it is neither staged nor published, since somebody has removed it, or the
-    /// part that names it is damaged.
+    /// Why one has not: it is neither staged nor published, since somebody has removed it or made
+    /// a directory of its name, or the part that names it is damaged.
     pub gone: Option<Error>,
 }
 
@@ -268,7 +268,10 @@ pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
                     published.there += 1;
                     dirs.insert(dir);
                 }
-                Err(error) if is_gone(&error) => drop(published.gone.get_or_insert(error)),
+                Err(error) if is_final(&error) => {
+                    remove_staged(&target, part.epoch)?;
+                    published.gone.get_or_insert(error);
+                }
                 Err(error) => return Err(error),
             }
             Ok(())
@@ -281,8 +284,11 @@ pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
     Ok(published)
 }
 
-fn is_gone(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+/// Tried again at each start, it would fail again: the program could never run with SCR.
+fn is_final(error: &Error) -> bool {
+    use ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound};
+    let kinds = [NotFound, IsADirectory, NotADirectory, DirectoryNotEmpty];
+    matches!(error, Error::Io { source, .. } if kinds.contains(&source.kind()))
 }
 
 /// Removes all staged files of `part`.

@@ -30,7 +30,7 @@ impl Note {
     /// Leaves a note of the staged file of `target`. Without it the file goes to the prefix all the
     /// same.
     pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<Note> {
-        let (staged, _) = staged_path(target, epoch).ok()?;
+        let staged = staged_path(target, epoch).ok()?;
         let path = staged.as_os_str().as_bytes();
         let note = notes_folder(prefix).join(format!("{}-{:08x}", epoch_text(epoch), crc32(path)));
         create_dirs(&notes_folder(prefix), 0o777).ok()?;
@@ -143,15 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_written_through() {
+    fn a_link_is_replaced_and_what_it_leads_to_stays() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("real")).unwrap();
         fs::write(dir.path().join("real/file"), "old").unwrap();
         symlink("real/file", dir.path().join("link")).unwrap();
         fs::write(dir.path().join("cached"), "new").unwrap();
         publish_file(dir.path(), &dir.path().join("cached"), &dir.path().join("link")).unwrap();
-        assert_eq!(fs::read(dir.path().join("real/file")).unwrap(), b"new");
-        assert!(fs::symlink_metadata(dir.path().join("link")).unwrap().is_symlink());
+        assert_eq!(fs::read(dir.path().join("real/file")).unwrap(), b"old");
+        assert_eq!(fs::read(dir.path().join("link")).unwrap(), b"new");
+        assert!(fs::symlink_metadata(dir.path().join("link")).unwrap().is_file());
+        // One to a directory, too.
+        symlink("real", dir.path().join("folder")).unwrap();
+        publish_file(dir.path(), &dir.path().join("cached"), &dir.path().join("folder")).unwrap();
+        assert_eq!(fs::read(dir.path().join("folder")).unwrap(), b"new");
+        assert_eq!(names_in(&dir.path().join("real")).unwrap(), ["file"]);
     }
 
     #[test]
@@ -163,7 +169,7 @@ mod tests {
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
         // As a kill would: neither renamed nor dropped.
         std::mem::forget(Note::leave(dir.path(), &target, 9));
-        let staged = staged_path(&target, 9).unwrap().0;
+        let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();
         fs::write(notes_folder(dir.path()).join("damaged"), target.as_os_str().as_bytes()).unwrap();
         sweep_staged(dir.path()).unwrap();

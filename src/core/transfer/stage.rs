@@ -41,20 +41,10 @@ pub fn is_staged_name(name: &str) -> bool {
     epoch_is_one && head.len() > MARK.len() + 1 && head.starts_with('.') && head.ends_with(MARK)
 }
 
-/// Where the content of `target` really goes: a symbolic link is followed, as the program's own
-/// open would have done, and not replaced.
-fn resolve(target: &Path) -> PathBuf {
-    match fs::symlink_metadata(target) {
-        Ok(meta) if meta.is_symlink() => fs::canonicalize(target).unwrap_or(target.to_path_buf()),
-        _ => target.to_path_buf(),
-    }
-}
-
-/// The staged file of `target` and the path that it will be renamed to.
-pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<(PathBuf, PathBuf)> {
-    let target = resolve(target);
+/// The staged file of `target`.
+pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
-        (Some(dir), Some(name)) => Ok((dir.join(staged_name(name, epoch)), target)),
+        (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),
         _ => Err(Error::Other(format!("{} is not the name of a file", target.display()))),
     }
 }
@@ -71,7 +61,7 @@ pub(super) fn stage(
     expected: Option<&FileMeta>,
     how: CopyOptions<'_>,
 ) -> Result<FileMeta> {
-    let (staged, target) = staged_path(target, epoch)?;
+    let staged = staged_path(target, epoch)?;
     if let Some(parent) = target.parent() {
         create_dirs(parent, 0o777)?;
     }
@@ -105,23 +95,26 @@ fn copy_checked(
 }
 
 /// Gives the staged file its final name. A file that was renamed before is fine: a repeated
-/// completion finds its work done. The caller syncs the directory that is returned.
+/// completion finds its work done. A symbolic link of that name is replaced: a program that opens
+/// one writes to what it leads to by itself, so this file has come by a rename over it, or after its
+/// deletion, and what it leads to may be somebody's input. The caller syncs the directory that is
+/// returned.
 ///
 /// # Errors
 /// If neither the staged file nor the target is there, or the rename fails.
 pub(super) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
-    let (staged, target) = staged_path(target, epoch)?;
+    let staged = staged_path(target, epoch)?;
     let dir = target.parent().unwrap_or(Path::new("/")).to_path_buf();
-    match fs::rename(&staged, &target) {
+    match fs::rename(&staged, target) {
         Ok(()) => Ok(dir),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && target.is_file() => Ok(dir),
-        Err(e) => Err(Error::io("cannot publish", &target, e)),
+        Err(e) => Err(Error::io("cannot publish", target, e)),
     }
 }
 
 /// Removes the staged file of `target`, if it is there.
 pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
-    let (staged, _) = staged_path(target, epoch)?;
+    let staged = staged_path(target, epoch)?;
     remove_file_if_there(&staged)
 }
 
