@@ -431,10 +431,29 @@ def nothing_matches(mpi, program):
     assert got.err.strip() == "", f"not silent: {got}"
 
 
-def kill_at_pause(here, pause, when=lambda: True, **settings):
+@case
+def what_a_node_has_waits_until_the_node_is_back(mpi, program):
+    """A launch without it cannot have the checkpoint, and ends well: the rest of it stays."""
+    with place(mpi, program) as here:
+        alone = {"SCR_COPY_TYPE": "SINGLE"}
+        kill_at_pause(here, here.prefix / "pause", on_nodes=True, **alone)
+        node, away = here.nodes.node(1), here.base / "away"
+        node.rename(away)
+        node.mkdir(mode=0o700)
+        got = here.run_on_nodes(2, "scan", **alone)
+        assert got.status == 0 and "step_15 " not in got.out, f"{got}"
+        shutil.rmtree(node)
+        away.rename(node)
+        got = here.run_on_nodes(2, "scan", **alone)
+        assert "step_15 rank_0.dat rank_1.dat" in got.out, f"{got}"
+
+
+def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
     """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
     every = settings.pop("EVERY", 5)
-    run = here.start(2, "steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
+    start = functools.partial(here.start_on_nodes, 2, 1) if on_nodes else (
+        functools.partial(here.start, 2))
+    run = start("steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
     wait_for(lambda: pause.exists() and when(), run)
     victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
                if is_rank_of(pid, here)]

@@ -137,6 +137,10 @@ impl Session {
             let all = state.machine.datasets(at);
             // The newest one is meant to be on the PFS, due or not.
             let newest = all.iter().rfind(confirmed).map(|one| one.id);
+            let waits = |(series, id): &(usize, u64)| *series == at && newest < Some(*id);
+            if state.out_of_reach.iter().any(waits) {
+                return true;
+            }
             all.iter().any(|one| {
                 let matters = match one.state {
                     DatasetState::Confirmed => one.due || Some(one.id) == newest,

@@ -139,6 +139,9 @@ impl Session {
         }
         for withheld in report.withheld.iter().filter(|one| !one.deleted) {
             let Some(key) = self.machine_key(&withheld.key) else { continue };
+            if withheld.id > 0 && !known.flushed.contains(&withheld.id) {
+                self.state().out_of_reach.push((key.series, withheld.id));
+            }
             resumed.decision.rejected.push(Rejected { key, id: withheld.id });
         }
         resumed.decision.rejected.append(&mut hidden.rejected);

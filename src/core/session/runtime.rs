@@ -70,6 +70,9 @@ pub(super) struct State {
     pub told: ToldElsewhere,
     /// Directories that got their final name.
     pub moves: Moves,
+    /// Checkpoints that this launch could not have, and perhaps a later one can, when their nodes
+    /// are back: series and id.
+    pub out_of_reach: Vec<(usize, u64)>,
 }
 
 impl State {

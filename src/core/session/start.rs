@@ -239,6 +239,7 @@ fn build(
         loans: Vec::new(),
         told: ToldElsewhere::default(),
         moves: Moves::default(),
+        out_of_reach: Vec::new(),
     };
     Session {
         site,
