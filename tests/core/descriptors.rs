@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use scr_core::descriptors::{
     Descriptors, Groups, Membership, Overhead, RedundancyDesc, SchemeKind, choose_sets,
-    order_by_hops,
+    rings_by_hops,
 };
 use scr_core::params::{Environment, Inputs, Settings, load};
 
@@ -325,10 +325,25 @@ fn the_documents_own_hash_is_read() {
 
 #[test]
 fn partners_are_as_many_hops_away_as_asked() {
-    assert_eq!(order_by_hops(&[0, 2, 4, 6, 8], 2), [0, 4, 8, 2, 6]);
-    assert_eq!(order_by_hops(&[0, 1, 2, 3], 2), [0, 2, 1, 3]);
-    assert_eq!(order_by_hops(&[5], 3), [5]);
-    assert_eq!(order_by_hops(&[], 3), [0; 0]);
+    assert_eq!(rings_by_hops(&[0, 2, 4, 6, 8], 2), [[0, 4, 8, 2, 6]]);
+    assert_eq!(rings_by_hops(&[0, 1, 2, 3], 2), [[0, 2], [1, 3]]);
+    assert_eq!(rings_by_hops(&[5], 3), [[5]]);
+    assert!(rings_by_hops(&[], 3).is_empty());
+    let six: Vec<String> = (0..6).map(|node| format!("node{node}")).collect();
+    let sets = |scheme: &str, hops: usize, copies: usize| {
+        let file = format!(
+            "SCR_COPY_TYPE={scheme}\nSCR_HOP_DISTANCE={hops}\nSCR_SET_SIZE=6\n\
+             SCR_SET_FAILURES={copies}\n"
+        );
+        let all = Descriptors::new(&settings(&file), &six).expect("valid descriptors");
+        all.groups.sets(&all.redundancy[0])
+    };
+    assert_eq!(sets("PARTNER", 2, 1), [[0, 2, 4], [1, 3, 5]]);
+    assert_eq!(sets("PARTNER", 3, 1), [[0, 3], [1, 4], [2, 5]]);
+    assert_eq!(sets("XOR", 2, 1), [[0, 2, 4, 1, 3, 5]]);
+    // Neither a second copy nor a neighbour at all would have a place in so small rings.
+    assert_eq!(sets("PARTNER", 3, 2), [[0, 3, 1, 4, 2, 5]]);
+    assert_eq!(sets("PARTNER", 6, 1), [[0, 1, 2, 3, 4, 5]]);
 }
 
 #[test]
@@ -376,7 +391,7 @@ mod any {
         #[test]
         fn order_is_a_permutation(size in 0usize..20, hops in 1usize..30) {
             let set: Vec<usize> = (0..size).collect();
-            let mut order = order_by_hops(&set, hops);
+            let mut order = rings_by_hops(&set, hops).concat();
             order.sort_unstable();
             prop_assert_eq!(order, set);
         }

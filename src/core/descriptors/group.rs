@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::redundancy::{RedundancyDesc, SchemeKind};
-use super::sets::{Membership, choose_sets, order_by_hops};
+use super::sets::{Membership, choose_sets};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::params::{LineKind, Settings};
@@ -109,7 +109,7 @@ impl Groups {
             return (0..self.hosts.len()).map(|rank| vec![rank]).collect();
         }
         let sets = choose_sets(self.of_descriptor(descriptor), descriptor.set_size_min());
-        sets.iter().map(|set| order_by_hops(set, descriptor.hop_distance)).collect()
+        sets.iter().flat_map(|set| descriptor.rings(set)).collect()
     }
 
     /// The set of `rank`; `None` if there is no such rank.

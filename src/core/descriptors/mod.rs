@@ -26,7 +26,7 @@ use crate::params::{LineKind, Settings, Source, keys};
 pub use group::{Groups, NODE, WORLD};
 pub use overhead::Overhead;
 pub use redundancy::{RedundancyDesc, SchemeKind};
-pub use sets::{Membership, choose_sets, order_by_hops};
+pub use sets::{Membership, choose_sets, rings_by_hops};
 pub use store::StoreDesc;
 
 /// All descriptors of a run.

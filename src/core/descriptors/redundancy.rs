@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::group::Groups;
-use super::sets::Membership;
+use super::sets::{Membership, rings_by_hops};
 use super::store::{StoreDesc, base_path, count, flag, implied, known_group, unknown_key};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -109,6 +109,18 @@ impl RedundancyDesc {
             // A stored descriptor may ask for anything.
             SchemeKind::ReedSolomon => least.min(RS_SET_SIZE_MAX),
             _ => least,
+        }
+    }
+
+    /// A set in ring order: each one's right neighbour is HOP_DISTANCE members further on. Copies go
+    /// to neighbours only, so under PARTNER the rings that this gives are sets of their own, where
+    /// they are large enough; else, as for parity, which all members share, they follow one another.
+    pub(super) fn rings(&self, set: &[usize]) -> Vec<Vec<usize>> {
+        let rings = rings_by_hops(set, self.hop_distance);
+        let large_enough = |ring: &Vec<usize>| ring.len() > self.set_failures.max(1);
+        match self.scheme == SchemeKind::Partner && rings.iter().all(large_enough) {
+            true => rings,
+            false => vec![rings.concat()],
         }
     }
 

@@ -36,21 +36,23 @@ pub fn choose_sets(groups: &[String], set_size: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Orders a set so that each member's right neighbour is `hops` members further on. Where that
-/// gives several rings, they follow one another, so that the result is one.
+/// Divides a set into rings in which each member's right neighbour is `hops` members of the set
+/// further on; several if `hops` and the size have a common divisor.
 #[must_use]
-pub fn order_by_hops(set: &[usize], hops: usize) -> Vec<usize> {
-    let mut order = Vec::with_capacity(set.len());
+pub fn rings_by_hops(set: &[usize], hops: usize) -> Vec<Vec<usize>> {
+    let mut rings = Vec::new();
     let mut taken = vec![false; set.len()];
     for start in 0..set.len() {
-        let mut at = start;
+        let (mut at, mut ring) = (start, Vec::new());
         while !taken[at] {
             taken[at] = true;
-            order.push(set[at]);
+            ring.push(set[at]);
             at = (at + hops) % set.len();
         }
+        rings.push(ring);
     }
-    order
+    rings.retain(|ring| !ring.is_empty());
+    rings
 }
 
 /// One rank's place in its redundancy set.
