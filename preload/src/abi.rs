@@ -14,7 +14,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -141,6 +141,9 @@ pub mod event {
     pub const ATTRIBUTES: i32 = 9;
     /// After [`EXIT`], and all that was open is closed: nothing more will come from this process.
     pub const LEAVE: i32 = 10;
+    /// The program is about to make a directory, a symbolic link or a special file `path`, where it
+    /// sees nothing.
+    pub const MAKE: i32 = 11;
 }
 
 /// The engine's functions.

@@ -174,8 +174,10 @@ extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_i
 }
 
 extern "C" fn note(what: c_int, path: *const c_char) {
-    if what == event::MKDIR {
-        ask(&about(What::Made, path));
+    match what {
+        event::MKDIR => drop(ask(&about(What::Made, path))),
+        event::MAKE => drop(ask(&about(What::Make, path))),
+        _ => {}
     }
 }
 

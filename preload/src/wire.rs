@@ -29,11 +29,13 @@ pub enum What {
     Rmdir,
     /// The directory `path` was made.
     Made,
+    /// A directory or a special file `path` is about to be made, where nothing is seen.
+    Make,
     /// What a listing of `path` shows beyond, or less than, the prefix.
     List,
 }
 
-const ALL: [What; 9] = [
+const ALL: [What; 10] = [
     What::Open,
     What::Lookup,
     What::Change,
@@ -42,6 +44,7 @@ const ALL: [What; 9] = [
     What::Link,
     What::Rmdir,
     What::Made,
+    What::Make,
     What::List,
 ];
 
@@ -109,6 +112,7 @@ impl Question {
             What::Open => writes || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0,
             What::Lookup | What::Made | What::List => false,
             What::Change | What::Unlink | What::Rename | What::Link | What::Rmdir => true,
+            What::Make => true,
         }
     }
 

@@ -211,6 +211,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
         event::FINALIZE_END => Note::Finalized,
         event::FORKED_CHILD => Note::ForkedChild,
         event::MKDIR => Note::Mkdir(path),
+        event::MAKE => Note::Make(path),
         event::ATTRIBUTES => Note::Attributes(path),
         _ => return,
     };

@@ -451,12 +451,11 @@ def what_a_node_has_waits_until_the_node_is_back(mpi, program):
 def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
     """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
     every = settings.pop("EVERY", 5)
-    start = functools.partial(here.start_on_nodes, 2, 1) if on_nodes else (
-        functools.partial(here.start, 2))
-    run = start("steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
+    start, ranks = (here.start_on_nodes, (2, 1)) if on_nodes else (here.start, (2,))
+    run = start(*ranks, "steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
     wait_for(lambda: pause.exists() and when(), run)
-    victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-               if is_rank_of(pid, here)]
+    pids = map(int, filter(str.isdigit, os.listdir("/proc")))
+    victims = [pid for pid in pids if is_rank_of(pid, here)]
     assert len(victims) == 2, f"ranks not found: {victims}"
     os.kill(victims[-1], signal.SIGKILL)
     finish(run)

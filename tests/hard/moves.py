@@ -5,6 +5,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 
 from support import assert_same, assert_same_files, finish, lines, place, same, wait_for
 
@@ -66,6 +67,23 @@ def links_and_renamed_directories(mpi, program):
     """What is cached reaches the prefix before it gets another name."""
     same(mpi, program, 1, "landing")
     same(mpi, program, 2, "landing", files=False, SCR_FLUSH="0")
+
+
+@case
+def a_deleted_file_makes_room_for_what_is_no_file(mpi, program):
+    """Also one that waits for its real deletion, since its checkpoint is complete."""
+    def kinds(top):
+        every = sorted((top / "ckpt").rglob("*"))
+        return [(str(one.relative_to(top)), stat.S_IFMT(one.lstat().st_mode)) for one in every]
+
+    for words in ((), ("before",), ("between",), ("before", "between")):
+        for learn in ("0", "1"):
+            with place(mpi, program) as plain, place(mpi, program) as shimmed:
+                want = plain.run(1, "becomes", *words, shim=False)
+                got = shimmed.run(1, "becomes", *words, SCR_LEARN=learn, SCR_FLUSH="1",
+                                  SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/**")
+                assert_same(want, got)
+                assert kinds(plain.prefix) == kinds(shimmed.prefix), f"{words} {learn} {got}"
 
 
 @case

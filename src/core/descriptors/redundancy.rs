@@ -112,9 +112,10 @@ impl RedundancyDesc {
         }
     }
 
-    /// A set in ring order: each one's right neighbour is HOP_DISTANCE members further on. Copies go
-    /// to neighbours only, so under PARTNER the rings that this gives are sets of their own, where
-    /// they are large enough; else, as for parity, which all members share, they follow one another.
+    /// A set in ring order: each one's right neighbour is HOP_DISTANCE members further on. Copies
+    /// go to neighbours only, so under PARTNER the rings that this gives are sets of their own,
+    /// where they are large enough; else, as for parity, which all members share, they follow one
+    /// another.
     pub(super) fn rings(&self, set: &[usize]) -> Vec<Vec<usize>> {
         let rings = rings_by_hops(set, self.hop_distance);
         let large_enough = |ring: &Vec<usize>| ring.len() > self.set_failures.max(1);

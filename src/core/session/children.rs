@@ -138,6 +138,10 @@ impl Session {
                 self.note(Note::Mkdir(path));
                 Answer::Done
             }
+            What::Make => {
+                self.note(Note::Make(path));
+                Answer::Done
+            }
             What::List => return Reply::Entries(self.list(path).into_iter().map(entry).collect()),
         };
         reply_of(answer)

@@ -21,6 +21,7 @@ impl Session {
     /// link or symlink `target` as `path`.
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
         if symbolic {
+            self.give_way(path);
             return Answer::PASS;
         }
         let names = (self.name_of(target), self.name_of(path));
@@ -152,6 +153,9 @@ impl Session {
         if let Some(answer) = self.dir_rename_rules(&state, name, to) {
             return answer;
         }
+        drop(state);
+        self.give_way(to);
+        let state = self.state();
         let below = format!("{name}/");
         let new_dir = self.name_of(to);
         let state = match new_dir.filter(|_| !self.is_child()) {

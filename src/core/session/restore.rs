@@ -137,13 +137,7 @@ impl Session {
                 flushed,
             });
         }
-        for withheld in report.withheld.iter().filter(|one| !one.deleted) {
-            let Some(key) = self.machine_key(&withheld.key) else { continue };
-            if withheld.id > 0 && !known.flushed.contains(&withheld.id) {
-                self.state().out_of_reach.push((key.series, withheld.id));
-            }
-            resumed.decision.rejected.push(Rejected { key, id: withheld.id });
-        }
+        self.withhold(report, &known, &mut resumed.decision.rejected);
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.state().machine.resume(&resumed);
         if self.site.rank == 0 {
@@ -170,6 +164,17 @@ impl Session {
             self.flush_newest(&links, report, &known.flushed)?;
         }
         Ok(())
+    }
+
+    /// Checkpoints that this launch cannot have. Those that only the cache had may be had again.
+    fn withhold(&self, report: &RebuildReport, known: &Index, rejected: &mut Vec<Rejected>) {
+        for withheld in report.withheld.iter().filter(|one| !one.deleted) {
+            let Some(key) = self.machine_key(&withheld.key) else { continue };
+            if withheld.id > 0 && !known.flushed.contains(&withheld.id) {
+                self.state().out_of_reach.push((key.series, withheld.id));
+            }
+            rejected.push(Rejected { key, id: withheld.id });
+        }
     }
 
     /// A damaged index would refuse every flush of this run: it is made anew before anybody reads

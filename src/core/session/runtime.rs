@@ -48,6 +48,8 @@ pub enum Note<'a> {
     ForkedChild,
     /// The program made this directory.
     Mkdir(&'a Path),
+    /// The program is about to make something here that is no regular file.
+    Make(&'a Path),
     /// The program changed mode, owner or times of this file.
     Attributes(&'a Path),
 }
@@ -312,6 +314,7 @@ impl Session {
             Note::Finalized => self.ended.store(true, Ordering::Relaxed),
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}
+            Note::Make(path) => self.give_way(path),
             Note::Mkdir(path) => {
                 if let Some(name) = self.name_of(path)
                     && self.state().view.settle_dir(name)

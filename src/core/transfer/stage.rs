@@ -96,9 +96,9 @@ fn copy_checked(
 
 /// Gives the staged file its final name. A file that was renamed before is fine: a repeated
 /// completion finds its work done. A symbolic link of that name is replaced: a program that opens
-/// one writes to what it leads to by itself, so this file has come by a rename over it, or after its
-/// deletion, and what it leads to may be somebody's input. The caller syncs the directory that is
-/// returned.
+/// one writes to what it leads to by itself, so this file has come by a rename over it, or after
+/// its deletion, and what it leads to may be somebody's input. The caller syncs the directory that
+/// is returned.
 ///
 /// # Errors
 /// If neither the staged file nor the target is there, or the rename fails.
