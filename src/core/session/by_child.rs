@@ -111,8 +111,8 @@ impl Session {
         self.leave_to_prefix(state, name)
     }
 
-    /// Something that is no regular file is about to be made at `path`: what the program has deleted
-    /// there gives way. The datasets that have it go without it; none has what comes.
+    /// Something that is no regular file is about to be made at `path`: what the program has
+    /// deleted there gives way. The datasets that have it go without it; none has what comes.
     pub(super) fn give_way(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         let mut state = self.state();
