@@ -22,6 +22,7 @@ import generations
 import logged
 import moves
 import patterns
+import pointers
 import room
 import settings
 import spares
@@ -436,14 +437,13 @@ def what_a_node_has_waits_until_the_node_is_back(mpi, program):
     """A launch without it cannot have the checkpoint, and ends well: the rest of it stays."""
     with place(mpi, program) as here:
         kill_at_pause(here, here.prefix / "pause", on_nodes=True, SCR_COPY_TYPE="SINGLE")
-        node, away = here.nodes.node(1), here.base / "away"
-        node.rename(away)
+        node = here.nodes.node(1)
+        away = node.rename(here.base / "away")
         node.mkdir(mode=0o700)
         got = here.run_on_nodes(2, "scan")
         assert got.status == 0 and "step_15 " not in got.out, f"{got}"
         shutil.rmtree(node)
-        away.rename(node)
-        got = here.run_on_nodes(2, "scan")
+        got = away.rename(node) and here.run_on_nodes(2, "scan")
         assert "step_15 rank_0.dat rank_1.dat" in got.out, f"{got}"
 
 
@@ -451,10 +451,10 @@ def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
     """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
     every = settings.pop("EVERY", 5)
     start, ranks = (here.start_on_nodes, (2, 1)) if on_nodes else (here.start, (2,))
-    run = start(*ranks, "steady", 40, every, 17, pause, **{"SCR_FLUSH": "0", **settings})
+    run = start(*ranks, "steady", 40, every, 17, pause, **({"SCR_FLUSH": "0"} | settings))
     wait_for(lambda: pause.exists() and when(), run)
-    pids = map(int, filter(str.isdigit, os.listdir("/proc")))
-    victims = [pid for pid in pids if is_rank_of(pid, here)]
+    victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+               if is_rank_of(pid, here)]
     assert len(victims) == 2, f"ranks not found: {victims}"
     os.kill(victims[-1], signal.SIGKILL)
     finish(run)
@@ -476,8 +476,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, generations, logged, moves, patterns, room,
-                      settings, spares)
+            others = (bad_input, children, collectives, generations, logged, moves, patterns,
+                      pointers, room, settings, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue
@@ -488,9 +488,8 @@ def main(arguments):
                 except Exception:
                     failed.append(f"{mpi} {function.__name__}")
                     verdict = "FAILED\n" + traceback.format_exc()
-                seconds = time.monotonic() - begun
-                name = function.__name__
-                print(f"{mpi:8} {name:45} {seconds:6.1f} s  {verdict}", flush=True)
+                took = f"{time.monotonic() - begun:6.1f} s"
+                print(f"{mpi:8} {function.__name__:45} {took}  {verdict}", flush=True)
     for name in failed:
         print(f"failed: {name}")
     print(f"{passed} passed, {len(failed)} failed")

@@ -358,6 +358,21 @@ def a_checkpoint_of_which_no_node_is_left_is_told_of(mpi, program):
 
 
 @case
+def empty_directories_of_what_is_lost_go(mpi, program):
+    """Also where the program reads the newest that is left on the prefix; others stay."""
+    with place(mpi, program) as here:
+        flushed = lambda: "step_10" in steps_on_prefix(here)
+        hard().kill_at_pause(here, here.prefix / "pause", flushed, SCR_FLUSH="2")
+        for path in here.base.iterdir():
+            shutil.rmtree(path)
+        (here.prefix / "ckpt/other").mkdir()
+        assert (here.prefix / "ckpt/step_15").is_dir()
+        here.run(2, "scan", SCR_FETCH_BYPASS="1")
+        there = sorted(path.name for path in (here.prefix / "ckpt").iterdir())
+        assert there == ["other", "step_10", "step_5"], f"{there}"
+
+
+@case
 def a_hanging_run_is_killed(mpi, program):
     """SCR_WATCHDOG: no checkpoint for that long; without it the run would wait for ever."""
     with place(mpi, program) as here:

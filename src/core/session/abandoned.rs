@@ -12,17 +12,48 @@ use super::namespace as ns;
 use super::runtime::Session;
 use crate::cache::{Offered, RebuildReport};
 
+/// Files of a checkpoint on the prefix that are looked at to know when it was written.
+const LOOKED_AT_MAX: usize = 64;
+
+/// A checkpoint that the program reads on the prefix.
+#[derive(Debug)]
+pub(super) struct InPlace {
+    /// Its captured id.
+    pub captured: String,
+    /// Its files.
+    pub names: Vec<String>,
+}
+
+/// The checkpoint that the program begins with.
+struct Newest<'a> {
+    captured: &'a str,
+    names: Vec<&'a str>,
+    /// When the last of its files was written: seconds, nanoseconds.
+    written: Option<(i64, i64)>,
+}
+
+impl Newest<'_> {
+    fn of_cache(offered: &Offered) -> Newest<'_> {
+        let files = || offered.catalog.entries.iter().map(|entry| &entry.meta);
+        Newest {
+            captured: &offered.key.id,
+            names: files().map(|file| file.name.as_str()).collect(),
+            written: files().map(|file| (file.mtime_seconds, file.mtime_nanoseconds)).max(),
+        }
+    }
+}
+
 impl Session {
-    /// Removes directories beside those of the newest checkpoint in the cache that carry another
+    /// Removes directories beside those of the newest checkpoint in the cache, or of the one
+    /// that is read on the prefix if there is none, that carry another
     /// id, are younger than its files and have no file in them; and what a rename has left. For
     /// rank 0, before anybody looks.
-    pub(super) fn remove_begun_dirs(&self, report: &RebuildReport) {
+    pub(super) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
         self.take_back_moves(report);
-        let Some(newest) = report.offered.last() else { return };
-        let times = newest.catalog.entries.iter();
-        let times = times.map(|entry| (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds));
-        let Some(written) = times.max() else { return };
-        for dir in self.siblings(newest) {
+        let newest = report.offered.last().map(Newest::of_cache);
+        let Some(newest) = newest.or_else(|| Some(self.newest_in_place(in_place?))) else { return };
+        let Some(written) = newest.written else { return };
+        for dir in self.siblings(&newest) {
             let is_younger = dir
                 .symlink_metadata()
                 .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
@@ -32,12 +63,21 @@ impl Session {
         }
     }
 
+    fn newest_in_place<'a>(&self, found: &'a InPlace) -> Newest<'a> {
+        let some = found.names.iter().take(LOOKED_AT_MAX);
+        let times = some.filter_map(|name| self.site.on_prefix(name).symlink_metadata().ok());
+        Newest {
+            captured: &found.captured,
+            names: found.names.iter().map(String::as_str).collect(),
+            written: times.map(|found| (found.mtime(), found.mtime_nsec())).max(),
+        }
+    }
+
     /// Directories that would hold a checkpoint of another id than this one's.
-    fn siblings(&self, offered: &Offered) -> BTreeSet<PathBuf> {
+    fn siblings(&self, newest: &Newest) -> BTreeSet<PathBuf> {
         let mut seen = BTreeSet::new();
         let mut found = BTreeSet::new();
-        for entry in &offered.catalog.entries {
-            let name = entry.meta.name.as_str();
+        for name in newest.names.iter().copied() {
             let Some(matched) = self.match_name(name) else { continue };
             let Some(dir) = own_dirs(name, &matched.masked).next() else { continue };
             let parent = ns::parent(dir);
@@ -52,7 +92,7 @@ impl Session {
             for entry in entries.flatten() {
                 let Ok(own) = entry.file_name().into_string() else { continue };
                 let id = own.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-                let Some(id) = id.filter(|id| *id != offered.key.id) else { continue };
+                let Some(id) = id.filter(|id| *id != newest.captured) else { continue };
                 let other = self.match_name(&matched.masked.replace("{id}", id));
                 let same_series = |other: &crate::patterns::Match| other.series == matched.series;
                 if other.is_some_and(|other| same_series(&other) && other.id.as_deref() == Some(id))

@@ -46,6 +46,8 @@ impl Session {
         };
         self.turn_back(index, report, limit);
         if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
+            // While it is known that they have written its pointer files anew.
+            self.put_back(links, limit, hidden)?;
             self.forget_newer(&links.ctx(&self.site), limit)?;
         }
         index.in_cache.retain(|(id, _)| *id <= limit);

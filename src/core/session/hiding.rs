@@ -12,6 +12,7 @@ use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Instant;
 
+use super::abandoned::InPlace;
 use super::events::is_chosen;
 use super::fetching::Fetching;
 use super::machine::Rejected;
@@ -20,14 +21,15 @@ use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
 use crate::cache::{Offered, RebuildReport};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
 use crate::records::Turn;
 use crate::transfer::{
-    Check, Verified, names_on_prefix, note_attempt, note_return, note_success, verify_on_prefix,
+    Check, Verified, names_on_prefix, note_attempt, note_return, note_success, put_back,
+    verify_on_prefix,
 };
 
 /// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
@@ -46,6 +48,13 @@ pub(super) struct Hidden {
     pub rejected: Vec<Rejected>,
     /// Of what is newer than the index's current one: name, and whether it was found damaged.
     pub after_current: Vec<(String, bool)>,
+    /// The newest checkpoint that the program reads where it is.
+    pub(super) in_place: Option<InPlace>,
+    /// Ids of those on the prefix that are of another course than what the program starts from.
+    pub(super) passed_over: BTreeSet<u64>,
+    /// Files, such as pointers, that are what they were with the checkpoint that the program starts
+    /// from, though hidden ones have files of these names, too.
+    restored: BTreeSet<String>,
     /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer
     /// ones of all series.
     restart: u64,
@@ -89,6 +98,7 @@ impl Session {
         if let Some(name) = name {
             self.tell_after_current(&name, &hidden);
         }
+        hidden.names.retain(|name| !hidden.restored.contains(name));
         let newest = chosen.or(index.returned_to).unwrap_or(u64::MAX);
         self.prefer_staying(links, index, report, &mut hidden, newest)?;
         // Only the user's word, or that of a damaged one, takes it back to an older one.
@@ -123,6 +133,7 @@ impl Session {
         let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if !found.gone && !found.anew && !found.names.is_empty() {
             hidden.names.extend(found.names);
+            hidden.passed_over.insert(one.id);
             let damaged = found.fault.is_some() || !index.flushed.contains(&one.id);
             hidden.after_current.push((one.name.clone(), damaged));
         }
@@ -144,6 +155,7 @@ impl Session {
         for one in left {
             let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
             if !found.gone && !found.anew {
+                hidden.passed_over.insert(one.id);
                 hidden.names.extend(found.names.into_iter().filter(|name| !kept.contains(name)));
                 self.mention(format_args!("{} is of a course that the run has left", one.name));
             }
@@ -199,6 +211,24 @@ impl Session {
         self.find_good(links, index, report, hidden, &newer).map(drop)
     }
 
+    /// The program reads the checkpoint where it is. Collective.
+    pub(super) fn put_back(&self, links: &Links, id: u64, hidden: &mut Hidden) -> Result<()> {
+        match put_back(&links.ctx(&self.site), id) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => {
+                self.tell(format_args!("{error}; it is not what it was with dataset {id}"))
+            }
+            Ok((restored, changed)) => {
+                if !changed.is_empty() {
+                    let files = changed.join(", ");
+                    self.tell(format_args!("{files}: again as it was with dataset {id}"));
+                }
+                hidden.restored.extend(restored);
+            }
+        }
+        Ok(())
+    }
+
     /// Looks at one after the other until one is good, and hides the others. `false`: none is.
     fn find_good(
         &self,
@@ -238,6 +268,13 @@ impl Session {
                 }
                 if restarts && !found.gone {
                     hidden.restart = hidden.restart.max(one.id);
+                    if !report.offered.iter().any(|cached| cached.id == one.id) {
+                        self.put_back(links, one.id, hidden)?;
+                        if hidden.restart == one.id {
+                            let captured = one.key.id.clone();
+                            hidden.in_place = Some(InPlace { captured, names: found.names });
+                        }
+                    }
                     index.flushed.push(one.id); // whatever an earlier start has found
                 }
                 return Ok(true);

@@ -141,7 +141,7 @@ impl Session {
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.state().machine.resume(&resumed);
         if self.site.rank == 0 {
-            self.remove_begun_dirs(report);
+            self.remove_begun_dirs(report, hidden.in_place.as_ref());
         }
         self.hide(&links, &hidden, report)?;
         self.remake_directories(report);

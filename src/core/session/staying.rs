@@ -30,7 +30,7 @@ impl Session {
     ) -> Result<()> {
         let ctx = links.ctx(&self.site);
         for series in 0..self.series.series().len() {
-            while let Some(one) = staying(index, report, (series, limit)).cloned() {
+            while let Some(one) = staying(index, report, hidden, (series, limit)).cloned() {
                 let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
                 if found.gone || found.fault.is_some() {
                     index.flushed.retain(|id| *id != one.id);
@@ -53,16 +53,18 @@ impl Session {
     }
 }
 
-/// The newest whole checkpoint of a series on the prefix, if the cache has only older ones of it.
+/// The newest whole checkpoint of a series on the prefix that the program is to see, if the cache
+/// has only older ones of it.
 fn staying<'a>(
     index: &'a Index,
     report: &RebuildReport,
+    hidden: &Hidden,
     (series, limit): (usize, u64),
 ) -> Option<&'a Listed> {
     let of_series = index.listed.iter().filter(|one| one.series == Some(series));
     let mut whole = of_series.filter(|one| {
         let counts = one.holds_names && one.checkpoint.is_some() && one.id <= limit;
-        counts && index.flushed.contains(&one.id)
+        counts && index.flushed.contains(&one.id) && !hidden.passed_over.contains(&one.id)
     });
     let newest = whole.next()?;
     let cached = report.offered.iter().filter(|one| one.key.series == newest.key.series);
@@ -160,9 +162,9 @@ mod tests {
 
     #[test]
     fn an_older_generation_in_the_cache_gives_way_to_the_one_that_stays_on_the_prefix() {
-        let index = index(9, key("", 9));
+        let (index, none) = (index(9, key("", 9)), Hidden::default());
         let mut report = report(vec![offered(8, key("", 8), &["state.cpt"])]);
-        let one = staying(&index, &report, (0, u64::MAX)).unwrap();
+        let one = staying(&index, &report, &none, (0, u64::MAX)).unwrap();
         assert!(!is_newest(&report, &index));
         // Even if it has no name in common any more.
         let gone = take_older(&mut report.offered, one, &BTreeSet::new());
@@ -171,18 +173,21 @@ mod tests {
 
     #[test]
     fn an_older_checkpoint_stays_in_the_cache_unless_it_shares_a_pointer_file() {
-        let index = index(20, key("20", 0));
+        let (index, none) = (index(20, key("20", 0)), Hidden::default());
         let own = offered(18, key("18", 0), &["ckpt/18"]);
         let shares = offered(19, key("19", 0), &["ckpt/19", "latest"]);
         let mut report = report(vec![own.clone(), shares]);
-        let one = staying(&index, &report, (0, u64::MAX)).unwrap();
+        let one = staying(&index, &report, &none, (0, u64::MAX)).unwrap();
         let names = BTreeSet::from(["ckpt/20".to_owned(), "latest".to_owned()]);
         assert_eq!(take_older(&mut report.offered, one, &names)[0].id, 19);
         assert_eq!(report.offered, [own]);
-        // The user wants an older one, or the cache has a newer one.
-        assert!(staying(&index, &report, (0, 19)).is_none());
+        // The run has left that course, the user wants an older one, or the cache has a newer one.
+        let mut hidden = Hidden::default();
+        hidden.passed_over.insert(20);
+        assert!(staying(&index, &report, &hidden, (0, u64::MAX)).is_none());
+        assert!(staying(&index, &report, &none, (0, 19)).is_none());
         report.offered.push(offered(21, key("21", 0), &["latest"]));
-        assert!(staying(&index, &report, (0, u64::MAX)).is_none());
+        assert!(staying(&index, &report, &none, (0, u64::MAX)).is_none());
         assert!(is_newest(&report, &index));
     }
 }

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::about;
+use super::kept::{find, is_of_another, is_shared_name};
 use super::options::in_turns;
-use super::verify::{listed_by_newer, note_fault, read_summary};
+use super::verify::{is_changed, note_fault, read_summary};
 use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;
 use crate::cache::evict::discard;
@@ -229,23 +230,30 @@ impl From<'_> {
         Ok(files)
     }
 
-    /// Whether it is one to be cached: a pointer file that a newer dataset has written anew is not.
+    /// Whether it is one to be cached: of a pointer file that a newer dataset has written anew the
+    /// copy that was kept, if there is one; not one that somebody has changed, to choose where to
+    /// begin.
     fn copy_file(&self, source: &Path, file: &FileMeta) -> std::result::Result<bool, Trouble> {
         let (ctx, unable) = (self.ctx, |error: Error| Trouble::Unable(error.to_string()));
         let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
         let ready = target.parent().map_or(Ok(()), make_own_dir);
-        let how = CopyOptions {
+        let how = || CopyOptions {
             buffer_bytes: ctx.transfer.buffer_bytes,
             crc32: ctx.transfer.check_crc,
             sync: false, // The seal does it.
             ..CopyOptions::default()
         };
-        let copied = ready.and_then(|()| copy_file(source, &target, how)).map_err(unable)?;
+        let copied = ready.and_then(|()| copy_file(source, &target, how())).map_err(unable)?;
         let unknown = file.crc32.is_none() || copied.crc32.is_none();
         if copied.bytes == file.size && (unknown || copied.crc32 == file.crc32) {
             return Ok(true);
         }
-        if !listed_by_newer(ctx.prefix, self.summary.dataset.id, &file.name) {
+        let id = self.summary.dataset.id;
+        if is_of_another(ctx.prefix, id, &file.name) {
+            if let Some(kept) = find(ctx.prefix, id, file) {
+                return copy_file(&kept, &target, how()).map(|_| true).map_err(unable);
+            }
+        } else if !(is_shared_name(self.key(), &file.name) && is_changed(ctx.prefix, file)) {
             return Err(Trouble::Wrong(file.name.clone()));
         }
         remove_file_if_there(&target).map_err(unable)?;

@@ -21,11 +21,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::about::About;
+use super::kept::keep;
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
+use crate::log;
 
 /// Name of the commit file.
 const COMMIT: &str = "commit.scr";
@@ -263,6 +265,9 @@ pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
         let target = join_relative(prefix, &entry.meta.name)?;
         let wanted = gate(&entry.meta.name, &mut || {
+            if let Err(error) = keep(prefix, part, &entry.meta) {
+                log::message(1, format_args!("{error}; no copy of {} is kept", entry.meta.name));
+            }
             match publish_staged(&target, part.epoch) {
                 Ok(dir) => {
                     published.there += 1;

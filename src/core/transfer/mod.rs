@@ -21,6 +21,7 @@
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
+//! | `kept.rs` | copies of pointer files, by dataset |
 //! | `window.rs` | datasets leave the prefix |
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
@@ -33,6 +34,7 @@ mod fetch;
 mod flush;
 mod index;
 mod journal;
+mod kept;
 mod ledger;
 mod looks;
 mod newer;
@@ -63,6 +65,7 @@ pub use index::{
     OnPrefix, last_turn, list_in_cache, list_prefix, note_attempt, note_return, note_success,
     note_turn, record_places, returned_to,
 };
+pub use kept::put_back;
 pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::background::is_published;
 use super::index::{folder, index_path, mark_failed};
+use super::kept::is_shared_name;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, PrefixIndex, Record, Summary};
+use crate::records::{DatasetKey, FileMeta, PrefixIndex, Record, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,8 @@ pub struct Verified {
 
 /// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
 /// is recorded in the index, and the names tell what to hide from the program. A file that a newer
-/// dataset lists too (a pointer file) may differ, and one that the program wrote to the prefix
+/// dataset lists too (a pointer file) may differ, one without the id in its name may have been
+/// changed by somebody who chooses where to begin, and one that the program wrote to the prefix
 /// itself may have grown, or gone; in a series without ids it may even have been written anew by
 /// half. Collective.
 ///
@@ -66,7 +68,7 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     // would find without us, too.
     let in_place = summary.dataset.key.id.is_empty();
     share.filter(|file| !(in_place && is_rewritten(ctx.prefix, file))).for_each(|file| {
-        own.count(ctx.prefix, id, file, contents);
+        own.count(ctx.prefix, (id, &summary.dataset.key), file, contents);
     });
     let all = ctx.world.all_gather(&own.to_tree().encode())?;
     let mut total = Tally::default();
@@ -108,11 +110,21 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, prefix: &Path, id: u64, file: &FileMeta, contents: bool) {
+    fn count(
+        &mut self,
+        prefix: &Path,
+        (id, key): (u64, &DatasetKey),
+        file: &FileMeta,
+        contents: bool,
+    ) {
         let path = join_relative(prefix, &file.name).ok();
         let path = path.as_deref();
         let right = path.is_some_and(|path| is_right(path, file, contents));
-        if !right && listed_by_newer(prefix, id, &file.name) {
+        let is_others = || {
+            let pointer = is_shared_name(key, &file.name) && is_changed(prefix, file);
+            pointer || listed_by_newer(prefix, id, &file.name)
+        };
+        if !right && is_others() {
             return;
         }
         self.files += 1;
@@ -200,14 +212,19 @@ pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
 
 /// The program wrote the file to the prefix itself, and has written to it since.
 fn is_rewritten(prefix: &Path, file: &FileMeta) -> bool {
+    file.on_prefix && is_changed(prefix, file)
+}
+
+/// Somebody has written to the file since, or replaced it.
+pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     let found = join_relative(prefix, &file.name).and_then(|path| {
         let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
         Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
     });
-    file.on_prefix && matches!(found, Ok(false))
+    matches!(found, Ok(false))
 }
 
-fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
+pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
     let right_size = match fs::metadata(path) {
         Ok(found) if meta.on_prefix => found.len() >= meta.size,
         Ok(found) => found.len() == meta.size,

@@ -1,0 +1,59 @@
+"""A pointer file names the checkpoint that the run begins with, whichever that is."""
+
+from support import place
+
+CASES = []
+PATTERN = "ckpt/step_{id}/rank_{rank}.dat, ckpt/latest"
+HERE = {"SCR_CHECKPOINT_PATTERN": PATTERN, "SCR_FLUSH": "1", "SCR_LEARN": "0"}
+EVERY = 5
+LAST = 20
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def whole_run(here):
+    got = here.run(2, "pointer", LAST, EVERY, 0, **HERE)
+    assert got.status == 0 and got.line("restart") == "restart 0", f"{got}"
+    return got
+
+
+def begins(here, step, **settings):
+    """A launch that is at its end begins with `step`."""
+    got = here.run(2, "pointer", step, EVERY, 0, **HERE, **settings)
+    assert got.status == 0 and got.line("restart") == f"restart {step}", f"{settings}: {got}"
+    return got
+
+
+@case
+def a_pointer_goes_back_with_the_run(mpi, program):
+    """To the one that the user chooses, from the cache and in place, and forward again."""
+    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+        with place(mpi, program) as here:
+            whole_run(here)
+            begins(here, 10, SCR_CURRENT="10", **place_settings)
+            begins(here, 10, **place_settings)
+            begins(here, 20, SCR_CURRENT="checkpoint.20", **place_settings)
+            begins(here, 5, SCR_CURRENT="5", SCR_DROP_AFTER_CURRENT="1", **place_settings)
+
+
+@case
+def a_pointer_goes_back_before_a_damaged_checkpoint(mpi, program):
+    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+        with place(mpi, program) as here:
+            whole_run(here)
+            (here.prefix / "ckpt/step_20/rank_1.dat").write_text("short")
+            got = begins(here, 15, **place_settings)
+            assert "step_20/rank_1.dat is missing or has not" in got.err, f"{got}"
+
+
+@case
+def the_run_follows_a_pointer_that_somebody_has_changed(mpi, program):
+    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+        with place(mpi, program) as here:
+            whole_run(here)
+            (here.prefix / "ckpt/latest").write_text("step_10\n")
+            got = begins(here, 10, **place_settings)
+            assert got.err == "", f"{got}"
