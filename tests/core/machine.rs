@@ -72,7 +72,7 @@ impl Ranks {
         }
     }
 
-    fn confer(&mut self) {
+    pub(super) fn confer(&mut self) {
         let now = self.now_ms;
         let reports: Vec<Report> = self.machines.iter_mut().map(|one| one.report(7, now)).collect();
         assert!(self.machines.iter_mut().all(|one| one.confer(&reports)));

@@ -159,7 +159,7 @@ impl Machine {
                 }
                 // What is left of a checkpoint that the program gave up while no agreement came.
                 let leftover = has_id && conference.ending && vote.abandoned;
-                if leftover && dataset.seals == 0 && self.is_followed(index, at) {
+                if leftover && self.is_followed(index, at) {
                     continue; // spilled: sealed, it might be offered instead of a newer one
                 }
                 if vote.files > 0 && self.may_seal(index, at, &vote, conference) {
@@ -303,9 +303,22 @@ impl Machine {
         let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
         let seen = dataset.live || dataset.fresh || self.is_part(index, at);
         let is_newest = || datasets.iter().rposition(sealed) == Some(at);
-        let last = (closing && is_newest()) || (needed && seen);
+        let last = closing && (is_newest() || self.is_last_kept(index, at));
+        let last = last || (needed && seen);
         let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
         sealed(dataset) && !dataset.flushed && (due || last)
+    }
+
+    /// The newest one, or the newest known to be complete, of which the program has deleted
+    /// nothing: what the end leaves of a newer one may be less. Without ids they share their names.
+    fn is_last_kept(&self, index: usize, at: usize) -> bool {
+        let kept = self.shared.series[index].datasets.iter().enumerate().rev();
+        let mut kept = kept.filter(|(_, one)| !one.deleted_from);
+        let complete = |one: &SharedDataset| one.state == DatasetState::Confirmed;
+        let newest = kept.clone().find(|(_, one)| complete(one) || one.is_second_rate());
+        let newest_complete = kept.find(|(_, one)| complete(one));
+        let is_it = |found: Option<(usize, _)>| found.is_some_and(|(found, _)| found == at);
+        self.config.series[index].has_id && (is_it(newest) || is_it(newest_complete))
     }
 
     /// Without ids, what is not known to be complete takes names of a checkpoint that is on the

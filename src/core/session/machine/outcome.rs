@@ -127,7 +127,8 @@ impl Machine {
     }
 
     /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
-    /// and a newer confirmed one has this.
+    /// and a newer confirmed one has this, or at the end any newer one a pointer file: that comes
+    /// to the PFS in any case, and what the older one names is not whole.
     fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = &self.series[key.series].datasets;
         let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
@@ -135,8 +136,9 @@ impl Machine {
         let has_id = self.config.series[key.series].has_id;
         let partial =
             |shared: &SharedDataset| shared.is_second_rate() || (has_id && shared.deleted_from);
+        let replaced = newer.any(|newer| newer.files.contains_key(name));
         self.shared.find(key).is_some_and(partial)
-            && newer.any(|newer| newer.files.contains_key(name))
+            && (replaced || (self.ending && self.is_older_pointer(key, name)))
     }
 
     /// The PFS holds a newer content of the file from this rank: what `key` holds must not replace
