@@ -1,16 +1,23 @@
 //! Files that are not sealed yet: who may put what on the PFS, or remove it, and when.
 
+use std::collections::BTreeSet;
+
 use scr_core::session::machine::{
-    Deletion, FileRef, Intent, Machine, MachineConfig, Overdue, Placement, SeriesConfig, SyncKind,
+    Deletion, FileRef, Gone, Intent, Knowledge, Machine, MachineConfig, Overdue, Placement,
+    SeriesConfig, SyncKind, name_hash, set_hash,
 };
 
 const PATIENCE_MS: u64 = 1000;
 
 fn machine(rank: usize) -> Machine {
-    let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
-    let mut config = MachineConfig::new(rank, vec![0, 1], vec![series]);
+    that_knows(rank, &[])
+}
+
+fn that_knows(rank: usize, knowledge: &[Knowledge]) -> Machine {
+    let series = |name| SeriesConfig { learn: false, ..SeriesConfig::new(name, true) };
+    let mut config = MachineConfig::new(rank, vec![0, 1], vec![series("ckpt"), series("dump")]);
     config.unsealed_ms = PATIENCE_MS;
-    Machine::new(config, &[], 0)
+    Machine::new(config, knowledge, 0)
 }
 
 fn named(id: Option<&str>, last: &str) -> FileRef {
@@ -21,13 +28,18 @@ fn named(id: Option<&str>, last: &str) -> FileRef {
     FileRef { series: 0, id: id.map(str::to_string), name, masked, temporary: false }
 }
 
-fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) {
-    let file = named(id, last);
+fn write(machine: &mut Machine, id: Option<&str>, last: &str, now_ms: u64) -> bool {
+    write_file(machine, &named(id, last), now_ms)
+}
+
+/// Whether it was written to the PFS.
+fn write_file(machine: &mut Machine, file: &FileRef, now_ms: u64) -> bool {
     let intent = Intent { creates: true, ..Intent::REWRITE };
-    let Placement::Dataset(placed) = machine.write_open(&file, intent, now_ms) else {
+    let Placement::Dataset(placed) = machine.write_open(file, intent, now_ms) else {
         panic!("not ours")
     };
     machine.write_closed(&placed.key, &file.name, 1, now_ms);
+    placed.on_prefix
 }
 
 /// What the helper thread writes now.
@@ -54,6 +66,20 @@ fn a_pointer_of_a_rank_that_is_ahead_waits_for_the_files_of_the_others() {
 }
 
 #[test]
+fn a_pointer_waits_for_ranks_that_do_not_write_the_series_that_was_overdue_here() {
+    let (mut machine, mut other) = (machine(0), machine(1));
+    write_file(&mut machine, &FileRef { series: 1, ..named(Some("1"), "dump0") }, 1);
+    assert_eq!(publish(&mut machine, PATIENCE_MS + 1), ["1/dump0"]);
+    let now_ms = 2 * PATIENCE_MS + 2;
+    assert!(write(&mut machine, Some("1"), "r0", now_ms));
+    assert!(!write(&mut other, Some("1"), "r1", now_ms));
+    assert!(!write(&mut machine, None, "latest", now_ms));
+    assert_eq!(publish(&mut other, now_ms + PATIENCE_MS), ["1/r1"]);
+    assert_eq!(publish(&mut machine, now_ms + PATIENCE_MS), [""; 0]);
+    assert_eq!(publish(&mut machine, now_ms + 2 * PATIENCE_MS), ["latest"]);
+}
+
+#[test]
 fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
     let (mut machine, file) = (machine(0), named(Some("1"), "r0"));
     write(&mut machine, Some("1"), "r0", 1);
@@ -66,4 +92,22 @@ fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
     assert_eq!(machine.deleted(&file, 4), Deletion::Deferred);
     // What has nothing newer goes at once.
     assert_eq!(machine.deleted(&named(Some("2"), "r0"), 4), Deletion::Now);
+}
+
+#[test]
+fn what_looks_complete_reaches_the_prefix_before_its_deletion_does() {
+    // A pointer of another rank may name it there.
+    let names = BTreeSet::from([name_hash("{id}/r0")]);
+    let known = Knowledge { files: Some(set_hash(&names)), ..Knowledge::default() };
+    let mut machine = that_knows(0, &[known]);
+    write(&mut machine, Some("1"), "r0", 1);
+    write(&mut machine, Some("2"), "r0", 2);
+    assert_eq!(machine.deleted(&named(Some("1"), "r0"), 3), Deletion::Deferred);
+    assert_eq!(publish(&mut machine, PATIENCE_MS + 1), ["1/r0"]);
+    assert_eq!(publish(&mut machine, PATIENCE_MS + 2), ["2/r0"]);
+    assert_eq!(machine.overdue_deletions(3 * PATIENCE_MS + 2), []);
+    let gone: Vec<Gone> = machine.overdue_deletions(3 * PATIENCE_MS + 3);
+    assert_eq!(gone.iter().map(|one| &one.file[..]).collect::<Vec<_>>(), ["1/r0"]);
+    // What is left is no checkpoint, if an agreement comes after all.
+    assert!(machine.report(7, 3 * PATIENCE_MS + 4).datasets[0].abandoned);
 }

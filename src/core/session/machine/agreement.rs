@@ -120,7 +120,7 @@ impl Machine {
             self.agreement.disabled = true;
             return Next::Disabled { most, least: -least };
         }
-        self.unreachable_ms = None;
+        self.series.iter_mut().for_each(|series| series.unreachable_ms = None);
         self.agreement.agreed_ms = self.clock_ms;
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         let pending = changed > 0 || invalid > 0 || halt > 0;

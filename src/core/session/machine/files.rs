@@ -407,27 +407,18 @@ impl Machine {
                 continue;
             }
             let key = dataset.key.clone();
-            let in_progress = self.status(&key) == Status::Open && !self.is_complete(dataset);
+            let open = self.status(&key) == Status::Open;
+            let in_progress = open && !self.is_complete(dataset);
             let count = self.agreement.count;
-            let kept = self.is_kept_of(file, at, into);
+            let kept = in_progress && self.is_kept_of(file, at, into);
             let goes_on = into.is_some_and(|into| self.goes_on(file, &key, into));
+            // However complete it is: if no agreement comes, the PFS is to see it before it goes.
             let too_early = !goes_on && self.deletes_too_early(file.series, at, &file.name);
+            let too_early = kept || (open && too_early);
             let mut newer = self.series[file.series].datasets[at + 1..].iter();
             let followed = newer.any(LocalDataset::is_successor);
             let dataset = &mut self.series[file.series].datasets[at];
-            if in_progress {
-                if (kept || too_early)
-                    && let Some(held) = dataset.files.get_mut(&file.name)
-                {
-                    (held.deleted, held.deleted_early) = (true, true);
-                    if !kept {
-                        dataset.abandoned.insert(file.name.clone());
-                    }
-                    answer.get_or_insert(Deletion::Deferred);
-                    holder.get_or_insert(key);
-                    early_ms = Some(self.clock_ms);
-                    continue;
-                }
+            if in_progress && !too_early {
                 let removed = dataset.files.remove(&file.name);
                 let gives_up = |file: LocalFile| file.is_past(count) || followed;
                 if !goes_on && removed.is_some_and(gives_up) {
@@ -437,16 +428,22 @@ impl Machine {
                 dataset.touch(self.clock_ms);
                 answer.get_or_insert(if revoke { Deletion::NowAfterRevoke } else { Deletion::Now });
                 self.agreement.changed(1);
-            } else {
-                if let Some(held) = dataset.files.get_mut(&file.name) {
-                    held.deleted = true;
-                }
-                answer.get_or_insert(Deletion::Deferred);
-                let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
-                holder.get_or_insert(key);
-                if id < newest_confirmed {
-                    self.agreement.changed(1);
-                }
+                continue;
+            }
+            if let Some(held) = dataset.files.get_mut(&file.name) {
+                (held.deleted, held.deleted_early) = (true, too_early);
+            }
+            if in_progress && !kept {
+                dataset.abandoned.insert(file.name.clone());
+            }
+            if too_early {
+                early_ms = Some(self.clock_ms);
+            }
+            answer.get_or_insert(Deletion::Deferred);
+            let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
+            holder.get_or_insert(key);
+            if !in_progress && id < newest_confirmed {
+                self.agreement.changed(1);
             }
         }
         // A file of unknown origin on the PFS may be all that the program has to restart from.

@@ -234,6 +234,8 @@ pub(super) struct LocalSeries {
     pub floating: u64,
     /// Datasets that only the PFS has, by their captured id: the newest number.
     pub left: BTreeMap<String, u64>,
+    /// When something of it was overdue first; `None` again after an agreement.
+    pub unreachable_ms: Option<u64>,
 }
 
 impl LocalSeries {

@@ -101,8 +101,6 @@ pub struct Machine {
     /// Datasets that this rank has begun.
     begins: u64,
     ended: bool,
-    /// When something was overdue first; `None` again after an agreement.
-    unreachable_ms: Option<u64>,
     /// What the last conference told of other ranks' doings.
     heard: Heard,
     /// The thread that the next event comes from, and that of the last sync point; 0: not told.
@@ -163,7 +161,6 @@ impl Machine {
             end_conferences: 0,
             begins: 0,
             ended: false,
-            unreachable_ms: None,
             heard: Heard::default(),
             caller: 0,
             syncing: 0,

@@ -43,6 +43,7 @@ impl LocalDataset {
         self.files.retain(|name, file| {
             let deleted = file.deleted_early && names.contains(name);
             if deleted {
+                self.abandoned.insert(name.clone());
                 gone.push(Gone { key: key.clone(), file: name.clone(), everywhere: true });
             }
             !deleted
@@ -90,8 +91,8 @@ impl Machine {
             }
         }
         overdue.sort_by_key(|(closed_ms, one)| (one.last, *closed_ms));
-        if !overdue.is_empty() {
-            self.unreachable_ms.get_or_insert(self.clock_ms);
+        for (_, one) in &overdue {
+            self.series[one.key.series].unreachable_ms.get_or_insert(self.clock_ms);
         }
         let due = overdue.iter().filter(|(closed_ms, one)| {
             !one.last || self.ended || self.has_all_before(one.key.series, *closed_ms, &overdue)
@@ -168,12 +169,13 @@ impl Machine {
 
     /// New files of the dataset `key` go to the PFS, since no agreement is in sight.
     pub(super) fn is_out_of_reach(&self, file: &FileRef, key: &DatasetKey) -> bool {
-        let Some(since_ms) = self.unreachable_ms else { return false };
         if file.id.is_some() || !self.config.series[file.series].has_id {
-            return true;
+            return self.series.iter().any(|series| series.unreachable_ms.is_some());
         }
         // A pointer waits for its turn, unless all that it can point to was written in place, on
-        // the other ranks too, which come to see how things are at about the same time.
+        // the other ranks too, which come to see how things are at about the same time: those that
+        // write this series.
+        let Some(since_ms) = self.series[file.series].unreachable_ms else { return false };
         let own = self.series[key.series].find(key).filter(|own| own.begun);
         own.is_some_and(|own| {
             own.begun_ms >= since_ms + self.config.unsealed_ms
