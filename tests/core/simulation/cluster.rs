@@ -6,6 +6,8 @@ use scr_core::cache::Claim;
 use scr_core::records;
 use scr_core::session::machine::{DatasetKey, Knowledge};
 
+use super::series::NAMES;
+
 /// How far a file is in its checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -110,11 +112,12 @@ pub struct Cluster {
     pub journal: Option<Journal>,
     /// Datasets that are on the PFS.
     pub index: BTreeSet<Sealed>,
+    /// By rank and series.
     pub knowledge: Vec<Vec<Knowledge>>,
 }
 
 impl Cluster {
-    pub fn new(scheme: Scheme, ranks: usize, nodes: usize) -> Cluster {
+    pub fn new(scheme: Scheme, ranks: usize, nodes: usize, series: usize) -> Cluster {
         Cluster {
             scheme,
             nodes: vec![Node::default(); nodes],
@@ -123,7 +126,7 @@ impl Cluster {
             pfs: Files::new(),
             journal: None,
             index: BTreeSet::new(),
-            knowledge: Vec::new(),
+            knowledge: vec![vec![Knowledge::default(); series]; ranks],
         }
     }
 
@@ -230,7 +233,7 @@ impl Cluster {
         };
         Claim {
             key: records::DatasetKey {
-                series: "sim".into(),
+                series: NAMES[key.series].into(),
                 id: key.id.clone(),
                 generation: key.generation,
             },

@@ -21,7 +21,7 @@ impl Sim {
         let now_ms = self.clock_ms;
         for overdue in self.ranks[rank].machine.overdue(now_ms) {
             trace!(self, "{now_ms} r{rank} publishes {} early", overdue.file);
-            self.in_place = true;
+            self.truth[overdue.key.series].in_place = true;
             let part = (rank, overdue.key.clone());
             let content = self
                 .cluster

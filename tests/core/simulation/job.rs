@@ -1,10 +1,10 @@
 //! One launch of a simulated job: its ranks, their collectives, and the scheduler that picks who
 //! moves next and when something dies.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
-use scr_core::session::machine::{DatasetKey, Machine, Report, Step, SyncKind};
+use scr_core::session::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind};
 
 use super::Fault;
 use super::cluster::{Cluster, Content, Files, Stage};
@@ -70,7 +70,7 @@ pub enum OpenFile {
     /// In a dataset, in cache or on the PFS.
     Placed { key: DatasetKey, on_prefix: bool },
     /// A private copy.
-    Shadow,
+    Shadow(FileRef),
     /// Not ours.
     Passed,
 }
@@ -129,7 +129,8 @@ pub struct Sim {
     pub rng: Rng,
     pub style: Style,
     pub cluster: Cluster,
-    pub truth: Truth,
+    /// By series.
+    pub truth: Vec<Truth>,
     pub launch: u32,
     pub ranks: Vec<Rank>,
     /// Collectives of this launch, in order; all ranks pass them in this order.
@@ -139,19 +140,15 @@ pub struct Sim {
     /// One line for each event, if wanted.
     pub trace: Option<Vec<String>>,
     pub confirmed: u64,
-    /// Files went to the PFS under their own names, outside of flushes.
-    pub in_place: bool,
     /// When the launch is to crash.
     pub crash: Crash,
     /// The rank at whose moment it does.
     pub victim: Option<usize>,
     /// The last checkpoint that rank 0 has called complete in a message.
     pub released: u32,
-    /// Checkpoints whose directory rank 0 has renamed in this launch, in order, each with the
-    /// collective that it enters next.
-    pub moves: Vec<(usize, u32)>,
-    /// Launch and step of all such checkpoints.
-    pub moved: BTreeSet<(u32, u32)>,
+    /// Series and steps of the checkpoints whose directory rank 0 has renamed in this launch, in
+    /// order, each with the collective that it enters next.
+    pub moves: Vec<(usize, usize, u32)>,
     /// A rank of this launch that takes a wrong turn (for some faults).
     pub wrong_rank: usize,
 }

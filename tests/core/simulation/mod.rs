@@ -5,23 +5,26 @@
 //! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
 //! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
 //! SCR_SIM_SEED=<its seed>` replays it. In every fourth schedule the program writes its checkpoints
-//! by a thread, in short steps: harsher than what the seeds draw. `SCR_SIM_STYLE=threaded` makes
-//! all of them do so, `SCR_SIM_STYLE=drawn` none but those whose seed says so. Faults are looked
-//! for in the usual mix, whatever it says: some show only where a checkpoint takes longer than the
-//! settle time, which hardly a threaded one does.
+//! by a thread, in short steps: harsher than what the seeds draw; in every third one it has several
+//! series. `SCR_SIM_STYLE=threaded` makes all of them write by a thread, `drawn` none but those
+//! whose seed says so, `several` gives all of them several series (`threaded,several` is both).
+//! Faults are looked for in the usual mix, whatever it says: some show only where a checkpoint
+//! takes longer than the settle time, which hardly a threaded one does.
 
 mod cluster;
 mod crashes;
 mod helper;
 mod job;
 mod moves;
+mod offers;
 mod perform;
 mod program;
 mod restart;
+mod series;
 mod style;
 mod truth;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fastrand::Rng;
 
@@ -58,6 +61,9 @@ pub enum Fault {
 /// Of so many schedules one has a program that writes by a thread.
 const THREADED_EVERY: u64 = 4;
 
+/// Of so many schedules one has a program with several series.
+const SEVERAL_EVERY: u64 = 3;
+
 /// What a schedule came to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
@@ -77,22 +83,21 @@ fn schedule(
     let nodes = 1 + rng.usize(..ranks);
     let scheme =
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
-    let mut style = Style::draw(&mut rng, ranks);
-    style.series.seals_once = fault == Some(Fault::ConfirmAtSettle);
-    let threaded = match std::env::var("SCR_SIM_STYLE").as_deref() {
-        Ok("threaded") if fault.is_none() => true,
-        Ok("drawn") if fault.is_none() => false,
-        _ => seed.is_multiple_of(THREADED_EVERY),
-    };
-    if threaded {
-        (style.threaded, style.mute, style.pause_ms) = (true, None, 2);
-        style.moves = false;
+    let wish = std::env::var("SCR_SIM_STYLE").ok().filter(|_| fault.is_none());
+    let wish = wish.as_deref().unwrap_or_default();
+    let several = seed % SEVERAL_EVERY == 1 || wish.contains("several");
+    let mut style = Style::draw(&mut rng, ranks, several);
+    let seals_once = fault == Some(Fault::ConfirmAtSettle);
+    style.series.iter_mut().for_each(|series| series.rule.seals_once = seals_once);
+    let threaded = seed.is_multiple_of(THREADED_EVERY) && !wish.contains("drawn");
+    if threaded || wish.contains("threaded") {
+        style.thread();
     }
-    let cluster = Cluster::new(scheme, ranks, nodes);
+    let cluster = Cluster::new(scheme, ranks, nodes, style.series.len());
     let mut sim = Sim {
         rng,
         cluster,
-        truth: Truth::default(),
+        truth: vec![Truth::default(); style.series.len()],
         launch: 1,
         ranks: Vec::new(),
         collectives: Vec::new(),
@@ -100,13 +105,11 @@ fn schedule(
         fault,
         trace: trace.then(|| vec![format!("{ranks} ranks, {nodes} nodes, {scheme:?}, {style:?}")]),
         confirmed: 0,
-        in_place: false,
         crash: Crash::Never,
         victim: None,
         wrong_rank: 0,
         released: 0,
         moves: Vec::new(),
-        moved: BTreeSet::new(),
         style,
     };
     let outcome = live(&mut sim);
@@ -132,7 +135,8 @@ fn live(sim: &mut Sim) -> Result<Summary, String> {
 }
 
 fn draw_crash(sim: &mut Sim) -> Crash {
-    let span = 25 * sim.ranks.len() as u32 * sim.style.steps;
+    let steps = sim.style.steps * sim.style.series.len() as u32;
+    let span = 25 * sim.ranks.len() as u32 * steps;
     let moments =
         [Moment::Revoked, Moment::Recorded, Moment::Marked, Moment::Evicted, Moment::Published];
     match sim.rng.u8(..8) {

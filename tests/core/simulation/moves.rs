@@ -8,11 +8,11 @@ use super::job::{Moment, Sim, trace};
 
 impl Sim {
     /// The program's rename, on rank 0.
-    pub fn move_dir(&mut self, rank: usize, step: u32) {
-        trace!(self, "{} r{rank} renames the directory of {step}", self.clock_ms);
+    pub fn move_dir(&mut self, rank: usize, series: usize, step: u32) {
+        trace!(self, "{} r{rank} renames the directory of {series}/{step}", self.clock_ms);
         let at = self.ranks[rank].passed;
-        self.moves.push((at, step));
-        self.moved.insert((self.launch, step));
+        self.moves.push((at, series, step));
+        self.truth[series].moved.insert((self.launch, step));
         self.hear_moves(rank, at);
         self.ranks[rank].machine.note_move();
     }
@@ -28,20 +28,22 @@ impl Sim {
     /// A rank has left the collective `at`, in which all hear of what rank 0 did before it.
     pub fn hear_moves(&mut self, rank: usize, at: usize) {
         let heard = self.ranks[rank].moves;
-        let new = self.moves[heard..].iter().take_while(|(before, _)| *before <= at);
-        let steps: Vec<u32> = new.map(|(_, step)| *step).collect();
-        self.ranks[rank].moves += steps.len();
-        steps.into_iter().for_each(|step| self.hear_move(rank, step));
+        let new = self.moves[heard..].iter().take_while(|(before, ..)| *before <= at);
+        let new: Vec<_> = new.map(|(_, series, step)| (*series, *step)).collect();
+        self.ranks[rank].moves += new.len();
+        new.into_iter().for_each(|(series, step)| self.hear_move(rank, series, step));
     }
 
-    fn hear_move(&mut self, rank: usize, step: u32) {
+    fn hear_move(&mut self, rank: usize, series: usize, step: u32) {
         let now_ms = self.clock_ms;
         let records = self.cluster.node(rank).records.keys();
-        let own = records.filter(|(owner, key)| *owner == rank && key.id == step.to_string());
+        let own = records.filter(|(owner, key)| {
+            (*owner, key.series) == (rank, series) && key.id == step.to_string()
+        });
         let keys: Vec<DatasetKey> = own.map(|(_, key)| key.clone()).collect();
         for key in keys {
             for file in self.ranks[rank].machine.seal_files(&key) {
-                let written = self.style.written(rank, step);
+                let written = self.style.series[series].written(rank, step);
                 let Some(last) = written.into_iter().find(|one| one.name == file.name) else {
                     continue;
                 };

@@ -41,7 +41,11 @@ impl Sim {
                 if stage == 0 {
                     self.check_eviction(rank, &key, id)?;
                     self.moment(rank, Moment::Evicted);
-                    self.cluster.node(rank).files.remove(&(rank, key));
+                    let (ending, series) = (self.ranks[rank].ending, key.series);
+                    let files = self.cluster.node(rank).files.remove(&(rank, key));
+                    if !ending {
+                        self.truth[series].evicted.extend(files.unwrap_or_default());
+                    }
                     return self.stage(rank, step, 1);
                 }
                 self.remove_records(rank, &key);
@@ -94,6 +98,7 @@ impl Sim {
             }
             2 => {
                 if self.ranks[rank].machine.seal_record(&plan.key) {
+                    self.check_id(&plan.key, plan.id)?;
                     self.write_record(rank, plan);
                 }
             }
@@ -121,7 +126,7 @@ impl Sim {
             _ => {
                 self.leave(rank);
                 if plan.confirmed {
-                    self.check_called(rank, &plan.key, plan.id)?;
+                    self.check_called(rank, &plan.key)?;
                 }
                 return self.done(rank, &step, Outcome::Done);
             }
@@ -141,7 +146,7 @@ impl Sim {
                     return self.done(rank, &step, outcome);
                 }
                 if self.fault == Some(Fault::NoSecondAllreduce) {
-                    self.check_called(rank, key, 0)?;
+                    self.check_called(rank, key)?;
                     return self.done(rank, &step, Outcome::Done);
                 }
                 let (_, epoch) = self.sealed(rank, key);
@@ -150,7 +155,7 @@ impl Sim {
             2 => self.enter(rank, Kind::Marked, Part::Nothing)?,
             _ => {
                 self.leave(rank);
-                self.check_called(rank, key, 0)?;
+                self.check_called(rank, key)?;
                 return self.done(rank, &step, Outcome::Done);
             }
         }
@@ -184,8 +189,9 @@ impl Sim {
                 staged[rank].retain(|name, _| spills || !machine.is_left_out(key, name));
                 let own = staged[rank].clone();
                 self.cluster.pfs.extend(own.clone());
+                let series = key.series;
                 let key = (!spills).then(|| self.sealed(rank, key));
-                self.in_place |= spills;
+                self.truth[series].in_place |= spills;
                 self.moment(rank, Moment::Published);
                 let journal = self.cluster.journal.get_or_insert(Journal { key, staged });
                 journal.staged[rank] = own;
@@ -211,8 +217,9 @@ impl Sim {
         }
         self.leave(rank);
         if rank == 0 {
-            let all = self.ranks.iter();
-            self.cluster.knowledge = all.map(|rank| vec![rank.machine.knowledge(series)]).collect();
+            for (known, rank) in self.cluster.knowledge.iter_mut().zip(&self.ranks) {
+                known[series] = rank.machine.knowledge(series);
+            }
         }
         self.done(rank, &step, Outcome::Done)
     }
@@ -282,7 +289,7 @@ impl Sim {
 
     /// What a careless runtime would do at the start of a seal.
     fn evict_older(&mut self, rank: usize, key: &DatasetKey) {
-        let old = self.ranks[rank].machine.datasets(0).iter();
+        let old = self.ranks[rank].machine.datasets(key.series).iter();
         let old = old.filter(|dataset| dataset.key != *key && dataset.id > 0);
         for key in old.map(|dataset| dataset.key.clone()).collect::<Vec<_>>() {
             self.cluster.node(rank).files.remove(&(rank, key.clone()));

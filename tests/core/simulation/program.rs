@@ -5,7 +5,8 @@ use scr_core::session::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, 
 use super::Fault;
 use super::cluster::{Content, Record, Stage};
 use super::job::{Checked, Moment, OpenFile, Sim, trace};
-use super::style::{Op, Style};
+use super::series::{series_of, temporary};
+use super::style::Op;
 
 impl Sim {
     /// Carries out one operation on files.
@@ -24,7 +25,7 @@ impl Sim {
             }
             Op::WriteAside { file, matched } => self.write_aside(rank, &file, matched),
             Op::Delete(file) => self.delete(rank, &file),
-            Op::Move(step) => self.move_dir(rank, step),
+            Op::Move { series, step } => self.move_dir(rank, series, step),
             _ => {}
         }
         Ok(())
@@ -35,10 +36,16 @@ impl Sim {
         self.ranks[rank].next_step - 1
     }
 
+    /// The program writes that, whatever becomes of it.
+    fn write(&mut self, rank: usize, name: &str, content: Content) {
+        self.ranks[rank].sees.insert(name.to_string(), content);
+        self.truth[series_of(name)].written.insert(name.to_string(), content);
+    }
+
     fn open(&mut self, rank: usize, file: &FileRef, intent: Intent) {
         let now_ms = self.clock_ms;
         let torn = self.content(self.step_of(rank), Stage::Torn);
-        self.ranks[rank].sees.insert(file.name.clone(), torn);
+        self.write(rank, &file.name, torn);
         let ignores = self.fault == Some(Fault::IgnoreNames);
         let file = &FileRef { temporary: file.temporary && !ignores, ..file.clone() };
         let placement = self.ranks[rank].machine.write_open(file, intent, now_ms);
@@ -54,7 +61,7 @@ impl Sim {
                 self.cluster.pfs.insert(file.name.clone(), torn);
                 OpenFile::Passed
             }
-            Placement::CopyUp { .. } => OpenFile::Shadow,
+            Placement::CopyUp { .. } => OpenFile::Shadow(file.clone()),
             Placement::Dataset(placed) => {
                 self.take_place(rank, &placed);
                 self.store(rank, &placed.key, placed.on_prefix, &file.name, torn);
@@ -85,7 +92,7 @@ impl Sim {
 
     fn store(&mut self, rank: usize, key: &DatasetKey, prefix: bool, name: &str, content: Content) {
         if prefix {
-            self.in_place = true;
+            self.truth[key.series].in_place = true;
             self.cluster.pfs.insert(name.to_string(), content);
         } else {
             let files = self.cluster.node(rank).files.entry((rank, key.clone())).or_default();
@@ -96,21 +103,14 @@ impl Sim {
     fn close(&mut self, rank: usize, name: &str, stage: Stage) {
         let now_ms = self.clock_ms;
         let whole = self.content(self.step_of(rank), stage);
-        self.ranks[rank].sees.insert(name.to_string(), whole);
+        self.write(rank, name, whole);
         trace!(self, "{now_ms} r{rank} closes {name}");
         match self.ranks[rank].open.remove(name) {
             Some(OpenFile::Placed { key, on_prefix }) => {
                 self.store(rank, &key, on_prefix, name, whole);
                 self.ranks[rank].machine.write_closed(&key, name, 1, now_ms);
             }
-            Some(OpenFile::Shadow) => {
-                let file = FileRef {
-                    series: 0,
-                    id: None,
-                    name: name.into(),
-                    masked: name.into(),
-                    temporary: false,
-                };
+            Some(OpenFile::Shadow(file)) => {
                 let machine = &mut self.ranks[rank].machine;
                 let placement = machine.copy_up_closed(&file, true, now_ms);
                 if let Placement::Dataset(placed) = placement {
@@ -129,11 +129,11 @@ impl Sim {
     }
 
     fn write_aside(&mut self, rank: usize, file: &FileRef, matched: bool) {
-        let temporary = Style::temporary(file);
+        let temporary = temporary(file);
         let now_ms = self.clock_ms;
         if matched {
             let torn = self.content(self.step_of(rank), Stage::Torn);
-            self.ranks[rank].sees.insert(temporary.name.clone(), torn);
+            self.write(rank, &temporary.name, torn);
             let machine = &mut self.ranks[rank].machine;
             let placement = machine.write_open_temporary(&temporary, file, now_ms);
             self.opened(rank, &temporary, placement);
@@ -157,7 +157,7 @@ impl Sim {
                 self.cluster.pfs.insert(file.name.clone(), whole);
             }
         }
-        self.ranks[rank].sees.insert(file.name.clone(), whole);
+        self.write(rank, &file.name, whole);
     }
 
     /// The program unlinks a file that it sees.
@@ -165,7 +165,7 @@ impl Sim {
         if self.ranks[rank].sees.remove(&file.name).is_none() {
             return;
         }
-        self.truth.deleted.insert(file.name.clone());
+        self.truth[file.series].deleted.insert(file.name.clone());
         let now_ms = self.clock_ms;
         let mut deletion = self.ranks[rank].machine.deleted(file, now_ms);
         trace!(self, "{now_ms} r{rank} deletes {}: {deletion:?}", file.name);
