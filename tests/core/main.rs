@@ -17,6 +17,7 @@ mod machine_loud;
 mod machine_others;
 mod machine_output;
 mod machine_overdue;
+mod machine_pointer;
 mod machine_rotation;
 mod metadata;
 mod params;

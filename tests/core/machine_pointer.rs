@@ -1,0 +1,82 @@
+//! What a pointer file brings to the prefix: a name without id beside those of checkpoints with one.
+
+use scr_core::session::machine::SeriesConfig;
+
+use super::machine::Ranks;
+
+fn ranks(flush_every: u64, cache_size: usize) -> Ranks {
+    let config = SeriesConfig { learn: false, flush_every, ..SeriesConfig::new("data", true) };
+    Ranks::of(2, SeriesConfig { cache_size, ..config })
+}
+
+fn write(ranks: &mut Ranks, id: u64) {
+    for rank in 0..2 {
+        ranks.write(rank, &format!("{{id}}/r{rank}"), id);
+    }
+}
+
+/// Time for a seal and its confirmation.
+fn calm(ranks: &mut Ranks) {
+    (0..8).for_each(|_| ranks.sync(10));
+}
+
+fn flushed(ranks: &Ranks) -> Vec<&str> {
+    ranks.flushed.iter().map(|key| key.id.as_str()).collect()
+}
+
+#[test]
+fn one_that_every_checkpoint_has_takes_no_other_there_than_those_that_are_due() {
+    for (flush_every, cache_size, wanted) in
+        [(2, 2, &["2", "4", "6"][..]), (6, 5, &["6"]), (0, 1, &["6"])]
+    {
+        let mut ranks = ranks(flush_every, cache_size);
+        for id in 1..=6 {
+            write(&mut ranks, id);
+            calm(&mut ranks);
+            ranks.write(0, "latest", id);
+            calm(&mut ranks);
+        }
+        ranks.end();
+        assert_eq!(flushed(&ranks), wanted, "SCR_FLUSH={flush_every}");
+    }
+}
+
+#[test]
+fn nor_does_it_at_the_end_when_the_last_is_sealed_there() {
+    let mut ranks = ranks(0, 2);
+    for id in 1..=3 {
+        write(&mut ranks, id);
+        ranks.write(0, "latest", id);
+        if id < 3 {
+            calm(&mut ranks);
+        }
+    }
+    ranks.end();
+    assert_eq!(flushed(&ranks), ["3"]);
+}
+
+#[test]
+fn what_only_an_older_one_has_goes_with_the_one_that_is_due() {
+    let mut ranks = ranks(2, 2);
+    ranks.write(0, "mesh", 1);
+    for id in 1..=4 {
+        write(&mut ranks, id);
+        calm(&mut ranks);
+    }
+    assert_eq!(flushed(&ranks), ["1", "2", "4"]);
+}
+
+#[test]
+fn a_pointer_comes_there_with_what_it_names() {
+    let mut ranks = ranks(2, 2);
+    for id in 1..=2 {
+        write(&mut ranks, id);
+        ranks.write(0, "latest", id);
+        calm(&mut ranks);
+    }
+    assert_eq!(flushed(&ranks), ["2"]);
+    // It still names the second one, when the third is the newest.
+    write(&mut ranks, 3);
+    ranks.end();
+    assert_eq!(flushed(&ranks), ["2", "3"]);
+}
