@@ -31,13 +31,20 @@ pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     let newest = current.map_or(written.id, |current| current.max(written.id));
     let of_series = index.newest_first().filter(same_series).filter(|one| one.id <= newest);
     // Those that cannot be restored, or that the run has left, take no place of one that counts.
-    let mut kept = 0;
-    let outside = of_series.filter(|entry| {
-        let full = kept >= keep;
+    // One without an id whose names a newer one has is a record only: it stays as long as one would
+    // that is there.
+    let (mut kept, mut seen) = (0, 0);
+    let (outside, inside): (Vec<_>, Vec<_>) = of_series.partition(|entry| {
+        let full = kept >= keep || (seen >= keep && is_overwritten(entry));
         kept += u64::from(entry.is_restorable() && entry.abandoned_by.is_none());
+        seen += 1;
         full && entry.id != written.id && Some(entry.id) != current
     });
-    let doomed: Left = outside.map(named).collect();
+    // An older generation has files of a checkpoint with an id that the newer one may not have.
+    let id = |entry: &IndexEntry| named(entry).1.id;
+    let inside: BTreeSet<String> = inside.into_iter().map(id).collect();
+    let whole = |entry: &&IndexEntry| id(entry).is_empty() || !inside.contains(&id(entry));
+    let doomed: Left = outside.into_iter().filter(whole).map(named).collect();
     // The program may have written a file anew, without us: then it is none of an old dataset.
     delete(prefix, &doomed, &is_published)?;
     Ok(doomed)
@@ -53,6 +60,11 @@ pub fn purge_prefix(prefix: &Path) -> Result<Left> {
     let all: Left = index.newest_first().map(named).collect();
     delete(prefix, &all, &|_, _| true)?;
     Ok(all)
+}
+
+/// Without an id: a newer one has written over it.
+fn is_overwritten(entry: &IndexEntry) -> bool {
+    entry.replaced_by.is_some() && named(entry).1.id.is_empty()
 }
 
 fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
@@ -76,8 +88,9 @@ pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Left> {
     Ok(newer)
 }
 
-/// The files for which `is_its` says so, unless a dataset that stays has them. The index first, so
-/// that it never promises what is half deleted; the summaries last.
+/// The files for which `is_its` says so, unless a dataset that stays has them, or was written over
+/// it: what that has not written again is as it should be. The index first, so that it never
+/// promises what is half deleted; the summaries last.
 fn delete(
     prefix: &Path,
     doomed: &[(u64, DatasetKey)],
@@ -89,8 +102,9 @@ fn delete(
     let ids: Vec<u64> = doomed.iter().map(|(id, _)| *id).collect();
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let staying = index.newest_first().filter(|entry| !ids.contains(&entry.id));
-    let mut kept = BTreeSet::new();
+    let (mut kept, mut groups) = (BTreeSet::new(), BTreeSet::new());
     for entry in staying {
+        groups.insert(group(named(entry).1));
         // Without it nobody knows which files are needed: none may go.
         let files = files_of(prefix, entry.id)?.ok_or_else(|| {
             let dir = folder(prefix, entry.id).display().to_string();
@@ -102,9 +116,10 @@ fn delete(
         ids.iter().for_each(|id| index.remove(*id));
         Ok(())
     })?;
-    for id in &ids {
+    for (id, key) in doomed {
         // What a summary that cannot be read names stays.
         let files = files_of(prefix, *id).ok().flatten().unwrap_or_default();
+        let files = if groups.contains(&group(key.clone())) { Vec::new() } else { files };
         for file in files.iter().filter(|file| !kept.contains(&file.name)) {
             let path = join_relative(prefix, &file.name)?;
             if is_its(&path, file) {
@@ -115,6 +130,11 @@ fn delete(
         remove_tree(&folder(prefix, *id))?;
     }
     Ok(())
+}
+
+/// Datasets with the same one have the same names.
+fn group(key: DatasetKey) -> (String, String) {
+    (key.series, key.id)
 }
 
 /// Files of dataset `id` by its summary; `None` without one.
@@ -145,6 +165,16 @@ mod tests {
     fn flushed(prefix: &Path, id: u64, output: bool) -> Dataset {
         let series = if output { "viz" } else { "ckpt" };
         let key = DatasetKey { series: series.into(), id: id.to_string(), generation: 0 };
+        flushed_files(prefix, id, key, output, [format!("{series}/{id}/data"), "latest".into()])
+    }
+
+    fn flushed_files(
+        prefix: &Path,
+        id: u64,
+        key: DatasetKey,
+        output: bool,
+        files: [String; 2],
+    ) -> Dataset {
         let dataset = Dataset {
             id,
             key,
@@ -153,9 +183,8 @@ mod tests {
             checkpoint_id: (!output).then_some(id),
             ..Dataset::default()
         };
-        let own = format!("{series}/{id}/data");
-        fs::create_dir_all(prefix.join(&own).parent().unwrap()).unwrap();
-        let entries = [own, "latest".to_owned()].map(|name| {
+        fs::create_dir_all(prefix.join(&files[0]).parent().unwrap()).unwrap();
+        let entries = files.map(|name| {
             fs::write(prefix.join(&name), "x").unwrap();
             let meta = describe(&prefix.join(&name), &name).unwrap();
             CatalogEntry { rank: 0, meta }
@@ -223,6 +252,28 @@ mod tests {
         assert_eq!(ids(trim(prefix, &newest, 2)), [1], "5 and what it came from");
         let newest = flushed(prefix, 6, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), [4, 3, 2]);
+    }
+
+    #[test]
+    fn records_of_what_was_written_over_go_with_the_window_and_no_files_with_them() {
+        let generations = |id: &str, keep: u64| {
+            let dir = tempfile::tempdir().unwrap();
+            for number in 1..=5 {
+                let key =
+                    DatasetKey { series: "ckpt".into(), id: id.into(), generation: number - 1 };
+                let files = ["data".into(), format!("once{number}")];
+                let newest = flushed_files(dir.path(), number, key, false, files);
+                trim(dir.path(), &newest, keep).unwrap();
+            }
+            let left: Vec<u64> = (1..=5).filter(|id| folder(dir.path(), *id).exists()).collect();
+            let there = |number: u64| dir.path().join(format!("once{number}")).exists();
+            assert!((1..=5).all(there) && dir.path().join("data").exists(), "{left:?}");
+            left
+        };
+        assert_eq!(generations("", 2), [4, 5]);
+        assert_eq!(generations("", 1), [5]);
+        // The records tell which files go with the checkpoint.
+        assert_eq!(generations("7", 1), [1, 2, 3, 4, 5]);
     }
 
     #[test]
