@@ -29,6 +29,8 @@ pub struct Param {
     pub refused: &'static [(&'static str, &'static str)],
     /// Smallest permitted number.
     pub minimum: Option<i64>,
+    /// Largest permitted number of a [`Kind::Float`].
+    pub maximum: Option<u32>,
     /// `NAME_2`, `NAME_3`, ... exist too.
     pub family: bool,
     /// The system file's value beats the user's.
@@ -70,6 +72,7 @@ impl Param {
             choices: &[],
             refused: &[],
             minimum: None,
+            maximum: None,
             family: false,
             system_wins: false,
         }
@@ -92,6 +95,11 @@ impl Param {
 
     pub(super) const fn at_least(mut self, minimum: i64) -> Self {
         self.minimum = Some(minimum);
+        self
+    }
+
+    pub(super) const fn at_most(mut self, maximum: u32) -> Self {
+        self.maximum = Some(maximum);
         self
     }
 
@@ -123,6 +131,11 @@ impl Param {
             && number < minimum
         {
             return Err(format!("{}={text} is wrong: at least {minimum} is needed", self.name));
+        }
+        if let (Some(maximum), Value::Float(number)) = (self.maximum, &value)
+            && *number > f64::from(maximum)
+        {
+            return Err(format!("{}={text} is wrong: at most {maximum} is possible", self.name));
         }
         Ok(value)
     }

@@ -196,7 +196,7 @@ parameters! {
         FLUSH_ASYNC_BW: ByteSize = "200MB", "bytes/second",
             "Bandwidth that all background flushes of the job together may take (0: no limit).";
         FLUSH_ASYNC_PERCENT: Float = "0", "percent",
-            "Share of the time that a background flush may work (0: no limit).";
+            "Share of the time that a background flush may work (0: no limit).", at_most(100);
         FLUSH_ASYNC_USLEEP: Microseconds = "1000", "microseconds",
             "Pause between two looks at a background flush.";
         FILE_BUF_SIZE: ByteSize = "1MB", "bytes", "Size of the pieces in which files are copied.",
@@ -352,6 +352,11 @@ mod tests {
             message("SCR_CACHE_SIZE", "0").as_deref(),
             Some("SCR_CACHE_SIZE=0 is wrong: at least 1 is needed")
         );
+        assert_eq!(
+            message("SCR_FLUSH_ASYNC_PERCENT", "100.5").as_deref(),
+            Some("SCR_FLUSH_ASYNC_PERCENT=100.5 is wrong: at most 100 is possible")
+        );
+        assert_eq!(message("SCR_FLUSH_ASYNC_PERCENT", "100"), None);
         assert!(message("SCR_FLUSH_TYPE", "bbapi").is_some_and(|text| text.contains("PTHREAD")));
         assert!(message("SCR_COPY_TYPE", "RAID").is_some_and(|text| text.contains("PARTNER")));
         assert!(message("SCR_FLUSH", "1 SCR_DEBUG=2").is_some_and(|t| t.contains("a line")));
