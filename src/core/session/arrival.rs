@@ -200,7 +200,8 @@ impl Session {
         }
     }
 
-    /// The newest of each series and those that were due, oldest first, unless the prefix has them.
+    /// What the cache holds and the prefix does not have, oldest first. Without ids only the newest
+    /// of a series and those that were due: the others have its names.
     fn worth_flushing(
         &self,
         links: &Links,
@@ -220,7 +221,7 @@ impl Session {
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
             let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
             let there = known.flushed.contains(&one.id) || one.is_on_prefix();
-            let wanted = due || is_newest;
+            let wanted = due || is_newest || !one.key.id.is_empty();
             (wanted && !there && stays(&one)).then_some(one.id)
         };
         Ok(report.offered.iter().zip(numbers).filter_map(wanted).collect())
