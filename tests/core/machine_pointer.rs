@@ -1,4 +1,5 @@
-//! What a pointer file brings to the prefix: a name without id beside those of checkpoints with one.
+//! What a pointer file brings to the prefix: a name without id beside those of checkpoints with
+//! one.
 
 use scr_core::session::machine::SeriesConfig;
 
