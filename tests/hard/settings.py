@@ -362,13 +362,17 @@ def a_checkpoint_of_which_no_node_is_left_is_told_of(mpi, program):
 def empty_directories_of_what_is_lost_go(mpi, program):
     """Also where the program reads the newest that is left on the prefix; others stay."""
     with place(mpi, program) as here:
-        flushed = lambda: "step_10" in steps_on_prefix(here)
-        hard().kill_at_pause(here, here.prefix / "pause", flushed, SCR_FLUSH="2")
+        known = here.prefix / ".scr/flush.scr"
+        there = lambda: ("step_10" in steps_on_prefix(here) and known.exists()
+                         and b"checkpoint.15\0" in known.read_bytes())
+        hard().kill_at_pause(here, here.prefix / "pause", there, SCR_FLUSH="2")
         for path in here.base.iterdir():
             shutil.rmtree(path)
         (here.prefix / "ckpt/other").mkdir()
         assert (here.prefix / "ckpt/step_15").is_dir()
-        here.run(2, "scan", SCR_FETCH_BYPASS="1")
+        got = here.run(2, "scan", SCR_FETCH_BYPASS="1")
+        assert got.err.count("SCR:") == 1 and "checkpoint.15 (dataset 3)" in got.err, f"{got}"
+        assert f"goes on from checkpoint.10, which {here.prefix} has" in got.err, f"{got}"
         there = sorted(path.name for path in (here.prefix / "ckpt").iterdir())
         assert there == ["other", "step_10", "step_5"], f"{there}"
 

@@ -251,18 +251,6 @@ impl Session {
         Some(format!("{title} (dataset {id})"))
     }
 
-    /// The newest complete checkpoint that is nowhere any more, although no record is left that
-    /// could be told of as withheld. For rank 0.
-    pub(super) fn tell_vanished(&self, report: &RebuildReport, known: &Index) {
-        let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
-        let newest = vanished(report, known).max_by_key(|(id, _)| *id);
-        let Some((id, name)) = newest.filter(|(id, _)| !told(*id)) else { return };
-        log::warn(format_args!(
-            "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no \
-             node of this job has anything of it"
-        ));
-    }
-
     /// The user wants to begin anew, whatever there was.
     pub(super) fn purges(&self) -> bool {
         let settings = &self.site.settings;
@@ -281,4 +269,16 @@ impl Session {
         links.world.barrier()?;
         self.end_process(1)
     }
+}
+
+/// The newest complete checkpoint that is nowhere any more, although no record is left that could
+/// be told of as withheld.
+pub(super) fn vanished_in_words(report: &RebuildReport, known: &Index) -> Option<String> {
+    let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
+    let newest = vanished(report, known).max_by_key(|(id, _)| *id);
+    let (id, name) = newest.filter(|(id, _)| !told(*id))?;
+    Some(format!(
+        "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no node \
+         of this job has anything of it"
+    ))
 }

@@ -184,7 +184,7 @@ impl Session {
     }
 
     /// What the start has found in the cache.
-    pub(super) fn log_offered(&self, report: &RebuildReport) {
+    pub(super) fn log_offered(&self, report: &RebuildReport, known: &Index) {
         for one in &report.offered {
             if !one.rebuilt.is_empty() {
                 let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
@@ -200,7 +200,7 @@ impl Session {
             let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
             self.event(|| event.seconds(one.seconds).note(note));
         }
-        for one in &report.withheld {
+        for one in known.lost(report) {
             let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
             self.event(|| event.note(one.reason.clone()));
         }

@@ -57,7 +57,7 @@ pub(super) struct Hidden {
     restored: BTreeSet<String>,
     /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer
     /// ones of all series.
-    restart: u64,
+    pub(super) restart: u64,
 }
 
 /// The newest that a restart is to see.

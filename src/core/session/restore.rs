@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::arrival::vanished_in_words;
+use super::hiding::Hidden;
 use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use super::namespace::{self as ns, Layer};
 use super::runtime::Session;
@@ -12,6 +14,7 @@ use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
+use crate::params::keys;
 use crate::records::{self, DatasetRecord, FileMeta, Turn};
 use crate::transfer::{
     JournalReport, Repaired, about, last_turn, list_in_cache, list_prefix, repair_prefix,
@@ -59,6 +62,14 @@ impl Index {
                 };
                 self.restorable().any(|(newer, key)| newer > id && same(key))
             })
+    }
+
+    /// What the cache should have and cannot give, but for what the prefix has, and for checkpoints
+    /// that were being written when the run ended.
+    pub fn lost<'a>(&self, report: &'a RebuildReport) -> impl Iterator<Item = &'a Withheld> {
+        let lost =
+            |one: &&Withheld| !(one.id == 0 && one.deleted) && !self.flushed.contains(&one.id);
+        report.withheld.iter().filter(lost)
     }
 
     /// The current one, if it is whole: a restart from the prefix begins there.
@@ -152,11 +163,10 @@ impl Session {
                     "{filemap} is damaged: the files that it names count as lost, and stay there"
                 ));
             }
-            report.withheld.iter().for_each(|one| self.tell_withheld(one));
+            self.tell_lost(report, &known, &hidden);
             self.tell_former_groups(report);
-            self.tell_vanished(report, &known);
             self.tell_offered(report, elapsed);
-            self.log_offered(report);
+            self.log_offered(report, &known);
         }
         self.require_restart(&links, lost)?;
         self.resume_flushes(&links, report, &left.unfinished, &known.flushed)?;
@@ -350,18 +360,24 @@ impl Session {
         Ok(())
     }
 
-    fn tell_withheld(&self, withheld: &Withheld) {
-        if withheld.id == 0 && withheld.deleted {
-            // A checkpoint that was being written when the run ended: nothing to be told of.
-            return;
+    /// What the cache cannot give and the prefix has not, and in the last of these lines where the
+    /// run goes on if that is from the prefix.
+    fn tell_lost(&self, report: &RebuildReport, known: &Index, hidden: &Hidden) {
+        let lost = known.lost(report).map(|one| self.describe_withheld(one));
+        let mut lines: Vec<String> = lost.chain(vanished_in_words(report, known)).collect();
+        let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
+        let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);
+        if let (Some(last), Some(one)) = (lines.last_mut(), begins) {
+            let prefix = self.site.prefix.display();
+            last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
         }
+        lines.iter().for_each(log::warn);
+    }
+
+    fn describe_withheld(&self, withheld: &Withheld) -> String {
         let title = self.machine_key(&withheld.key).map(|key| self.title(&key));
-        log::warn(format_args!(
-            "{} (dataset {}) cannot be offered: {}",
-            title.unwrap_or_else(|| withheld.key.series.clone()),
-            withheld.id,
-            withheld.reason
-        ));
+        let title = title.unwrap_or_else(|| withheld.key.series.clone());
+        format!("{title} (dataset {}) cannot be offered: {}", withheld.id, withheld.reason)
     }
 
     /// What was protected across groups that the settings do not have any more.
