@@ -238,7 +238,7 @@ static int list(const char *path, entry_fn entry, void *context)
 static const char *address(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 7, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    sizeof table, 8, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
     evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
 };
 
