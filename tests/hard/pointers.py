@@ -1,5 +1,7 @@
 """A pointer file names the checkpoint that the run begins with, whichever that is."""
 
+import shutil
+
 from support import place
 
 CASES = []
@@ -20,9 +22,9 @@ def whole_run(here):
     return got
 
 
-def begins(here, step, **settings):
+def begins(here, step, *words, **settings):
     """A launch that is at its end begins with `step`."""
-    got = here.run(2, "pointer", step, EVERY, 0, **HERE, **settings)
+    got = here.run(2, "pointer", step, EVERY, 0, *words, **{**HERE, **settings})
     assert got.status == 0 and got.line("restart") == f"restart {step}", f"{settings}: {got}"
     return got
 
@@ -57,3 +59,23 @@ def the_run_follows_a_pointer_that_somebody_has_changed(mpi, program):
             (here.prefix / "ckpt/latest").write_text("step_10\n")
             got = begins(here, 10, **place_settings)
             assert got.err == "", f"{got}"
+
+
+@case
+def a_link_leads_to_what_is_left(mpi, program):
+    """The caches are lost after rank 0 has made it lead to what only they had; and with the user's
+    choice, back and forth."""
+    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+        with place(mpi, program) as here:
+            seldom = {**HERE, "SCR_FLUSH": "2", "SCR_FLUSH_ASYNC": "0", **place_settings}
+            here.run(2, "pointer", 40, EVERY, 15, "link", **seldom)
+            assert (here.prefix / "ckpt/latest").readlink().name == "step_15"
+            for path in here.base.iterdir():
+                shutil.rmtree(path)
+            got = begins(here, 10, "link", **seldom)
+            assert "ckpt/latest led to step_15, and leads to step_10 now" in got.err, f"{got}"
+            again = begins(here, 10, "link", **seldom)
+            assert again.err == "", f"{again}"
+            here.run(2, "pointer", LAST, EVERY, 0, "link", **HERE)
+            begins(here, 10, "link", SCR_CURRENT="10", **place_settings)
+            begins(here, 20, "link", SCR_CURRENT="checkpoint.20", **place_settings)

@@ -11,6 +11,7 @@ use super::hiding::own_dirs;
 use super::namespace as ns;
 use super::runtime::Session;
 use crate::cache::{Offered, RebuildReport};
+use crate::patterns::Match;
 
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.
 const LOOKED_AT_MAX: usize = 64;
@@ -24,9 +25,22 @@ pub(super) struct InPlace {
     pub names: Vec<String>,
 }
 
+/// A part of a path that carries the captured id.
+pub(super) struct IdPart {
+    /// What is above it, relative to the prefix.
+    pub parent: String,
+    /// What it has before the id, and after it.
+    pub before: String,
+    /// See `before`.
+    pub after: String,
+    /// Of a file below it, or of that name.
+    matched: Match,
+}
+
 /// The checkpoint that the program begins with.
-struct Newest<'a> {
-    captured: &'a str,
+pub(super) struct Newest<'a> {
+    /// Its captured id.
+    pub captured: &'a str,
     names: Vec<&'a str>,
     /// When the last of its files was written: seconds, nanoseconds.
     written: Option<(i64, i64)>,
@@ -50,8 +64,7 @@ impl Session {
     /// rank 0, before anybody looks.
     pub(super) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
         self.take_back_moves(report);
-        let newest = report.offered.last().map(Newest::of_cache);
-        let Some(newest) = newest.or_else(|| Some(self.newest_in_place(in_place?))) else { return };
+        let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
         for dir in self.siblings(&newest) {
             let is_younger = dir
@@ -61,6 +74,16 @@ impl Session {
                 remove_dirs(&dir);
             }
         }
+    }
+
+    /// The newest checkpoint in the cache, or the one that is read on the prefix.
+    pub(super) fn newest<'a>(
+        &self,
+        report: &'a RebuildReport,
+        in_place: Option<&'a InPlace>,
+    ) -> Option<Newest<'a>> {
+        let newest = report.offered.last().map(Newest::of_cache);
+        newest.or_else(|| Some(self.newest_in_place(in_place?)))
     }
 
     fn newest_in_place<'a>(&self, found: &'a InPlace) -> Newest<'a> {
@@ -75,33 +98,48 @@ impl Session {
 
     /// Directories that would hold a checkpoint of another id than this one's.
     fn siblings(&self, newest: &Newest) -> BTreeSet<PathBuf> {
-        let mut seen = BTreeSet::new();
         let mut found = BTreeSet::new();
+        for one in self.id_parts(newest) {
+            let parent = self.site.on_prefix(&one.parent);
+            let Ok(entries) = read_dir(&parent) else { continue };
+            for entry in entries.flatten() {
+                let Ok(own) = entry.file_name().into_string() else { continue };
+                if self.other_id(&one, &own).is_some_and(|id| id != newest.captured) {
+                    found.insert(parent.join(own));
+                }
+            }
+        }
+        found
+    }
+
+    /// The parts of the files' paths that carry the captured id first.
+    pub(super) fn id_parts(&self, newest: &Newest) -> Vec<IdPart> {
+        let mut seen = BTreeSet::new();
+        let mut parts = Vec::new();
         for name in newest.names.iter().copied() {
             let Some(matched) = self.match_name(name) else { continue };
             let Some(dir) = own_dirs(name, &matched.masked).next() else { continue };
             let parent = ns::parent(dir);
             let depth = dir.matches('/').count();
             let Some(part) = matched.masked.split('/').nth(depth) else { continue };
-            if !seen.insert((parent.to_string(), part.to_string())) {
-                continue;
-            }
             let Some((before, after)) = part.split_once("{id}") else { continue };
-            let parent = self.site.on_prefix(parent);
-            let Ok(entries) = read_dir(&parent) else { continue };
-            for entry in entries.flatten() {
-                let Ok(own) = entry.file_name().into_string() else { continue };
-                let id = own.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-                let Some(id) = id.filter(|id| *id != newest.captured) else { continue };
-                let other = self.match_name(&matched.masked.replace("{id}", id));
-                let same_series = |other: &crate::patterns::Match| other.series == matched.series;
-                if other.is_some_and(|other| same_series(&other) && other.id.as_deref() == Some(id))
-                {
-                    found.insert(parent.join(own));
-                }
+            if seen.insert((parent.to_string(), part.to_string())) {
+                parts.push(IdPart {
+                    parent: parent.to_string(),
+                    before: before.to_string(),
+                    after: after.to_string(),
+                    matched,
+                });
             }
         }
-        found
+        parts
+    }
+
+    /// The id that `own` carries as the same part of a path of the same series.
+    pub(super) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
+        let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
+        let other = self.match_name(&part.matched.masked.replace("{id}", id))?;
+        (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)
     }
 }
 

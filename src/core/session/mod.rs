@@ -13,6 +13,7 @@
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
+//! | `links.rs` | symbolic links to a checkpoint that such a run had made the newest |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
@@ -60,6 +61,7 @@ mod landing;
 mod launch;
 mod lazy;
 mod lease;
+mod links;
 mod loans;
 mod loud;
 pub mod machine;

@@ -164,6 +164,8 @@ impl Session {
                 ));
             }
             self.tell_lost(report, &known, &hidden);
+            let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
+            self.repoint_links(report, hidden.in_place.as_ref(), chosen);
             self.tell_former_groups(report);
             self.tell_offered(report, elapsed);
             self.log_offered(report, &known);
