@@ -67,9 +67,8 @@ impl Index {
     /// What the cache should have and cannot give, but for what the prefix has, and for checkpoints
     /// that were being written when the run ended.
     pub fn lost<'a>(&self, report: &'a RebuildReport) -> impl Iterator<Item = &'a Withheld> {
-        let lost =
-            |one: &&Withheld| !(one.id == 0 && one.deleted) && !self.flushed.contains(&one.id);
-        report.withheld.iter().filter(lost)
+        let known = report.withheld.iter().filter(|one| one.id > 0 || !one.deleted);
+        known.filter(|one| !self.flushed.contains(&one.id))
     }
 
     /// The current one, if it is whole: a restart from the prefix begins there.
