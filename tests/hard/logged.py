@@ -111,7 +111,8 @@ def what_a_start_does_is_logged(mpi, program):
         here.run(2, "scan", SCR_GLOBAL_RESTART="1", **LOGGED)
         found = events(here, "FLUSH_BEGIN", "FLUSH_END", "CLEARED")
         order = [one.event for one in found]
-        assert order == ["FLUSH_BEGIN", "FLUSH_END", "CLEARED"], f"{found}"
+        assert order == [*["FLUSH_BEGIN", "FLUSH_END"] * 2, "CLEARED"], f"{found}"
+        assert [one.id for one in found] == ["2", "2", "3", "3", None], f"{found}"
         here.run(2, "scan", SCR_CACHE_PURGE="1", **LOGGED)
         cleared = [("CLEARED", None, "the cache (SCR_CACHE_PURGE=1)"),
                    ("CLEARED", None, "the cache: the end of the run")]
