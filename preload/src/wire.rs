@@ -111,8 +111,8 @@ impl Question {
         match self.what {
             What::Open => writes || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0,
             What::Lookup | What::Made | What::List => false,
-            What::Change | What::Unlink | What::Rename | What::Link | What::Rmdir => true,
-            What::Make => true,
+            What::Change | What::Unlink | What::Rename => true,
+            What::Link | What::Rmdir | What::Make => true,
         }
     }
 

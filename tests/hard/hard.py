@@ -432,21 +432,6 @@ def nothing_matches(mpi, program):
     assert got.err.strip() == "", f"not silent: {got}"
 
 
-@case
-def what_a_node_has_waits_until_the_node_is_back(mpi, program):
-    """A launch without it cannot have the checkpoint, and ends well: the rest of it stays."""
-    with place(mpi, program) as here:
-        kill_at_pause(here, here.prefix / "pause", on_nodes=True, SCR_COPY_TYPE="SINGLE")
-        node = here.nodes.node(1)
-        away = node.rename(here.base / "away")
-        node.mkdir(mode=0o700)
-        got = here.run_on_nodes(2, "scan")
-        assert got.status == 0 and "step_15 " not in got.out, f"{got}"
-        shutil.rmtree(node)
-        got = away.rename(node) and here.run_on_nodes(2, "scan")
-        assert "step_15 rank_0.dat rank_1.dat" in got.out, f"{got}"
-
-
 def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
     """Runs `steady` to the pause at step 17 and, when that has come true, kills a rank there."""
     every = settings.pop("EVERY", 5)

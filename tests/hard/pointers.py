@@ -9,6 +9,8 @@ PATTERN = "ckpt/step_{id}/rank_{rank}.dat, ckpt/latest"
 HERE = {"SCR_CHECKPOINT_PATTERN": PATTERN, "SCR_FLUSH": "1", "SCR_LEARN": "0"}
 EVERY = 5
 LAST = 20
+# In the cache, where a start brings it; on the prefix.
+READ = ({}, {"SCR_FETCH_BYPASS": "1"})
 
 
 def case(function):
@@ -32,32 +34,32 @@ def begins(here, step, *words, **settings):
 @case
 def a_pointer_goes_back_with_the_run(mpi, program):
     """To the one that the user chooses, from the cache and in place, and forward again."""
-    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+    for read in READ:
         with place(mpi, program) as here:
             whole_run(here)
-            begins(here, 10, SCR_CURRENT="10", **place_settings)
-            begins(here, 10, **place_settings)
-            begins(here, 20, SCR_CURRENT="checkpoint.20", **place_settings)
-            begins(here, 5, SCR_CURRENT="5", SCR_DROP_AFTER_CURRENT="1", **place_settings)
+            begins(here, 10, SCR_CURRENT="10", **read)
+            begins(here, 10, **read)
+            begins(here, 20, SCR_CURRENT="checkpoint.20", **read)
+            begins(here, 5, SCR_CURRENT="5", SCR_DROP_AFTER_CURRENT="1", **read)
 
 
 @case
 def a_pointer_goes_back_before_a_damaged_checkpoint(mpi, program):
-    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+    for read in READ:
         with place(mpi, program) as here:
             whole_run(here)
             (here.prefix / "ckpt/step_20/rank_1.dat").write_text("short")
-            got = begins(here, 15, **place_settings)
+            got = begins(here, 15, **read)
             assert "step_20/rank_1.dat is missing or has not" in got.err, f"{got}"
 
 
 @case
 def the_run_follows_a_pointer_that_somebody_has_changed(mpi, program):
-    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+    for read in READ:
         with place(mpi, program) as here:
             whole_run(here)
             (here.prefix / "ckpt/latest").write_text("step_10\n")
-            got = begins(here, 10, **place_settings)
+            got = begins(here, 10, **read)
             assert got.err == "", f"{got}"
 
 
@@ -65,9 +67,9 @@ def the_run_follows_a_pointer_that_somebody_has_changed(mpi, program):
 def a_link_leads_to_what_is_left(mpi, program):
     """The caches are lost after rank 0 has made it lead to what only they had; and with the user's
     choice, back and forth."""
-    for place_settings in ({}, {"SCR_FETCH_BYPASS": "1"}):
+    for read in READ:
         with place(mpi, program) as here:
-            seldom = {**HERE, "SCR_FLUSH": "2", "SCR_FLUSH_ASYNC": "0", **place_settings}
+            seldom = {**HERE, "SCR_FLUSH": "2", "SCR_FLUSH_ASYNC": "0", **read}
             here.run(2, "pointer", 40, EVERY, 15, "link", **seldom)
             assert (here.prefix / "ckpt/latest").readlink().name == "step_15"
             for path in here.base.iterdir():
@@ -77,5 +79,5 @@ def a_link_leads_to_what_is_left(mpi, program):
             again = begins(here, 10, "link", **seldom)
             assert again.err == "", f"{again}"
             here.run(2, "pointer", LAST, EVERY, 0, "link", **HERE)
-            begins(here, 10, "link", SCR_CURRENT="10", **place_settings)
-            begins(here, 20, "link", SCR_CURRENT="checkpoint.20", **place_settings)
+            begins(here, 10, "link", SCR_CURRENT="10", **read)
+            begins(here, 20, "link", SCR_CURRENT="checkpoint.20", **read)

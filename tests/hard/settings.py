@@ -378,6 +378,23 @@ def empty_directories_of_what_is_lost_go(mpi, program):
 
 
 @case
+def what_a_node_has_waits_until_the_node_is_back(mpi, program):
+    """A launch without it cannot have the checkpoint, and ends well: the rest of it stays."""
+    with place(mpi, program) as here:
+        pause = here.prefix / "pause"
+        hard().kill_at_pause(here, pause, on_nodes=True, SCR_COPY_TYPE="SINGLE")
+        node, away = here.nodes.node(1), here.base / "away"
+        node.rename(away)
+        node.mkdir(mode=0o700)
+        got = here.run_on_nodes(2, "scan")
+        assert got.status == 0 and "step_15 " not in got.out, f"{got}"
+        shutil.rmtree(node)
+        away.rename(node)
+        got = here.run_on_nodes(2, "scan")
+        assert "step_15 rank_0.dat rank_1.dat" in got.out, f"{got}"
+
+
+@case
 def a_hanging_run_is_killed(mpi, program):
     """SCR_WATCHDOG: no checkpoint for that long; without it the run would wait for ever."""
     with place(mpi, program) as here:

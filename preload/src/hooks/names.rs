@@ -183,7 +183,7 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
     // SAFETY: as in `unlink`.
     let done = unsafe {
         below_prefix_to_make(-1, dirfd, path, |mut question| {
-            if is_taken(&mut question) {
+            if finds_no_room(&mut question) {
                 return Outcome::Fail(libc::EEXIST);
             }
             let mut outcome = Outcome::of(call());
@@ -202,9 +202,9 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
     done.unwrap_or_else(call)
 }
 
-/// Whether the cache has something of the name. A file that the program has deleted, and that waits
-/// on the PFS for its real deletion, goes now.
-fn is_taken(question: &mut Question) -> bool {
+/// A file that the program has deleted, and that waits on the PFS for its real deletion, makes room
+/// now. Whether the cache has something of the name.
+fn finds_no_room(question: &mut Question) -> bool {
     let found = question.lookup(false);
     if matches!(found, Answer::Fail(libc::ENOENT)) {
         (question.engine.note)(event::MAKE, question.path.as_ptr());
@@ -214,7 +214,7 @@ fn is_taken(question: &mut Question) -> bool {
 
 /// Special files are the PFS's business; but a cached file of that name is in the way.
 unsafe fn make_special(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
-    let job = |mut question: Question| match is_taken(&mut question) {
+    let job = |mut question: Question| match finds_no_room(&mut question) {
         true => Outcome::Fail(libc::EEXIST),
         false => Outcome::Pass,
     };

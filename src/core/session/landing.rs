@@ -73,6 +73,23 @@ impl Session {
         }
     }
 
+    /// Something that is no regular file is about to be made at `path`: what the program has
+    /// deleted there gives way. The datasets that have it go without it; none has what comes.
+    pub(super) fn give_way(&self, path: &Path) {
+        let Some(name) = self.name_of(path) else { return };
+        let mut state = self.state();
+        if !self.concerns(&state, name) || state.view.place(name) != Place::Deleted {
+            return;
+        }
+        let at = self.site.on_prefix(name);
+        let is_in_the_way = ns::on_prefix(&at) != OnPrefix::Absent && !at.is_dir();
+        let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
+        if let Err(error) = removed.and_then(|()| self.leave_to_prefix(&mut state, name)) {
+            drop(state);
+            log::warn_once("give way", format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
     /// The program is about to open `path` by MPI-IO, several ranks together: the name is one
     /// that several ranks write. What this rank has cached of it is on the PFS before, where all
     /// find it.

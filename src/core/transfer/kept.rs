@@ -10,7 +10,7 @@ use super::background::is_published;
 use super::index::{folder, index_path};
 use super::single::publish_file;
 use super::stage::{publish_staged, stage, staged_path};
-use super::verify::{is_right, listed_by_newer, read_summary};
+use super::verify::{is_right, read_summary};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
@@ -63,12 +63,11 @@ pub(super) fn is_of_another(prefix: &Path, id: u64, name: &str) -> bool {
     let is_its = |other: u64| {
         let summary = Summary::read_from(&folder(prefix, other)).ok().flatten();
         let files = summary.map(|summary| summary.files).unwrap_or_default();
-        files.values().flatten().any(|file| file.name == name && is_published(&target, file))
+        let mut files = files.values().flatten().filter(|file| file.name == name);
+        files.any(|file| other > id || is_published(&target, file))
     };
-    listed_by_newer(prefix, id, name)
-        || PrefixIndex::read(&index_path(prefix)).ok().flatten().is_some_and(|index| {
-            index.newest_first().any(|other| other.id != id && is_its(other.id))
-        })
+    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
+    index.newest_first().any(|other| other.id != id && is_its(other.id))
 }
 
 /// Makes the files that other datasets have, too, what they were with dataset `id`, which is
