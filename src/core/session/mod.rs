@@ -26,7 +26,7 @@
 //! | `neighbours.rs`, `elsewhere.rs` | what ranks of this node and of others see of names |
 //! | `tally.rs`, `events.rs`, `phases.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
-//! | `background.rs` | the flush that a restart begins |
+//! | `flushing.rs`, `background.rs` | flushes of all ranks together; by threads |
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
@@ -51,6 +51,7 @@ mod events;
 mod eviction;
 mod fetching;
 mod finish;
+mod flushing;
 mod going_back;
 mod halt;
 mod helper;

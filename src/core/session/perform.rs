@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::events::size_of;
@@ -20,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
-use crate::transfer::{Along, FlushReport, about, flush_sync, flush_with, publish_file};
+use crate::transfer::{about, flush_sync, publish_file};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -53,7 +52,7 @@ impl Session {
     }
 
     /// The worst of all ranks' outcomes.
-    fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
+    pub(super) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
         let mut word = [own.to_word()];
         links.world.all_max(&mut word)?;
         Ok(Outcome::from_word(word[0]))
@@ -298,106 +297,6 @@ impl Session {
         for name in names {
             if std::fs::remove_dir(self.site.on_prefix(&name)).is_ok() {
                 state.view.settle_dir(&name);
-            }
-        }
-    }
-
-    fn flush(
-        &self,
-        links: &Links,
-        key: &DatasetKey,
-        id: u64,
-        along: &[DatasetKey],
-    ) -> Result<Outcome> {
-        let begun = self.flushes().contains_key(&id);
-        if !begun && !self.has_to_flush(links, key, along)? {
-            return Ok(Outcome::Done);
-        }
-        let by_threads = begun || self.flushes_async(key);
-        if by_threads && along.is_empty() {
-            let outcome = self.flush_async(links, key, id)?;
-            if let Some(outcome) = outcome {
-                return Ok(outcome);
-            }
-        }
-        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
-        // One of this dataset that is under way by threads takes nothing along.
-        self.complete_flushes(links, id + u64::from(!along.is_empty()))?;
-        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
-        self.flushing.store(true, Ordering::Relaxed);
-        let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
-        let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
-        self.flushing.store(false, Ordering::Relaxed);
-        if let Err(error @ Error::Comm(_)) = outcome {
-            return Err(error);
-        }
-        let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
-        let agreed = self.all_agree(links, own)?;
-        if agreed == Outcome::Done {
-            let mut state = self.state();
-            for key in along.iter().chain([key]) {
-                if let Some(book) = state.books.get_mut(key) {
-                    book.flushed = true;
-                }
-            }
-        }
-        self.log_flush(key, id, &outcome);
-        match (&outcome, self.site.rank) {
-            (Err(error), 0) => self.tell_unflushed(key, error),
-            (Ok(report), 0) => log::message(
-                1,
-                format_args!(
-                    "{} is on {}: {} files, {} bytes, {:.2} s",
-                    self.title(key),
-                    self.site.prefix.display(),
-                    report.files,
-                    report.bytes,
-                    report.seconds
-                ),
-            ),
-            _ => {}
-        }
-        Ok(agreed)
-    }
-
-    /// What of older datasets is published together with `key`.
-    fn files_along(&self, along: &[DatasetKey], key: &DatasetKey) -> Vec<Along> {
-        let state = self.state();
-        let id = |key: &DatasetKey| {
-            let mut all = state.machine.datasets(key.series).iter();
-            all.find(|one| one.key == *key).map_or(0, |one| one.id)
-        };
-        let parts = state.machine.files_along(along, key).into_iter();
-        parts
-            .map(|(older, names)| Along { id: id(&older), names: names.into_iter().collect() })
-            .collect()
-    }
-
-    /// One message for the first of them, since the reason is likely to be the same.
-    fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
-        let (title, prefix) = (self.title(key), self.site.prefix.display());
-        log::warn_once(
-            "unflushed",
-            format_args!(
-                "{title} could not be written to {prefix}: {error}. What cannot be written stays \
-                 in the cache, where the next run finds it"
-            ),
-        );
-        log::message(1, format_args!("{title}: {error}"));
-    }
-
-    /// A flush of all ranks together is over.
-    pub(super) fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
-        match outcome {
-            Err(error) => {
-                let why = error.to_string();
-                self.dataset_event("FLUSH_FAILED", (key, id), |event| event.note(why));
-            }
-            Ok(report) => {
-                self.dataset_event("FLUSH_END", (key, id), |event| {
-                    event.seconds(report.seconds).size(report.files, report.bytes)
-                });
-                self.log_left(&report.left);
             }
         }
     }

@@ -211,10 +211,17 @@ impl Sim {
     }
 
     /// Without collectives the PFS looks as it did without us, some time ago: its pointer file
-    /// names a checkpoint that is there.
+    /// names a checkpoint that is there. If the program has deleted that since, for a newer one
+    /// that is lost, the start finds files missing and hides the pointer with the others.
     fn check_told(&self, series: &Series, visible: &Files) -> Checked {
         let pointer = visible.get(&series.pointer_name()).filter(|_| self.style.mute.is_some());
-        match pointer.filter(|pointer| pointer.stage == Stage::Final) {
+        let truth = &self.truth[series.index];
+        let is_deleted = |pointer: &&Content| {
+            let files = truth.files((pointer.launch, pointer.step));
+            files.keys().any(|name| truth.deleted.contains(name))
+        };
+        let told = pointer.filter(|pointer| pointer.stage == Stage::Final);
+        match told.filter(|pointer| !is_deleted(pointer)) {
             Some(pointer) => self.check_named(series, *pointer, visible),
             None => Ok(()),
         }

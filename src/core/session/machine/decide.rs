@@ -277,7 +277,7 @@ impl Machine {
         }
         let pending = (0..count).filter(|at| self.is_pending(index, *at, closing));
         let (along, mut whole): (Vec<usize>, Vec<usize>) =
-            pending.partition(|at| self.goes_along(index, *at));
+            pending.partition(|at| self.goes_along(index, *at, closing));
         if along.last() > whole.last() {
             let datasets = &self.shared.series[index].datasets;
             whole.extend(datasets.iter().rposition(|one| one.state == DatasetState::Confirmed));
@@ -323,13 +323,15 @@ impl Machine {
 
     /// Without ids, what is not known to be complete takes names of a checkpoint that is on the
     /// PFS. It must not come there before the complete one that rests on it, nor after it: either
-    /// would leave a mixture, and that may be all there is after the loss of the cache.
-    fn goes_along(&self, index: usize, at: usize) -> bool {
+    /// would leave a mixture, and that may be all there is after the loss of the cache. So would,
+    /// at the end, a complete one whose other names were those of one that has left the cache since
+    /// a newer one has them.
+    fn goes_along(&self, index: usize, at: usize, closing: bool) -> bool {
         let datasets = &self.shared.series[index].datasets;
         let mut newer = datasets[at + 1..].iter();
         let newest = newer.rfind(|newer| newer.state == DatasetState::Confirmed);
         !self.config.series[index].has_id
-            && datasets[at].is_second_rate()
+            && (closing || datasets[at].is_second_rate())
             && newest.is_some_and(|newest| !newest.flushed)
     }
 

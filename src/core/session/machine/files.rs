@@ -238,7 +238,9 @@ impl Machine {
             None if has_id => return self.companion_target(file),
             None => "",
         };
-        let Some(newest) = self.newest(series, id) else { return DatasetKey::new(series, id, 0) };
+        let Some(newest) = self.newest(series, id) else {
+            return DatasetKey::new(series, id, self.series[series].after_evicted(id));
+        };
         let next = DatasetKey::new(series, id, newest.generation + 1);
         let again = !has_id && self.written_before(&newest, file);
         if self.shared.find(&newest).is_some_and(|dataset| dataset.restored) {

@@ -1,11 +1,14 @@
 //! What one rank knows of its own files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash, set_hash};
 use super::loud::Appends;
 use super::report::SeriesReport;
+
+/// Datasets that have left and whose generation is remembered: more than one conference evicts.
+const EVICTED_MAX: usize = 64;
 
 /// How far this rank's part of a dataset is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +237,8 @@ pub(super) struct LocalSeries {
     pub floating: u64,
     /// Datasets that only the PFS has, by their captured id: the newest number.
     pub left: BTreeMap<String, u64>,
+    /// Ids and generations that left last.
+    pub evicted: VecDeque<(String, u64)>,
     /// When something of it was overdue first; `None` again after an agreement.
     pub unreachable_ms: Option<u64>,
 }
@@ -263,6 +268,20 @@ impl LocalSeries {
     pub fn note_left(&mut self, id: &str, number: u64) {
         let newest = self.left.entry(id.to_string()).or_default();
         *newest = number.max(*newest);
+    }
+
+    /// A dataset leaves. A thread of the program may write its id again on one rank before that, on
+    /// another one after it: both must mean the same generation, or there would be two checkpoints
+    /// with a part of the files each.
+    pub fn note_evicted(&mut self, key: &DatasetKey) {
+        self.evicted.truncate(EVICTED_MAX - 1);
+        self.evicted.push_front((key.id.clone(), key.generation));
+    }
+
+    /// The generation of `id` that comes after what has left.
+    pub fn after_evicted(&self, id: &str) -> u64 {
+        let same = self.evicted.iter().filter(|(evicted, _)| evicted == id);
+        same.map(|(_, generation)| generation + 1).max().unwrap_or(0)
     }
 
     /// Another rank of the node answers for the file from now on, if it did so while it was open.

@@ -104,8 +104,14 @@ impl Machine {
         along.iter().map(|key| (key.clone(), names(key))).collect()
     }
 
+    /// The dataset's number; 0 if it has none.
+    #[must_use]
+    pub fn id_of(&self, key: &DatasetKey) -> u64 {
+        self.shared.find(key).map_or(0, |dataset| dataset.id)
+    }
+
     fn is_withdrawn(&self, key: &DatasetKey, name: &str) -> bool {
-        let id = self.shared.find(key).map_or(0, |dataset| dataset.id);
+        let id = self.id_of(key);
         let own = self.series[key.series].find(key);
         let file = own.and_then(|own| own.files.get(name));
         let deleted = file.is_some_and(|file| file.deleted);
@@ -231,6 +237,7 @@ impl Machine {
                 }
                 self.shared.series[key.series].datasets.retain(|dataset| dataset.key != *key);
                 self.series[key.series].datasets.retain(|dataset| dataset.key != *key);
+                self.series[key.series].note_evicted(key);
             }
             Step::Flush { key, along, .. } => {
                 for key in along.iter().chain([key]) {
