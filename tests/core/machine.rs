@@ -20,7 +20,7 @@ pub(super) struct Ranks {
     /// In the order of their flushes.
     pub(super) flushed: Vec<DatasetKey>,
     /// What went along with them, by rank.
-    along: Vec<(DatasetKey, Vec<String>)>,
+    pub(super) along: Vec<(DatasetKey, Vec<String>)>,
 }
 
 impl Ranks {

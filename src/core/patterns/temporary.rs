@@ -14,7 +14,7 @@ pub struct Template {
     /// Components that both names have behind the one that differs.
     trailing: usize,
     change: Change,
-    /// Compiled from [`Change::Strip`].
+    /// Compiled from [`Change::Strip`] or [`Change::Cut`]: what its groups match stays.
     strip: Option<Regex>,
 }
 
@@ -51,19 +51,23 @@ enum Change {
         /// The final name's.
         to: String,
     },
+    /// It loses what stands inside: `state_step100.cpt` becomes `state.cpt`. As for
+    /// [`Change::Strip`], digits are any digits.
+    Cut(String),
     /// The directory goes away: `tmp/x` becomes `x`.
     Leave(String),
 }
 
 impl Template {
     fn new(trailing: usize, change: Change) -> Option<Template> {
-        let strip = match &change {
+        let regex = match &change {
             Change::Strip { before, after } => {
-                let regex = format!("^{}(.+?){}$", loose(before), loose(after));
-                Some(Regex::new(&regex).ok()?)
+                Some(format!("^{}(.+?)(){}$", loose(before), loose(after)))
             }
+            Change::Cut(inside) => Some(format!("^(.+?){}(.+)$", loose(inside))),
             Change::Suffix { .. } | Change::Prefix { .. } | Change::Leave(_) => None,
         };
+        let strip = regex.map(|regex| Regex::new(&regex)).transpose().ok()?;
         Some(Template { trailing, change, strip })
     }
 
@@ -99,8 +103,9 @@ impl Template {
         let at = parts.len().checked_sub(self.trailing + 1)?;
         let part = parts[at];
         let changed = match &self.change {
-            Change::Strip { .. } => {
-                self.strip.as_ref()?.captures(part)?.get(1)?.as_str().to_string()
+            Change::Strip { .. } | Change::Cut(_) => {
+                let kept = self.strip.as_ref()?.captures(part)?;
+                format!("{}{}", &kept[1], &kept[2])
             }
             Change::Suffix { from, to } => format!("{}{to}", nonempty(part.strip_suffix(from)?)?),
             Change::Prefix { from, to } => format!("{to}{}", nonempty(part.strip_prefix(from)?)?),
@@ -119,7 +124,7 @@ impl Template {
     /// Final names are part of the temporary ones.
     #[must_use]
     pub fn strips(&self) -> bool {
-        matches!(self.change, Change::Strip { .. } | Change::Leave(_))
+        matches!(self.change, Change::Strip { .. } | Change::Cut(_) | Change::Leave(_))
     }
 
     /// One line without tabs in its fields, for the record of what was learned.
@@ -129,6 +134,7 @@ impl Template {
             Change::Strip { before, after } => ("strip", before.as_str(), after.as_str()),
             Change::Suffix { from, to } => ("suffix", from.as_str(), to.as_str()),
             Change::Prefix { from, to } => ("prefix", from.as_str(), to.as_str()),
+            Change::Cut(inside) => ("cut", inside.as_str(), ""),
             Change::Leave(directory) => ("leave", directory.as_str(), ""),
         };
         format!("{}\t{kind}\t{one}\t{other}", self.trailing)
@@ -144,6 +150,7 @@ impl Template {
             "strip" => Change::Strip { before: one, after: other },
             "suffix" => Change::Suffix { from: one, to: other },
             "prefix" => Change::Prefix { from: one, to: other },
+            "cut" => Change::Cut(one),
             "leave" => Change::Leave(one),
             _ => return None,
         };
@@ -179,9 +186,19 @@ fn learn_component(temporary: &str, last: &str) -> Option<Change> {
     let ((from, to, common), at_end) =
         if suffix.2 >= prefix.2 { (suffix, true) } else { (prefix, false) };
     if common == 0 || from.is_empty() || !foreseeable(&to) || !foreseeable(&from) {
-        return None;
+        return learn_cut(temporary, last);
     }
     Some(if at_end { Change::Suffix { from, to } } else { Change::Prefix { from, to } })
+}
+
+/// What stands inside begins with a separator: a name is not a longer number's.
+fn learn_cut(temporary: &str, last: &str) -> Option<Change> {
+    let added = temporary.len().checked_sub(last.len())?;
+    let equal = temporary.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+    let inside = temporary.get(equal..equal + added)?;
+    let fits = temporary.get(equal + added..) == last.get(equal..);
+    let is_part = inside.bytes().next().is_some_and(is_separator) && !last[..equal].is_empty();
+    (fits && is_part).then(|| Change::Cut(inside.to_string()))
 }
 
 /// Bytes of the longest common beginning that ends at a separator, so that `.tmp` and `.dat` are
@@ -264,6 +281,9 @@ mod tests {
             ("c/tmp_r3", "c/r3", "c/tmp_r4", Some("c/r4")),
             ("c/r_3.tmp", "c/r_3.dat", "c/r_4.tmp", Some("c/r_4.dat")),
             ("c/new-3.dat", "c/state-3.dat", "c/new-4.dat", Some("c/state-4.dat")),
+            ("c/state_step100.cpt", "c/state.cpt", "c/state_step2750.cpt", Some("c/state.cpt")),
+            ("c/r_3.new.dat", "c/r_3.dat", "c/r_4.new.dat", Some("c/r_4.dat")),
+            ("c/state_step100.cpt", "c/state.cpt", "c/state_prev.cpt", None),
             ("c/s_10.tmp/r_3", "c/s_10/r_3", "c/s_20.tmp/r_3", Some("c/s_20/r_3")),
             ("c/tmp/s_10", "c/s_10", "c/tmp/s_20", Some("c/s_20")),
             ("c/r_3.dat.tmp", "c/r_3.dat", "c/r_3.dat", None),
@@ -282,6 +302,7 @@ mod tests {
             ("a/b", "c/d"),
             ("x", "x"),
             ("state.cpt", "state_prev.cpt"),
+            ("r_11.dat", "r_1.dat"),
             ("a/b/c", "d"),
             ("", "x"),
         ] {
@@ -290,7 +311,7 @@ mod tests {
             if let Some(template) = &template {
                 assert_eq!(template.final_name(temporary).as_deref(), Some(last));
             }
-            let unlearnable = ["tmp.dat", "ckpt.tmp", "a/b", "x", "a/b/c", ""];
+            let unlearnable = ["tmp.dat", "ckpt.tmp", "a/b", "x", "a/b/c", "", "r_11.dat"];
             assert_eq!(template.is_none(), unlearnable.contains(&temporary), "{template:?}");
         }
     }

@@ -312,7 +312,10 @@ impl Machine {
     }
 
     pub(super) fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
-        let key = self.target(file);
+        let mut key = self.target(file);
+        if self.leads(&key, file) {
+            key.generation += 1;
+        }
         self.note_rewrite(file, &key);
         self.put(file, key, keep_on_prefix)
     }
@@ -353,6 +356,7 @@ impl Machine {
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let learning = shared.routing.watches() || self.is_new(file);
         self.tell_revived(file);
+        self.note_leaders(&key);
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
         if learning {

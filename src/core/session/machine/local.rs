@@ -237,6 +237,9 @@ pub(super) struct LocalSeries {
     pub floating: u64,
     /// Datasets that only the PFS has, by their captured id: the newest number.
     pub left: BTreeMap<String, u64>,
+    /// Without ids: names ([`name_hash`]) that a checkpoint begins with, if the first one did not
+    /// have them.
+    pub leaders: BTreeSet<u64>,
     /// Ids and generations that left last.
     pub evicted: VecDeque<(String, u64)>,
     /// When something of it was overdue first; `None` again after an agreement.

@@ -4,11 +4,18 @@
 //! Nothing says which of the two a rename is. If the first one of a rotation is taken for the last
 //! one of a checkpoint, it changes that one, which is sealed, and of which the next rename then
 //! takes a file away: it would never be known to be complete.
+//!
+//! The same with copies (`s` to `s.1`, then a new `s`): `s.1` appears when the second checkpoint
+//! begins, and looks like a late part of the first. If that stayed so, each checkpoint would be
+//! complete only when the next one begins.
+
+use std::collections::BTreeSet;
 
 use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placement, Renamed};
 use super::knowledge::{kind_hash, name_hash};
+use super::local::{LocalDataset, LocalFile};
 use super::shared::DatasetState;
 use crate::patterns::Template;
 
@@ -102,11 +109,16 @@ impl Machine {
     /// that a checkpoint lacks while it is being written get their last names then. `None`: there
     /// is nothing to compare it with.
     fn is_full(&self, key: &DatasetKey) -> Option<bool> {
+        self.is_full_but(key, &BTreeSet::new())
+    }
+
+    fn is_full_but(&self, key: &DatasetKey, names: &BTreeSet<u64>) -> Option<bool> {
         let local = &self.series[key.series];
         let mut confirmed = self.shared.series[key.series].datasets.iter().rev();
         let last = confirmed.find(|dataset| dataset.state == DatasetState::Confirmed)?;
         let last = local.find(&last.key).filter(|last| !last.files.is_empty())?;
-        local.find(key).map(|own| last.files.keys().all(|name| own.files.contains_key(name)))
+        let mut wanted = last.files.iter().filter(|(_, file)| !names.contains(&file.masked));
+        local.find(key).map(|own| wanted.all(|(name, _)| own.files.contains_key(name)))
     }
 
     /// This rank's dataset at `at` keeps the file, which the program deletes or moves `into` a
@@ -129,6 +141,48 @@ impl Machine {
     /// it: the older dataset does not have it any more.
     pub(super) fn goes_on(&self, file: &FileRef, key: &DatasetKey, into: &DatasetKey) -> bool {
         into == key || (into.same_group(key) && !self.file_is_on_prefix(key, &file.name))
+    }
+}
+
+impl Machine {
+    /// Without ids: the program begins the checkpoint after `newest` with this file.
+    pub(super) fn leads(&self, newest: &DatasetKey, file: &FileRef) -> bool {
+        let local = &self.series[newest.series];
+        let count = self.agreement.count;
+        let is_over = |dataset: &LocalDataset| {
+            !dataset.holds(&file.name) && dataset.files.values().all(|file| file.is_past(count))
+        };
+        local.leaders.contains(&name_hash(&file.masked))
+            && local.find(newest).is_some_and(is_over)
+            && self.is_full_but(newest, &local.leaders) != Some(false)
+    }
+
+    /// The checkpoint `next` begins. What the one before got long after the rest of it and shortly
+    /// before this is a part of this one: so it will be from the next one on. By time alone: the
+    /// last part of a checkpoint follows soon after the rest, however few sync points the program
+    /// passes until its next one.
+    pub(super) fn note_leaders(&mut self, next: &DatasetKey) {
+        const TIMES_NEARER: u64 = 2;
+        let local = &self.series[next.series];
+        if self.config.series[next.series].has_id || local.find(next).is_some() {
+            return;
+        }
+        let Some(dataset) = next.before().and_then(|before| local.find(&before)) else { return };
+        let mut files: Vec<&LocalFile> = dataset.files.values().collect();
+        files.sort_by_key(|file| file.closed_ms);
+        let is_late = |pair: &&[&LocalFile]| {
+            let (rest, late) = (pair[0], pair[1]);
+            let near_ms = self.clock_ms.saturating_sub(late.closed_ms);
+            let far_ms = late.closed_ms.saturating_sub(rest.closed_ms);
+            rest.is_past(self.agreement.count)
+                && late.open == 0
+                && far_ms > 0
+                && near_ms * TIMES_NEARER <= far_ms
+        };
+        let Some(first) = files.windows(2).find(is_late).map(|pair| pair[1]) else { return };
+        let first = files.iter().filter(|file| file.closed_ms == first.closed_ms);
+        let leaders = first.map(|file| file.masked).collect();
+        self.series[next.series].leaders = leaders;
     }
 }
 
