@@ -107,8 +107,8 @@ impl Session {
         Ok(())
     }
 
-    /// Names outlive their content until the program deletes them, unless the PFS has it, or an
-    /// other dataset. Gives the names of which the PFS has nothing: their deletions are real once
+    /// Names outlive their content until the program deletes them, unless the PFS has it, or a
+    /// newer dataset. Gives the names of which the PFS has nothing: their deletions are real once
     /// all ranks of the node have been here.
     pub(super) fn leave_ghosts(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
         let mut gone = Vec::new();
@@ -124,7 +124,8 @@ impl Session {
             if on_prefix == OnPrefix::Absent {
                 gone.push(name.clone()); // else a flushed copy waits for the deletion, too
             }
-            if flushed || deleted || entry.meta.on_prefix {
+            let replaced = state.view.is_in_newer(key, &name);
+            if flushed || deleted || replaced || entry.meta.on_prefix {
                 continue;
             }
             let remote = Remote { owner: entry.rank, meta: entry.meta };

@@ -1,7 +1,8 @@
 /* Each rank keeps its last checkpoints: `s.R.1` becomes `s.R.2`, `s.R` becomes `s.R.1`, `s.R` is
- * written. The first two are written over one another. Rank 0 says at the start what each finds;
- * all kill themselves when they have written the last one.
- * usage: generations NAMES STEPS aside|over */
+ * written. The first two are written over one another. `copied`: `s.R` is copied to `s.R.1`, and
+ * the new one replaces it by a rename from `s_step<number>.R`. Rank 0 says at the start what each
+ * finds; all kill themselves when they have written the last one.
+ * usage: generations NAMES STEPS aside|over|copied */
 #include <signal.h>
 
 #include "sim.h"
@@ -15,26 +16,42 @@ static void name_of(char *name, size_t bytes, int generation) {
     snprintf(name, bytes, "s.%d", sim.rank);
 }
 
-static void put(int names, int step, int aside) {
+static void copy(const char *from, const char *to) {
+  char content[64];
+  FILE *file = fopen(from, "r");
+  if (!file) return;
+  size_t length = fread(content, 1, sizeof content, file);
+  fclose(file);
+  file = fopen(to, "w");
+  if (!file || fwrite(content, 1, length, file) != length || fclose(file) != 0)
+    sim_fail("cannot copy to", to);
+}
+
+static void put(int names, int step, const char *how) {
+  int aside = strcmp(how, "aside") == 0, copied = strcmp(how, "copied") == 0;
   char name[64], older[64], path[80];
   for (int generation = names - 1; step > 2 && generation > 0; generation--) {
     name_of(name, sizeof name, generation - 1);
     name_of(older, sizeof older, generation);
-    if (rename(name, older) != 0 && errno != ENOENT) sim_fail("cannot rename", name);
+    if (copied)
+      copy(name, older);
+    else if (rename(name, older) != 0 && errno != ENOENT) sim_fail("cannot rename", name);
   }
   name_of(name, sizeof name, 0);
+  if (step > 2 && !copied && access(name, F_OK) == 0) sim_fail("is still there:", name);
   snprintf(path, sizeof path, aside ? "%s.new" : "%s", name);
+  if (copied) snprintf(path, sizeof path, "s_step%d.%d", step, sim.rank);
   FILE *file = fopen(path, "w");
   if (!file || fprintf(file, "%d\n", step) < 0 || fclose(file) != 0)
     sim_fail("cannot write", path);
-  if (aside && rename(path, name) != 0) sim_fail("cannot rename", path);
+  if (strcmp(path, name) != 0 && rename(path, name) != 0) sim_fail("cannot rename", path);
 }
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   sim_init(&sim);
   int names = atoi(argv[1]), steps = atoi(argv[2]);
-  int aside = argc > 3 && strcmp(argv[3], "aside") == 0;
+  const char *how = argc > 3 ? argv[3] : "over";
   char text[128] = "", all[8][128];
   int length = snprintf(text, sizeof text, "rank %d:", sim.rank);
   for (int generation = 0; generation < names; generation++) {
@@ -50,7 +67,7 @@ int main(int argc, char **argv) {
   for (int of = 0; sim.rank == 0 && of < sim.size; of++) puts(all[of]);
   fflush(stdout);
   for (int step = 1; step <= steps; step++) {
-    put(names, step, aside);
+    put(names, step, how);
     sim_calm(40, 4000);
   }
   if (steps > 0) kill(getpid(), SIGKILL);

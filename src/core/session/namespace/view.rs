@@ -143,6 +143,12 @@ impl View {
         cached.then_some(&newest.key)
     }
 
+    /// Whether a layer above that of `key` has the file.
+    pub fn is_in_newer(&self, key: &DatasetKey, name: &str) -> bool {
+        let newer = self.layers.iter().rev().take_while(|layer| layer.key != *key);
+        newer.filter(|layer| !layer.hidden).any(|layer| layer.has(name))
+    }
+
     /// The same, on this rank: those of the node that have an older one hear of it.
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
@@ -224,7 +230,8 @@ impl View {
 
     /// The program deleted `name`: it is gone from the view.
     pub fn delete(&mut self, name: &str) {
-        if !self.lay(name) {
+        // A ghost stands for nothing, but some layer may have an older file of its name.
+        if !self.lay(name) || self.layers.iter().any(|layer| layer.has(name)) {
             self.deleted.insert(name.to_string());
         }
         self.far.changed = true;
@@ -395,6 +402,20 @@ mod tests {
         assert_eq!(view.place("x"), Place::Prefix);
         view.layer_mut(&key).unwrap().hidden = true;
         assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
+    }
+
+    #[test]
+    fn a_deleted_name_is_absent_though_an_older_file_of_it_has_left() {
+        let dirs = tempfile::tempdir().unwrap();
+        std::fs::write(dirs.path().join("x"), "").unwrap();
+        let mut view = View::default();
+        let (mode, mtime_seconds, mtime_nanoseconds) = (libc::S_IFREG, 0, 0);
+        let attributes = Attributes { size: 1, mode, ino: 1, mtime_seconds, mtime_nanoseconds };
+        view.leave_ghost("x".into(), attributes);
+        view.put(layer(1, dirs.path()));
+        assert!(matches!(view.place("x"), Place::Cached(..)));
+        view.delete("x");
+        assert_eq!(view.place("x"), Place::Deleted);
     }
 
     #[test]
