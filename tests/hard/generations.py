@@ -36,6 +36,30 @@ def the_newest_of_checkpoints_whose_names_move_survives_its_node(mpi, program):
 
 
 @case
+def checkpoints_of_an_earlier_run_that_are_moved_do_not_keep_new_ones_from_the_cache(mpi, program):
+    """The prefix has `s` and `s.1` of a run without the shim; the first doing is a rename."""
+    for names, how, learn in ((2, "over", "0"), (3, "aside", "1")):
+        pattern = ", ".join(["s.{rank}", *(f"s.{{rank}}.{older}" for older in range(1, names))])
+        settings = {"SCR_CHECKPOINT_PATTERN": pattern, "SCR_COPY_TYPE": "PARTNER",
+                    "SCR_LEARN": learn, "SCR_FLUSH": "0"}
+        with place(mpi, program) as here:
+            for rank in range(2):
+                (here.prefix / f"s.{rank}").write_text("101\n")
+                for older in range(1, names):
+                    (here.prefix / f"s.{rank}.{older}").write_text(f"{101 - older}\n")
+            killed = here.run_on_nodes(2, "generations", names, STEPS, how, **settings)
+            there = [path.read_text() for path in here.prefix.glob("s.*")]
+            assert f"{STEPS}\n" not in there, f"{names} {how}: {there}\n{killed}"
+            lost = here.nodes.node(1)
+            shutil.rmtree(lost)
+            lost.mkdir(mode=0o700)
+            got = here.run_on_nodes(2, "generations", names, 0, **settings)
+            found = " ".join(str(STEPS - older) for older in range(names))
+            want = [f"rank {rank}: {found}" for rank in range(2)]
+            assert lines(got) == want, f"{names} {how}: {killed}\n{got}"
+
+
+@case
 def of_checkpoints_in_the_cache_alone_the_prefix_does_not_say_that_it_has_them(mpi, program):
     """When all caches are lost, that is told, and the prefix has files of one moment or none."""
     settings = {"SCR_CHECKPOINT_PATTERN": "s.{rank}, s.{rank}.1", "SCR_COPY_TYPE": "PARTNER",

@@ -5,15 +5,14 @@ use std::path::Path;
 
 use super::answer::{Answer, Entry};
 use super::books::Way;
-use super::machine::{self, Deletion, FileRef, Placement};
+use super::machine::{self, Deletion, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::{Manner, file_ref};
 use super::others::{deleted_at, of_another};
 use super::runtime::{Session, State};
 use crate::error::Result;
-use crate::files::{CopyOptions, copy_file};
 use crate::log;
-use crate::system::{has_writers, monotonic_ms};
+use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
 
 impl Session {
@@ -324,7 +323,10 @@ impl Session {
                 let old = (name.unwrap_or_default(), &key, here.as_path());
                 self.rename_onto_prefix(state, old, to, &placed.key, renamed.from)
             }
-            _ if !placed.on_prefix => self.take_in(state, from, to, &placed.key),
+            _ if !placed.on_prefix => {
+                let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
+                self.take_in(state, (last, from), to, &placed.key)
+            }
             _ => {
                 if let Some(name) = name {
                     state.tokens.rename(name, to, &placed.key);
@@ -358,49 +360,6 @@ impl Session {
             self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }
         state.enter_file(target, to, true);
-        Ok(Answer::Done)
-    }
-
-    /// Whether a file that the program wrote on the PFS under a temporary name, before that name
-    /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
-    /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
-    fn can_take_in(&self, state: &State, name: Option<&str>, from: &Path, new: &FileRef) -> bool {
-        let Some(name) = name else { return false };
-        let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
-        // One that another rank has written: that one would not see it any more.
-        let own = || state.books.values().any(|book| book.files.contains_key(name));
-        state.tokens.count(name) == 0
-            && (self.match_name(name).is_none() || own())
-            && from.symlink_metadata().is_ok_and(single_file)
-            && has_writers(from).is_ok_and(|found| found == Some(false))
-            && self.has_room(state, new).is_some()
-    }
-
-    /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the
-    /// PFS, and the dataset is not complete without it.
-    fn take_in(
-        &self,
-        state: &mut State,
-        from: &Path,
-        to: &str,
-        key: &machine::DatasetKey,
-    ) -> Result<Answer> {
-        let Some(layer) = state.view.layer(key) else { return Ok(Answer::PASS) };
-        let target = layer.dir.join(to);
-        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-        let moved = ns::make_parents(&layer.dir, to)
-            .and_then(|()| ns::remove(&target))
-            .and_then(|()| copy_file(from, &target, options).map(|_| ()));
-        if let Err(error) = moved {
-            ns::remove(&target)?;
-            let reason = format!("{to} could not be moved into the cache");
-            state.machine.failed(key, &reason, monotonic_ms());
-            log::warn_once("take in", format_args!("{error}; the file stays on the PFS"));
-            return Ok(Answer::PASS);
-        }
-        ns::remove(from)?;
-        self.replace_private(state, &self.site.on_prefix(to));
-        state.enter_file(key, to, false);
         Ok(Answer::Done)
     }
 

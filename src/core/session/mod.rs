@@ -19,6 +19,7 @@
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
 //! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
+//! | `intake.rs` | files on the PFS that join the cache when they are renamed |
 //! | `landing.rs` | links and moving directories: what must be on the PFS first |
 //! | `temporary.rs` | files under temporary names until they are renamed |
 //! | `namespace/`, `answer.rs` | what the program sees below the prefix |
@@ -57,6 +58,7 @@ mod halt;
 mod helper;
 mod hiding;
 mod ineffective;
+mod intake;
 mod knowledge;
 mod landing;
 mod launch;

@@ -83,7 +83,7 @@ impl Machine {
     fn target_of_rename(&self, from: Option<&FileRef>, to: &FileRef) -> DatasetKey {
         let key = self.target(to);
         match from {
-            Some(from) if self.is_moved_aside(from, to, &key) => {
+            Some(from) if self.is_moved_aside(from, to, &key) || self.leads(&key, to) => {
                 DatasetKey { generation: key.generation + 1, ..key }
             }
             _ => key,
@@ -170,7 +170,7 @@ impl Machine {
         let Some(dataset) = next.before().and_then(|before| local.find(&before)) else { return };
         let mut files: Vec<&LocalFile> = dataset.files.values().collect();
         files.sort_by_key(|file| file.closed_ms);
-        let is_late = |pair: &&[&LocalFile]| {
+        let is_late = |pair: &[&LocalFile]| {
             let (rest, late) = (pair[0], pair[1]);
             let near_ms = self.clock_ms.saturating_sub(late.closed_ms);
             let far_ms = late.closed_ms.saturating_sub(rest.closed_ms);
@@ -179,9 +179,8 @@ impl Machine {
                 && far_ms > 0
                 && near_ms * TIMES_NEARER <= far_ms
         };
-        let Some(first) = files.windows(2).find(is_late).map(|pair| pair[1]) else { return };
-        let first = files.iter().filter(|file| file.closed_ms == first.closed_ms);
-        let leaders = first.map(|file| file.masked).collect();
+        let Some(at) = files.windows(2).position(is_late) else { return };
+        let leaders = files[at + 1..].iter().map(|file| file.masked).collect();
         self.series[next.series].leaders = leaders;
     }
 }

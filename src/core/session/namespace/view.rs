@@ -143,6 +143,11 @@ impl View {
         cached.then_some(&newest.key)
     }
 
+    /// Whether some dataset has the file, in the cache or on the PFS.
+    pub fn is_in_a_layer(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| layer.on_prefix.contains(name) || layer.has(name))
+    }
+
     /// Whether a layer above that of `key` has the file.
     pub fn is_in_newer(&self, key: &DatasetKey, name: &str) -> bool {
         let newer = self.layers.iter().rev().take_while(|layer| layer.key != *key);
