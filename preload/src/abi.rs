@@ -4,17 +4,18 @@
 //! two cannot differ within a build; [`ABI_VERSION`] and the sizes tell them apart across builds.
 //!
 //! Rules: strings are NUL-terminated and copied, never kept. Every path that the shim hands over is
-//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks in the prefix resolved), and
-//! lies below the prefix. The shim calls with its hook guard held, so the engine's own libc calls
-//! on that thread pass through; the engine's threads call [`Host::enter_thread`] first. Only
-//! `sync`, `init` and the finalize pair may communicate; everything else is local, quick, and never
-//! waits for another rank (one exception: [`Engine::open`] of a file that lives on another node,
-//! DESIGN 4, and in a child of a rank [`Engine::lookup`] of such a file that is to be compared).
+//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks resolved but for
+//! [`Engine::alias`]), and lies below the prefix. The shim calls with its hook guard held, so the
+//! engine's own libc calls on that thread pass through; the engine's threads call
+//! [`Host::enter_thread`] first. Only `sync`, `init` and the finalize pair may communicate;
+//! everything else is local, quick, and never waits for another rank (one exception:
+//! [`Engine::open`] of a file that lives on another node, DESIGN 4, and in a child of a rank
+//! [`Engine::lookup`] of such a file that is to be compared).
 
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -144,6 +145,9 @@ pub mod event {
     /// The program is about to make a directory, a symbolic link or a special file `path`, where it
     /// sees nothing.
     pub const MAKE: i32 = 11;
+    /// The program opens for writing what is called `path`, but for a symbolic link in it, which
+    /// leads elsewhere.
+    pub const MISLED: i32 = 12;
 }
 
 /// The engine's functions.
@@ -208,4 +212,8 @@ pub struct Engine {
     /// Name of the abstract socket at which children of this process ask (`wire.rs`), null if there
     /// is none. Valid like `prefix`.
     pub address: extern "C" fn() -> *const c_char,
+    /// The `index`th directory below the prefix that is a symbolic link and keeps its name all the
+    /// same, null behind the last; where it leads is put into `place`. What lies there is called
+    /// by that name whichever way the program takes. Valid like `prefix`.
+    pub alias: extern "C" fn(index: usize, place: *mut *const c_char) -> *const c_char,
 }

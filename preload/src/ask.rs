@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use crate::abi::{Engine, StatAnswer, Verdict, kind};
+use crate::abi::{Engine, StatAnswer, Verdict, event, kind};
 use crate::engine::{self, Active};
 use crate::memory::{Key, Known};
 use crate::{guard, paths};
@@ -68,6 +68,23 @@ pub(crate) unsafe fn below_prefix<T>(
     path: *const c_char,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
+    // SAFETY: the caller's promise.
+    unsafe { below_prefix_for(failed, dirfd, path, libc::O_RDONLY, job) }
+}
+
+/// Like [`below_prefix`], for an open with `flags`: the engine hears of a name that only a symlink
+/// keeps from being one below the prefix.
+///
+/// # Safety
+/// As for [`below_prefix`].
+#[inline]
+pub(crate) unsafe fn below_prefix_for<T>(
+    failed: T,
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    job: impl FnOnce(Question) -> Outcome<T>,
+) -> Option<T> {
     let active = engine::active()?;
     if path.is_null() || guard::inside() {
         return None;
@@ -78,7 +95,8 @@ pub(crate) unsafe fn below_prefix<T>(
     if written.is_some_and(|key| key.recall() == Known::Foreign) {
         return None;
     }
-    ask_below(active, failed, dirfd, path, written, refusing_files(path, job))
+    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    ask_below((active, writes), failed, dirfd, path, written, refusing_files(path, job))
 }
 
 /// Like [`below_prefix`], for calls that make or remove links and directories: even a name that is
@@ -98,7 +116,7 @@ pub(crate) unsafe fn below_prefix_anew<T>(
     }
     // SAFETY: as in `below_prefix`.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    ask_below(active, failed, dirfd, path, None, refusing_files(path, job))
+    ask_below((active, false), failed, dirfd, path, None, refusing_files(path, job))
 }
 
 /// Like [`below_prefix_anew`], for calls that make what they name: a slash behind the name does not
@@ -118,7 +136,7 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
     }
     // SAFETY: as in `below_prefix`.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    ask_below(active, failed, dirfd, path, None, job)
+    ask_below((active, false), failed, dirfd, path, None, job)
 }
 
 /// `job`, but a name that the program means for a directory's is none of a cached file.
@@ -140,7 +158,7 @@ fn refusing_files<T>(
 }
 
 fn ask_below<T>(
-    active: &'static Active,
+    (active, writes): (&'static Active, bool),
     failed: T,
     dirfd: c_int,
     path: &[u8],
@@ -150,18 +168,20 @@ fn ask_below<T>(
     if paths::surely_outside(&active.prefix, path) {
         return None;
     }
-    handle(failed, active, || match paths::locate(&active.prefix, dirfd, path) {
-        Some(path) => {
-            job(Question { engine: &active.table, prefix: &active.prefix, path, written })
+    handle(failed, active, || {
+        let (located, misled) = paths::locate_whole(&active.prefix, dirfd, path);
+        if let Some(name) = misled.filter(|_| writes).and_then(|name| CString::new(name).ok()) {
+            (active.table.note)(event::MISLED, name.as_ptr());
         }
-        None => {
+        let Some(path) = located else {
             if let Some(key) = written
                 && paths::is_outside(&active.prefix, dirfd, path)
             {
                 key.remember(Known::Foreign);
             }
-            Outcome::Pass
-        }
+            return Outcome::Pass;
+        };
+        job(Question { engine: &active.table, prefix: &active.prefix, path, written })
     })
 }
 

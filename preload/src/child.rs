@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::abi::{
     ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
+use crate::aliases::{self, Alias};
 use crate::ask::Answer;
 use crate::engine::{self, Active};
 use crate::inquiry::{self, Failure};
 use crate::memory;
 use crate::wire::{Known, Question, Reply, What};
 
-/// Where the rank listens, a colon, the prefix. The engine takes it for none of its parameters.
+/// Where the rank listens, a colon, the prefix and its aliases. The engine takes it for none of its
+/// parameters.
 pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
 
 struct Rank {
@@ -48,7 +50,7 @@ pub(crate) fn variable() -> Option<&'static CStr> {
 
 /// This process is a rank that listens at `address`: its children are told.
 pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
-    know(address.to_bytes(), prefix);
+    know(address.to_bytes(), prefix, aliases::all());
     if let Some(variable) = variable() {
         // SAFETY: a C string that stays; MPI_Init sets variables at this time, too.
         unsafe { libc::putenv(variable.as_ptr().cast_mut()) };
@@ -66,7 +68,9 @@ pub(crate) fn follow() {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
     let Some(colon) = value.iter().position(|&byte| byte == b':') else { return };
     if std::env::var_os("SCR_ENABLE").is_none_or(|value| value != "0") {
-        know(&value[..colon], &value[colon + 1..]);
+        let (prefix, aliases) = aliases::from_text(&value[colon + 1..]);
+        know(&value[..colon], &prefix, &aliases);
+        aliases::set(aliases);
         engine::follow();
     }
 }
@@ -79,9 +83,10 @@ pub(crate) fn leave() {
     }
 }
 
-fn know(address: &[u8], prefix: &[u8]) {
+fn know(address: &[u8], prefix: &[u8], aliases: &[Alias]) {
     let active = Active { table: TABLE, prefix: prefix.to_vec(), own: false };
-    let entry = [VARIABLE.as_bytes(), b"=", address, b":", prefix].concat();
+    let places = aliases::to_text(prefix, aliases);
+    let entry = [VARIABLE.as_bytes(), b"=", address, b":", &places].concat();
     let Ok(variable) = CString::new(entry) else { return };
     let rank = Rank { address: address.to_vec(), variable, active };
     RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
@@ -143,6 +148,7 @@ static TABLE: Engine = Engine {
     rmdir,
     list,
     address: nowhere,
+    alias,
 };
 
 extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
@@ -150,6 +156,10 @@ extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
 }
 
 extern "C" fn nowhere() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {
     std::ptr::null()
 }
 

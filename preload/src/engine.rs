@@ -12,6 +12,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
+use crate::aliases::{self, Alias};
 use crate::message::complain;
 use crate::{absence, child, ending, guard, lazy, listing, lock, memory, open_files, real};
 
@@ -89,7 +90,21 @@ pub(crate) fn start(version: &str, granted: c_int) {
     }
     // SAFETY: after `init` returned 1, the engine's prefix is a C string for the process's life.
     let prefix = unsafe { CStr::from_ptr((table.prefix)()) }.to_bytes().to_vec();
+    aliases::set(aliases_of(&table));
     activate(table, prefix);
+}
+
+fn aliases_of(table: &Engine) -> Vec<Alias> {
+    let alias = |index| {
+        let mut place = std::ptr::null();
+        let name = (table.alias)(index, &raw mut place);
+        // SAFETY: with a name that is not null, both are C strings.
+        (!name.is_null()).then(|| unsafe {
+            let bytes = |text| CStr::from_ptr(text).to_bytes().to_vec();
+            Alias { name: bytes(name), place: bytes(place) }
+        })
+    };
+    (0..).map_while(alias).collect()
 }
 
 fn activate(table: Engine, prefix: Vec<u8>) {

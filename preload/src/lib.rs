@@ -19,6 +19,8 @@ mod abi;
 #[cfg_attr(test, allow(dead_code))]
 mod absence;
 #[cfg_attr(test, allow(dead_code))]
+mod aliases;
+#[cfg_attr(test, allow(dead_code))]
 mod ask;
 #[cfg_attr(test, allow(dead_code))]
 mod child;

@@ -8,12 +8,14 @@
 //! ([`forget`]), and so does what others may have done to names: the end of a child, a collective.
 //!
 //! A symlink at the prefix or above it is resolved once. One below it may be pointed elsewhere at
-//! any time (`current -> step_20`), by this rank or another, so it is resolved at every use.
+//! any time (`current -> step_20`), by this rank or another, so it is resolved at every use; but
+//! what lies in a directory that the patterns name keeps that name if it is one ([`aliases`]).
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use parking_lot::Mutex;
 
+use crate::aliases;
 use crate::lock::{GENERATIONS, Lock};
 use crate::memory::{self, About, Key, Known};
 
@@ -64,30 +66,50 @@ pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
 /// The canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The last
 /// component is not followed when it is a symlink. Guard held.
 pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString> {
+    locate_whole(prefix, dirfd, path).0
+}
+
+/// The same, and the name as it is written, if that lies below the prefix and a symlink in it leads
+/// elsewhere.
+pub(crate) fn locate_whole(
+    prefix: &[u8],
+    dirfd: c_int,
+    path: &[u8],
+) -> (Option<CString>, Option<Vec<u8>>) {
     if path.is_empty() {
-        return None;
+        return (None, None);
     }
     if surely_canonical(prefix, path) {
-        return CString::new(path).ok();
+        return (CString::new(path).ok(), None);
     }
-    let whole = absolute(dirfd, path)?;
-    let found = if surely_canonical(prefix, &whole) {
-        whole
-    } else if has_dot_dot(&whole) {
-        through_dot_dot(&whole)?
-    } else {
-        let plain = lexical(&whole);
-        if plain == prefix {
-            plain
-        } else if whole.ends_with(b"/.") {
-            canonical_directory(prefix, &plain)? // what a symlink leads to, not the link
-        } else {
-            let slash = plain.iter().rposition(|&byte| byte == b'/')?;
-            let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;
-            join(&directory, &plain[slash + 1..])
-        }
-    };
-    if below(prefix, &found) { CString::new(found).ok() } else { None }
+    let Some(whole) = absolute(dirfd, path) else { return (None, None) };
+    if surely_canonical(prefix, &whole) {
+        return (CString::new(whole).ok(), None);
+    }
+    if has_dot_dot(&whole) {
+        let found = through_dot_dot(&whole).filter(|found| below(prefix, found));
+        return (found.and_then(|found| CString::new(found).ok()), None);
+    }
+    let plain = lexical(&whole);
+    let found = resolved(prefix, &whole, &plain).filter(|found| below(prefix, found));
+    let misled = found.as_ref() != Some(&plain) && below(prefix, &plain);
+    (found.and_then(|found| CString::new(found).ok()), misled.then_some(plain))
+}
+
+/// Canonical name of the path `whole`, which is `plain` when lexically normal.
+fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+    if plain == prefix {
+        return Some(plain.to_vec());
+    }
+    if let Some(alias) = aliases::all().iter().find(|alias| alias.place == plain) {
+        return Some(alias.name.clone());
+    }
+    if whole.ends_with(b"/.") {
+        return canonical_directory(prefix, plain); // what a symlink leads to, not the link
+    }
+    let slash = plain.iter().rposition(|&byte| byte == b'/')?;
+    let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;
+    Some(join(&directory, &plain[slash + 1..]))
 }
 
 /// True if `path`, relative to `dirfd`, is known not to lie below `prefix`. Guard held.
@@ -135,7 +157,7 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let own = link.to_bytes();
     let key = Key::of(own, About::File);
-    if key.recall() == Known::NoLink {
+    if key.recall() == Known::NoLink || aliases::all().iter().any(|alias| alias.name == own) {
         return None;
     }
     let mut target = [0_u8; libc::PATH_MAX as usize];
@@ -257,10 +279,11 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
     let trimmed = path.len() - path.iter().rev().take_while(|&&byte| byte == b'/').count();
     let path = &path[..trimmed];
     let slash = path.iter().rposition(|&byte| byte == b'/')?;
-    match &path[slash + 1..] {
-        b"." | b".." => real_path(path).ok(),
-        name => Some(join(&real_path(&path[..slash.max(1)]).ok()?, name)),
-    }
+    let real = match &path[slash + 1..] {
+        b"." | b".." => real_path(path).ok()?,
+        name => join(&real_path(&path[..slash.max(1)]).ok()?, name),
+    };
+    Some(aliases::named(real))
 }
 
 /// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
@@ -274,13 +297,14 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     if let Some(known) = spelled_otherwise(prefix, directory) {
         return Some(known);
     }
-    let real = match real_path(directory) {
+    let real = match real_path(directory).map(aliases::named) {
         Ok(real) => real,
         // A directory that is not there yet: its nearest ancestor tells. Nothing is remembered.
         Err(libc::ENOENT) if directory.len() > 1 => {
             let slash = directory.iter().rposition(|&byte| byte == b'/')?;
             let parent = &directory[..slash.max(1)];
             let above = real_path(parent)
+                .map(aliases::named)
                 .or_else(|_| canonical_directory(prefix, parent).ok_or(libc::ENOENT));
             return above.ok().map(|above| join(&above, &directory[slash + 1..]));
         }
@@ -300,11 +324,16 @@ fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     Some(real)
 }
 
-/// The directory, if its name begins with another spelling of the prefix and no symlink follows.
+/// The directory, if its name begins with another spelling of the prefix, or with where an alias
+/// leads, and no symlink follows.
 fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
-    let spellings = SPELLINGS.lock();
-    let head = spellings.iter().find(|head| below(head, directory))?;
-    let plain = [prefix, &directory[head.len()..]].concat();
+    let plain = if aliases::all().iter().any(|alias| below(&alias.place, directory)) {
+        aliases::named(directory.to_vec())
+    } else {
+        let spellings = SPELLINGS.lock();
+        let head = spellings.iter().find(|head| below(head, directory))?;
+        [prefix, &directory[head.len()..]].concat()
+    };
     let known = Key::of(&plain, About::Directory).recall() == Known::Canonical;
     known.then_some(plain)
 }
@@ -392,6 +421,53 @@ mod tests {
         assert!(surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
         forget();
         assert!(!surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn what_lies_behind_an_alias_has_one_name() {
+        let top = std::env::temp_dir().join(format!("scr-aliases-{}", std::process::id()));
+        std::fs::create_dir_all(top.join("far/sub")).unwrap();
+        std::fs::create_dir_all(top.join("prefix")).unwrap();
+        let top = real_path(top.to_str().unwrap().as_bytes()).unwrap();
+        let top = String::from_utf8(top).unwrap();
+        let prefix = format!("{top}/prefix");
+        for (to, name) in [("../far", "link"), ("../far/sub", "other"), ("..", "up")] {
+            std::os::unix::fs::symlink(to, format!("{prefix}/{name}")).unwrap();
+        }
+        let name = format!("{prefix}/link").into_bytes();
+        aliases::set(vec![aliases::Alias { name, place: format!("{top}/far").into_bytes() }]);
+        let cases = [
+            ("/prefix/link/f", Some("/link/f")),
+            ("/prefix/link", Some("/link")),
+            ("/far", Some("/link")),
+            ("/far/", Some("/link")),
+            ("/far/f", Some("/link/f")),
+            ("/far/sub/f", Some("/link/sub/f")),
+            ("/far/new/deep/f", Some("/link/new/deep/f")),
+            ("/prefix/other/f", Some("/link/sub/f")),
+            ("/prefix/other/../f", Some("/link/f")),
+            ("/prefix/up/far/f", Some("/link/f")),
+            ("/prefix/up/f", None),
+            ("/farther/f", None),
+        ];
+        for round in 0..2 {
+            for (written, found) in cases {
+                let want = found.map(|found| format!("{prefix}{found}"));
+                let found = located(prefix.as_bytes(), &format!("{top}{written}"));
+                assert_eq!(found, want, "{written} {round}");
+            }
+        }
+        let link = CString::new(format!("{prefix}/link")).unwrap();
+        assert!(follow(prefix.as_bytes(), &link).is_none());
+        let file = format!("{prefix}/link/sub/f");
+        assert_eq!(aliases::physical(file.as_bytes()), format!("{top}/far/sub/f").into_bytes());
+        let misled = |written: &str| {
+            let path = format!("{prefix}{written}");
+            locate_whole(prefix.as_bytes(), libc::AT_FDCWD, path.as_bytes()).1.is_some()
+        };
+        assert!(misled("/up/f") && misled("/other/f"));
+        assert!(!misled("/link/f") && !misled("/link/sub/f") && !misled("/f"));
         std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -17,7 +17,7 @@ use super::abi::{
 use crate::engine;
 use scr_core::session;
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Answer, Attributes, Note, Session};
+use scr_core::session::{Alias, Answer, Attributes, Note, Session};
 
 const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
 
@@ -43,6 +43,7 @@ static TABLE: Engine = Engine {
     rmdir,
     list,
     address,
+    alias,
 };
 
 /// The door: its name is [`super::abi::ENTRY`].
@@ -190,6 +191,21 @@ extern "C" fn address() -> *const c_char {
     address.as_ref().map_or(std::ptr::null(), |address| address.as_ptr())
 }
 
+extern "C" fn alias(index: usize, place: *mut *const c_char) -> *const c_char {
+    static ALIASES: OnceLock<Vec<(CString, CString)>> = OnceLock::new();
+    let all = ALIASES.get_or_init(|| {
+        let Some(session) = engine::session() else { return Vec::new() };
+        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
+        let names = session.aliases().iter();
+        let pair = |it: &Alias| Some((text(&session.prefix().join(&it.name))?, text(&it.place)?));
+        names.filter_map(pair).collect()
+    });
+    let Some((name, to)) = all.get(index) else { return std::ptr::null() };
+    // SAFETY: the shim passes a place for the answer.
+    unsafe { *place = to.as_ptr() };
+    name.as_ptr()
+}
+
 extern "C" fn sync(comm: usize, kind: c_int) {
     let kind = match kind {
         sync_kind::CONSTRUCTOR => SyncKind::Constructor,
@@ -212,6 +228,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
         event::FORKED_CHILD => Note::ForkedChild,
         event::MKDIR => Note::Mkdir(path),
         event::MAKE => Note::Make(path),
+        event::MISLED => Note::Misled(path),
         event::ATTRIBUTES => Note::Attributes(path),
         _ => return,
     };

@@ -19,6 +19,7 @@ import bad_input
 import children
 import collectives
 import generations
+import linked
 import logged
 import moves
 import patterns
@@ -461,8 +462,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, generations, logged, moves, patterns,
-                      pointers, room, settings, spares)
+            others = (bad_input, children, collectives, generations, linked, logged, moves,
+                      patterns, pointers, room, settings, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -8,7 +8,7 @@ use crate::abi::Engine;
 use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make};
 use crate::family::interpose;
 use crate::hooks::names::{self, rename_below};
-use crate::{engine, identity, paths};
+use crate::{aliases, engine, identity, paths};
 
 type Link = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
 type LinkAt =
@@ -361,17 +361,19 @@ unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c
     unsafe { canonical(path, std::ptr::null_mut()).unwrap_or_else(|| real(path)) }
 }
 
-/// The program's name for the cached file that a name like `/proc/self/fd/7` stands for.
+/// Where the file should be that a name like `/proc/self/fd/7` stands for, if it is in the cache.
 ///
 /// # Safety
 /// `path` is null or a C string.
 unsafe fn behind_descriptor(path: *const c_char) -> Option<CString> {
     engine::active().filter(|_| !path.is_null())?;
     // SAFETY: not null, so a C string by this function's contract.
-    identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes()).and_then(identity::name_behind)
+    let fd = identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes())?;
+    let name = identity::name_behind(fd)?;
+    CString::new(aliases::physical(name.to_bytes())).ok()
 }
 
-/// The program's name for a cached file is the canonical one; where its bytes lie is our business.
+/// A cached file lies where it would lie without us; where its bytes are is our business.
 unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c_char> {
     let failed = std::ptr::null_mut();
     // SAFETY: as in `link`.
@@ -383,14 +385,17 @@ unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c
             Answer::Fail(code) => return Outcome::Fail(code),
             Answer::Redirect(_) | Answer::Stat(_) => {}
         }
-        let found = question.path.as_bytes_with_nul();
+        let Ok(found) = CString::new(aliases::physical(question.path.to_bytes())) else {
+            return Outcome::Pass;
+        };
+        let found = found.as_bytes_with_nul();
         if found.len() > libc::PATH_MAX as usize {
             return Outcome::Fail(libc::ENAMETOOLONG);
         }
         // SAFETY: the program's buffer has PATH_MAX bytes; without one it frees what strdup made.
         unsafe {
             if resolved.is_null() {
-                return Outcome::Done(libc::strdup(question.path.as_ptr()));
+                return Outcome::Done(libc::strdup(found.as_ptr().cast()));
             }
             resolved.copy_from_nonoverlapping(found.as_ptr().cast(), found.len());
         }

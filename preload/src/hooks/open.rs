@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use libc::{AT_FDCWD, mode_t};
 
 use crate::abi::TOKEN_LAZY;
-use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
+use crate::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
 use crate::family::interpose;
 use crate::hooks::hidden;
 use crate::lazy::{wake_beyond, wake_descriptor};
@@ -109,7 +109,7 @@ unsafe fn open_any(
     }
     // SAFETY: `path` is what the program gave for a C string.
     let done = unsafe {
-        below_prefix(-1, dirfd, path, |question| {
+        below_prefix_for(-1, dirfd, path, flags, |question| {
             let engine = question.engine;
             let opened = open_below(question, flags, mode, |to| match call(to) {
                 -1 => Err(guard::errno()),

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, FILE};
 
-use crate::ask::{Outcome, below_prefix, handle};
+use crate::ask::{Outcome, below_prefix_for, handle};
 use crate::family::interpose;
 use crate::hooks::close::loses_data;
 use crate::hooks::hidden;
@@ -117,7 +117,7 @@ unsafe fn open_stream<T>(
         }
     };
     // SAFETY: `path` is null or what the program gave for a C string.
-    unsafe { below_prefix(std::ptr::null_mut(), AT_FDCWD, path, open) }
+    unsafe { below_prefix_for(std::ptr::null_mut(), AT_FDCWD, path, flags, open) }
 }
 
 /// The descriptor is the same and stays tracked; the stream is remembered, since what it buffers is

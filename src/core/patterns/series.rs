@@ -292,6 +292,13 @@ impl SeriesSet {
         self.alternatives.iter().any(|alternative| alternative.could_match_below(directory))
     }
 
+    /// The innermost directory, relative to the prefix, that each pattern names without a wildcard.
+    #[must_use]
+    pub fn literal_directories(&self) -> Vec<&str> {
+        let literals = self.alternatives.iter().map(|alternative| alternative.literal.as_str());
+        literals.filter_map(|literal| Some(literal.rsplit_once('/')?.0)).collect()
+    }
+
     /// What the matches of each pattern begin with, relative to the prefix; duplicates and those
     /// that begin with another are left out. An empty one means: anything.
     #[must_use]

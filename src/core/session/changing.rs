@@ -78,6 +78,7 @@ impl Session {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
+        self.heed_link(&[path]);
         self.wake_path(path);
         let mut state = self.state();
         if !self.concerns(&state, name) || self.is_child() {
@@ -175,6 +176,7 @@ impl Session {
         {
             return self.rename_dir(name, from, to);
         }
+        self.heed_link(&[from, to]);
         self.wake_path(from);
         self.wake_path(to);
         let state = self.state();

@@ -13,6 +13,7 @@
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
+//! | `aliases.rs` | directories of the patterns that are symbolic links |
 //! | `links.rs` | symbolic links to a checkpoint that such a run had made the newest |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
 //! | `site.rs`, `protection.rs` | what stays the same for a launch; redundancy sets |
@@ -37,6 +38,7 @@
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
 
 mod abandoned;
+mod aliases;
 mod answer;
 mod arrival;
 mod background;
@@ -103,6 +105,7 @@ mod wire;
 
 use std::time::Duration;
 
+pub use aliases::Alias;
 pub use answer::{Answer, Attributes, Entry};
 pub use books::TOKEN_LAZY;
 pub use need::{Need, NeedLimits};

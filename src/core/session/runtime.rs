@@ -50,6 +50,8 @@ pub enum Note<'a> {
     Mkdir(&'a Path),
     /// The program is about to make something here that is no regular file.
     Make(&'a Path),
+    /// The program opens for writing what lies elsewhere, because of a symbolic link in the name.
+    Misled(&'a Path),
     /// The program changed mode, owner or times of this file.
     Attributes(&'a Path),
 }
@@ -315,6 +317,7 @@ impl Session {
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}
             Note::Make(path) => self.give_way(path),
+            Note::Misled(path) => self.misled(path),
             Note::Mkdir(path) => {
                 if let Some(name) = self.name_of(path)
                     && self.state().view.settle_dir(name)

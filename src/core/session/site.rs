@@ -8,6 +8,7 @@ use crate::descriptors::{Descriptors, Overhead};
 use crate::params::Settings;
 use crate::transfer::Options;
 
+use super::aliases::Alias;
 use super::protection::Sets;
 
 /// What the shim offers, as plain functions (`preload/src/abi.rs`, `Host`).
@@ -55,6 +56,8 @@ pub struct Site {
     pub node_name: String,
     /// The program's directory, symlinks resolved.
     pub prefix: PathBuf,
+    /// Directories below it that are symbolic links, and that keep their names.
+    pub aliases: Vec<Alias>,
     /// Directories of this node.
     pub layout: Layout,
     /// This rank's durable records.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::aliases;
 use super::arrival::{purge, take_over_other_size};
 use super::books::Tokens;
 use super::children::Counter;
@@ -74,6 +75,7 @@ impl Preparation {
             rank: self.rank,
             size: self.size,
             node_name: self.node_name,
+            aliases: aliases::agree(world.as_ref(), &self.prefix, &series)?,
             prefix: self.prefix,
             layout: self.layout,
             leads_node: first == self.rank,

@@ -47,6 +47,7 @@ struct engine {
     void (*rmdir)(const char *, struct verdict *);
     int (*list)(const char *, entry_fn, void *);
     const char *(*address)(void);
+    const char *(*alias)(size_t, const char **);
 };
 
 static const struct host *host;
@@ -236,10 +237,17 @@ static int list(const char *path, entry_fn entry, void *context)
 }
 
 static const char *address(void) { return NULL; }
+static const char *alias(size_t index, const char **place)
+{
+    (void)index;
+    (void)place;
+    return NULL;
+}
 
 static const struct engine table = {
-    sizeof table, 8, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    sizeof table, 9, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
     evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
+    alias,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }
