@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use crate::abi::{Engine, StatAnswer, Verdict, event, kind};
 use crate::engine::{self, Active};
 use crate::memory::{Key, Known};
+use crate::paths::Located;
 use crate::{guard, paths};
 
 /// Symlinks followed in one name, as many as the kernel follows.
@@ -169,11 +170,15 @@ fn ask_below<T>(
         return None;
     }
     handle(failed, active, || {
-        let (located, misled) = paths::locate_whole(&active.prefix, dirfd, path);
-        if let Some(name) = misled.filter(|_| writes).and_then(|name| CString::new(name).ok()) {
+        let located = paths::locate_whole(&active.prefix, dirfd, path);
+        if lies_below_file(&active.table, &active.prefix, &located) {
+            return Outcome::Fail(libc::ENOTDIR);
+        }
+        let misled = located.misled.filter(|_| writes).and_then(|name| CString::new(name).ok());
+        if let Some(name) = misled {
             (active.table.note)(event::MISLED, name.as_ptr());
         }
-        let Some(path) = located else {
+        let Some(path) = located.name else {
             if let Some(key) = written
                 && paths::is_outside(&active.prefix, dirfd, path)
             {
@@ -183,6 +188,20 @@ fn ask_below<T>(
         };
         job(Question { engine: &active.table, prefix: &active.prefix, path, written })
     })
+}
+
+/// True if what the name takes for a directory, and the file system does not have, is a file in the
+/// cache. Guard held.
+pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) -> bool {
+    let mut missing = located.missing.clone();
+    while let Some(path) = missing.filter(|path| path.as_bytes() != prefix) {
+        let (answer, _) = ask(|verdict| (table.lookup)(path.as_ptr(), 0, verdict));
+        if matches!(answer, Answer::Redirect(_) | Answer::Stat(_)) {
+            return true;
+        }
+        missing = paths::parent(&path).filter(|parent| !paths::is_directory(parent));
+    }
+    false
 }
 
 /// Runs `job` as our own work; `None` means: make the real call.

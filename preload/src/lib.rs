@@ -59,6 +59,8 @@ mod real;
 #[cfg_attr(test, allow(dead_code))]
 mod refuge;
 #[cfg_attr(test, allow(dead_code))]
+mod spellings;
+#[cfg_attr(test, allow(dead_code))]
 mod stream_writes;
 #[allow(dead_code, reason = "each side uses its half of the contract")]
 mod wire;

@@ -18,13 +18,10 @@ use parking_lot::Mutex;
 use crate::aliases;
 use crate::lock::{GENERATIONS, Lock};
 use crate::memory::{self, About, Key, Known};
-
-/// Other spellings of the prefix, through symlinks, are remembered up to this number.
-const SPELLINGS_MAX: usize = 16;
+use crate::spellings::{Resolved, canonical_directory};
 
 static WORKING_DIRECTORY: Lock<Vec<u8>> =
     Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
-static SPELLINGS: Lock<Vec<Vec<u8>>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
@@ -66,50 +63,71 @@ pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
 /// The canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The last
 /// component is not followed when it is a symlink. Guard held.
 pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString> {
-    locate_whole(prefix, dirfd, path).0
+    locate_whole(prefix, dirfd, path).name
 }
 
-/// The same, and the name as it is written, if that lies below the prefix and a symlink in it leads
-/// elsewhere.
-pub(crate) fn locate_whole(
-    prefix: &[u8],
-    dirfd: c_int,
-    path: &[u8],
-) -> (Option<CString>, Option<Vec<u8>>) {
+/// What there is to say about a path.
+#[derive(Default)]
+pub(crate) struct Located {
+    /// See [`locate`].
+    pub name: Option<CString>,
+    /// The name as it is written, lexically normal, if that lies below the prefix and a symlink in
+    /// it leads elsewhere.
+    pub misled: Option<Vec<u8>>,
+    /// A directory in the name (canonical) that the file system does not have.
+    pub missing: Option<CString>,
+}
+
+impl Located {
+    fn at(name: Vec<u8>) -> Self {
+        Self { name: CString::new(name).ok(), ..Self::default() }
+    }
+}
+
+/// [`locate`], and more. Guard held.
+pub(crate) fn locate_whole(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Located {
     if path.is_empty() {
-        return (None, None);
+        return Located::default();
     }
     if surely_canonical(prefix, path) {
-        return (CString::new(path).ok(), None);
+        return Located::at(path.to_vec());
     }
-    let Some(whole) = absolute(dirfd, path) else { return (None, None) };
+    let Some(whole) = absolute(dirfd, path) else { return Located::default() };
     if surely_canonical(prefix, &whole) {
-        return (CString::new(whole).ok(), None);
+        return Located::at(whole);
     }
-    if has_dot_dot(&whole) {
-        let found = through_dot_dot(&whole).filter(|found| below(prefix, found));
-        return (found.and_then(|found| CString::new(found).ok()), None);
+    if let Some(dots) = position_of_dot_dot(&whole) {
+        return match through_dot_dot(&whole) {
+            Some(found) if below(prefix, &found) => Located::at(found),
+            Some(_) => Located::default(),
+            None => {
+                let missing = locate(prefix, libc::AT_FDCWD, &whole[..dots]);
+                Located { missing, ..Located::default() }
+            }
+        };
     }
     let plain = lexical(&whole);
-    let found = resolved(prefix, &whole, &plain).filter(|found| below(prefix, found));
-    let misled = found.as_ref() != Some(&plain) && below(prefix, &plain);
-    (found.and_then(|found| CString::new(found).ok()), misled.then_some(plain))
+    let found = resolved(prefix, &whole, &plain).filter(|found| below(prefix, &found.name));
+    let is_misled = below(prefix, &plain) && found.as_ref().is_none_or(|it| it.name != plain);
+    let (name, missing) = found.map_or((None, None), |it| (Some(it.name), it.missing));
+    let text = |path: Option<Vec<u8>>| path.and_then(|path| CString::new(path).ok());
+    Located { name: text(name), misled: is_misled.then_some(plain), missing: text(missing) }
 }
 
 /// Canonical name of the path `whole`, which is `plain` when lexically normal.
-fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     if plain == prefix {
-        return Some(plain.to_vec());
+        return Some(Resolved::at(plain.to_vec()));
     }
     if let Some(alias) = aliases::all().iter().find(|alias| alias.place == plain) {
-        return Some(alias.name.clone());
+        return Some(Resolved::at(alias.name.clone()));
     }
     if whole.ends_with(b"/.") {
         return canonical_directory(prefix, plain); // what a symlink leads to, not the link
     }
     let slash = plain.iter().rposition(|&byte| byte == b'/')?;
     let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;
-    Some(join(&directory, &plain[slash + 1..]))
+    Some(Resolved { name: join(&directory.name, &plain[slash + 1..]), ..directory })
 }
 
 /// True if `path`, relative to `dirfd`, is known not to lie below `prefix`. Guard held.
@@ -132,6 +150,13 @@ pub(crate) fn is_directory(path: &CStr) -> bool {
         libc::stat(path.as_ptr(), found.as_mut_ptr()) == 0
             && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
     }
+}
+
+/// The directory that `path` (absolute) lies in.
+pub(crate) fn parent(path: &CStr) -> Option<CString> {
+    let path = path.to_bytes();
+    let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| path.len() > 1)?;
+    CString::new(&path[..slash.max(1)]).ok()
 }
 
 /// True if the file `path` (canonical) is known to be no symlink.
@@ -247,7 +272,7 @@ fn working_directory() -> Option<Vec<u8>> {
     Some(known.clone())
 }
 
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(directory.len() + name.len() + 1);
     whole.extend_from_slice(directory);
     if !directory.ends_with(b"/") {
@@ -258,7 +283,13 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 fn has_dot_dot(path: &[u8]) -> bool {
-    path.split(|&byte| byte == b'/').any(|part| part == b"..")
+    position_of_dot_dot(path).is_some()
+}
+
+/// Where the slash is before the first component of an absolute path that is `..`.
+fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
+    let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
+    slashes.find(|&at| path[at + 1..].split(|&byte| byte == b'/').next() == Some(b".."))
 }
 
 /// Removes `.`, `//` and a trailing slash; the path has no `..`.
@@ -286,83 +317,10 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
     Some(aliases::named(real))
 }
 
-/// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
-fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
-    let key = Key::of(directory, About::Directory);
-    match key.recall() {
-        Known::Foreign => return None,
-        Known::Canonical => return Some(directory.to_vec()),
-        _ => {}
-    }
-    if let Some(known) = spelled_otherwise(prefix, directory) {
-        return Some(known);
-    }
-    let real = match real_path(directory).map(aliases::named) {
-        Ok(real) => real,
-        // A directory that is not there yet: its nearest ancestor tells. Nothing is remembered.
-        Err(libc::ENOENT) if directory.len() > 1 => {
-            let slash = directory.iter().rposition(|&byte| byte == b'/')?;
-            let parent = &directory[..slash.max(1)];
-            let above = real_path(parent)
-                .map(aliases::named)
-                .or_else(|_| canonical_directory(prefix, parent).ok_or(libc::ENOENT));
-            return above.ok().map(|above| join(&above, &directory[slash + 1..]));
-        }
-        Err(_) => return Some(directory.to_vec()),
-    };
-    if !below(prefix, &real) {
-        key.remember(Known::Foreign);
-        return None;
-    }
-    let canonical = Key::of(&real, About::Directory);
-    if key == Key::of(directory, About::Directory) {
-        canonical.remember(Known::Canonical); // nothing was forgotten since the question
-    }
-    if real != directory {
-        note_spelling(prefix, directory, &real[prefix.len()..]);
-    }
-    Some(real)
-}
-
-/// The directory, if its name begins with another spelling of the prefix, or with where an alias
-/// leads, and no symlink follows.
-fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
-    let plain = if aliases::all().iter().any(|alias| below(&alias.place, directory)) {
-        aliases::named(directory.to_vec())
-    } else {
-        let spellings = SPELLINGS.lock();
-        let head = spellings.iter().find(|head| below(head, directory))?;
-        [prefix, &directory[head.len()..]].concat()
-    };
-    let known = Key::of(&plain, About::Directory).recall() == Known::Canonical;
-    known.then_some(plain)
-}
-
-/// Remembers what stands for the prefix in `directory`, which leads to `tail` below it, if the
-/// symlinks in it lie outside the prefix.
-fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
-    let Some(head) = directory.strip_suffix(tail) else { return };
-    let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };
-    // What `/proc/self/cwd` leads to changes without any name being changed.
-    if head.starts_with(b"/proc/") || SPELLINGS.lock().iter().any(|known| known == head) {
-        return;
-    }
-    let is = |path: &[u8], wanted: fn(&[u8], &[u8]) -> bool| {
-        real_path(path).is_ok_and(|real| wanted(prefix, &real))
-    };
-    if is(head, |prefix, real| real == prefix)
-        && is(&head[..slash.max(1)], |prefix, real| !below(prefix, real))
-    {
-        let mut spellings = SPELLINGS.lock();
-        if spellings.len() < SPELLINGS_MAX {
-            spellings.push(head.to_vec());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spellings::spelled_otherwise;
 
     fn located(prefix: &[u8], path: &str) -> Option<String> {
         locate(prefix, libc::AT_FDCWD, path.as_bytes()).map(|found| found.into_string().unwrap())
@@ -464,7 +422,7 @@ mod tests {
         assert_eq!(aliases::physical(file.as_bytes()), format!("{top}/far/sub/f").into_bytes());
         let misled = |written: &str| {
             let path = format!("{prefix}{written}");
-            locate_whole(prefix.as_bytes(), libc::AT_FDCWD, path.as_bytes()).1.is_some()
+            locate_whole(prefix.as_bytes(), libc::AT_FDCWD, path.as_bytes()).misled.is_some()
         };
         assert!(misled("/up/f") && misled("/other/f"));
         assert!(!misled("/link/f") && !misled("/link/sub/f") && !misled("/f"));

@@ -63,6 +63,13 @@ def directory_that_moves_away_and_comes_back(mpi, program):
 
 
 @case
+def a_checkpoint_file_is_no_directory(mpi, program):
+    """Nor for the kernel when it is in the cache."""
+    for flush in ("0", "1"):
+        same(mpi, program, 1, "below_file", SCR_FLUSH=flush)
+
+
+@case
 def links_and_renamed_directories(mpi, program):
     """What is cached reaches the prefix before it gets another name."""
     same(mpi, program, 1, "landing")

@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use libc::{AT_FDCWD, size_t, ssize_t};
 
 use crate::abi::Engine;
-use crate::ask::{Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make};
+use crate::ask::{
+    Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make, lies_below_file,
+};
 use crate::family::interpose;
 use crate::hooks::names::{self, rename_below};
 use crate::{aliases, engine, identity, paths};
@@ -160,10 +162,12 @@ unsafe fn hard_link(
     let (target_bytes, path_bytes) =
         unsafe { (CStr::from_ptr(target).to_bytes(), CStr::from_ptr(path).to_bytes()) };
     let job = |mut question: Question| {
-        let Some(from) = paths::absolute_name(target_dir, target_bytes) else {
-            return Outcome::Pass;
-        };
-        let from = paths::locate(question.prefix, AT_FDCWD, from.to_bytes()).unwrap_or(from);
+        let located = paths::locate_whole(question.prefix, target_dir, target_bytes);
+        if lies_below_file(question.engine, question.prefix, &located) {
+            return Outcome::Fail(libc::ENOTDIR);
+        }
+        let from = located.name.or_else(|| paths::absolute_name(target_dir, target_bytes));
+        let Some(from) = from else { return Outcome::Pass };
         if paths::means_directory(target_bytes) && !paths::is_directory(&from) {
             let (answer, _) = ask(|verdict| (question.engine.lookup)(from.as_ptr(), 0, verdict));
             return match answer {

@@ -7,6 +7,7 @@ use libc::{AT_FDCWD, dev_t, mode_t};
 use crate::abi::event;
 use crate::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, below_prefix_to_make, handle,
+    lies_below_file,
 };
 use crate::family::interpose;
 use crate::{child, engine, guard, paths};
@@ -328,8 +329,13 @@ unsafe fn rename_any(
     }
     let means_directories = paths::means_directory(from) || paths::means_directory(to);
     handle(-1, active, || {
-        let below = (paths::locate(prefix, from_dir, from), paths::locate(prefix, to_dir, to));
-        let (from, to) = match below {
+        let whole = [(from_dir, from), (to_dir, to)]
+            .map(|(dirfd, path)| paths::locate_whole(prefix, dirfd, path));
+        if whole.iter().any(|located| lies_below_file(&active.table, prefix, located)) {
+            return Outcome::Fail(libc::ENOTDIR);
+        }
+        let [below_from, below_to] = whole.map(|located| located.name);
+        let (from, to) = match (below_from, below_to) {
             (None, None) => return Outcome::Pass,
             (Some(from), Some(to)) => (from, to),
             (Some(from), None) => match paths::absolute_name(to_dir, to) {

@@ -1,0 +1,105 @@
+//! The canonical spelling of directories: symlinks resolved, and what is known about them
+//! remembered ([`crate::memory`]).
+
+use parking_lot::Mutex;
+
+use crate::aliases;
+use crate::lock::{GENERATIONS, Lock};
+use crate::memory::{About, Key, Known};
+use crate::paths::{below, join, real_path};
+
+/// Other spellings of the prefix, through symlinks, are remembered up to this number.
+const SPELLINGS_MAX: usize = 16;
+
+static SPELLINGS: Lock<Vec<Vec<u8>>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
+
+/// A canonical name, and the directory in it that is missing, if one is.
+pub(crate) struct Resolved {
+    /// The name.
+    pub name: Vec<u8>,
+    /// A directory that the file system does not have.
+    pub missing: Option<Vec<u8>>,
+}
+
+impl Resolved {
+    /// Nothing is missing.
+    pub(crate) fn at(name: Vec<u8>) -> Self {
+        Self { name, missing: None }
+    }
+}
+
+/// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
+pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Resolved> {
+    let key = Key::of(directory, About::Directory);
+    match key.recall() {
+        Known::Foreign => return None,
+        Known::Canonical => return Some(Resolved::at(directory.to_vec())),
+        _ => {}
+    }
+    if let Some(known) = spelled_otherwise(prefix, directory) {
+        return Some(Resolved::at(known));
+    }
+    let real = match real_path(directory).map(aliases::named) {
+        Ok(real) => real,
+        // A directory that is not there yet: its nearest ancestor tells. Nothing is remembered.
+        Err(libc::ENOENT) if directory.len() > 1 => {
+            let slash = directory.iter().rposition(|&byte| byte == b'/')?;
+            let parent = &directory[..slash.max(1)];
+            let above = match real_path(parent) {
+                Ok(above) => aliases::named(above),
+                Err(_) => canonical_directory(prefix, parent)?.name,
+            };
+            let name = join(&above, &directory[slash + 1..]);
+            return Some(Resolved { missing: Some(name.clone()), name });
+        }
+        Err(_) => return Some(Resolved::at(directory.to_vec())),
+    };
+    if !below(prefix, &real) {
+        key.remember(Known::Foreign);
+        return None;
+    }
+    let canonical = Key::of(&real, About::Directory);
+    if key == Key::of(directory, About::Directory) {
+        canonical.remember(Known::Canonical); // nothing was forgotten since the question
+    }
+    if real != directory {
+        note_spelling(prefix, directory, &real[prefix.len()..]);
+    }
+    Some(Resolved::at(real))
+}
+
+/// The directory, if its name begins with another spelling of the prefix, or with where an alias
+/// leads, and no symlink follows.
+pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
+    let plain = if aliases::all().iter().any(|alias| below(&alias.place, directory)) {
+        aliases::named(directory.to_vec())
+    } else {
+        let spellings = SPELLINGS.lock();
+        let head = spellings.iter().find(|head| below(head, directory))?;
+        [prefix, &directory[head.len()..]].concat()
+    };
+    let known = Key::of(&plain, About::Directory).recall() == Known::Canonical;
+    known.then_some(plain)
+}
+
+/// Remembers what stands for the prefix in `directory`, which leads to `tail` below it, if the
+/// symlinks in it lie outside the prefix.
+fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
+    let Some(head) = directory.strip_suffix(tail) else { return };
+    let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };
+    // What `/proc/self/cwd` leads to changes without any name being changed.
+    if head.starts_with(b"/proc/") || SPELLINGS.lock().iter().any(|known| known == head) {
+        return;
+    }
+    let is = |path: &[u8], wanted: fn(&[u8], &[u8]) -> bool| {
+        real_path(path).is_ok_and(|real| wanted(prefix, &real))
+    };
+    if is(head, |prefix, real| real == prefix)
+        && is(&head[..slash.max(1)], |prefix, real| !below(prefix, real))
+    {
+        let mut spellings = SPELLINGS.lock();
+        if spellings.len() < SPELLINGS_MAX {
+            spellings.push(head.to_vec());
+        }
+    }
+}
