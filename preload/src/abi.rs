@@ -108,10 +108,10 @@ pub struct Verdict {
     pub path: [u8; PATH_BYTES],
 }
 
-/// Receives one directory entry: `name`, its `DT_*` type; `hide` nonzero removes it from the
-/// listing.
+/// Receives one directory entry: `name`, its `DT_*` type, its number as stat says; `hide` nonzero
+/// removes it from the listing.
 pub type EntryFn =
-    extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int);
+    extern "C" fn(context: *mut c_void, name: *const c_char, d_type: u8, ino: u64, hide: c_int);
 
 /// Kinds of synchronising MPI calls, for [`Engine::sync`].
 pub mod sync_kind {

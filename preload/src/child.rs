@@ -229,7 +229,7 @@ extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) ->
     for one in &entries {
         let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
         if let Ok(name) = CString::new(one.name.as_slice()) {
-            entry(context, name.as_ptr(), d_type, c_int::from(one.hide));
+            entry(context, name.as_ptr(), d_type, one.ino, c_int::from(one.hide));
         }
     }
     c_int::try_from(entries.len()).unwrap_or(c_int::MAX)

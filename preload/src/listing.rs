@@ -22,8 +22,8 @@ pub(crate) const ADDED: c_long = c_long::MIN;
 pub(crate) struct Merged {
     /// Names that do not come from the file system's listing.
     pub hidden: BTreeSet<Vec<u8>>,
-    /// Names that come after it, with their types.
-    pub added: Vec<(CString, u8)>,
+    /// Names that come after it, with their types and numbers.
+    pub added: Vec<(CString, u8, u64)>,
     /// Index of the next added entry; the real ones are still being read while `None`.
     pub next: Option<usize>,
     /// Where an added entry is handed out from; valid until the next readdir of the stream.
@@ -67,12 +67,18 @@ pub(crate) fn any() -> bool {
     COUNT.load(Ordering::Acquire) != 0
 }
 
-extern "C" fn collect(context: *mut c_void, name: *const c_char, d_type: u8, hide: c_int) {
+extern "C" fn collect(
+    context: *mut c_void,
+    name: *const c_char,
+    d_type: u8,
+    ino: u64,
+    hide: c_int,
+) {
     // SAFETY: the engine passes on the context that `contents` gave it, and a C string.
     let (listing, name) = unsafe { (&mut *context.cast::<Merged>(), CStr::from_ptr(name)) };
     listing.hidden.insert(name.to_bytes().to_vec());
     if hide == 0 {
-        listing.added.push((name.to_owned(), d_type));
+        listing.added.push((name.to_owned(), d_type, ino));
     }
 }
 
@@ -93,7 +99,7 @@ impl Merged {
     /// The next added entry, `None` at the end.
     fn take_added(&mut self) -> Option<*mut dirent> {
         let index = self.next.unwrap_or(0);
-        let (name, d_type) = self.added.get(index)?;
+        let (name, d_type, ino) = self.added.get(index)?;
         let entry = &mut *self.entry;
         let name = name.as_bytes_with_nul();
         let room = entry.d_name.len();
@@ -103,19 +109,12 @@ impl Merged {
         }
         entry.d_name[length] = 0;
         entry.d_type = *d_type;
-        entry.d_ino = inode_of(&name[..name.len() - 1]);
+        entry.d_ino = (*ino).max(1); // zero means "no entry" to old programs
         entry.d_off = 0;
         entry.d_reclen = u16::try_from(size_of::<dirent>()).unwrap_or(u16::MAX);
         self.next = Some(index + 1);
         Some(&raw mut *self.entry)
     }
-}
-
-/// Nonzero, since a zero inode number means "no entry" to old programs.
-fn inode_of(name: &[u8]) -> u64 {
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    }) | 1
 }
 
 /// Runs `job` on a merged stream; `None` if it is not merged.
@@ -160,9 +159,9 @@ mod tests {
         let entry = unsafe { Box::new(std::mem::zeroed()) };
         let mut merged = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
         let context = (&raw mut merged).cast();
-        collect(context, c"a".as_ptr(), libc::DT_REG, 0);
-        collect(context, c"gone".as_ptr(), libc::DT_REG, 1);
-        collect(context, c"b".as_ptr(), libc::DT_DIR, 0);
+        collect(context, c"a".as_ptr(), libc::DT_REG, 7, 0);
+        collect(context, c"gone".as_ptr(), libc::DT_REG, 8, 1);
+        collect(context, c"b".as_ptr(), libc::DT_DIR, 9, 0);
         assert!(["a", "b", "gone"].iter().all(|name| merged.hidden.contains(name.as_bytes())));
         assert!(matches!(stage(&mut merged), Stage::Real));
         let mut names = Vec::new();
@@ -170,12 +169,13 @@ mod tests {
         while let Some(entry) = next {
             // SAFETY: the entry is the stream's own, with a C string as its name.
             let name = unsafe { CStr::from_ptr((&raw const (*entry).d_name).cast()) };
-            names.push(name.to_str().unwrap().to_owned());
+            // SAFETY: as above.
+            names.push((name.to_str().unwrap().to_owned(), unsafe { (*entry).d_ino }));
             next = match stage(&mut merged) {
                 Stage::Added(entry) => Some(entry),
                 Stage::Real | Stage::End => None,
             };
         }
-        assert_eq!(names, ["a", "b"]);
+        assert_eq!(names, [("a".to_owned(), 7), ("b".to_owned(), 9)]);
     }
 }

@@ -66,6 +66,8 @@ pub struct Question {
 pub struct Entry {
     /// Name within the directory.
     pub name: Vec<u8>,
+    /// Number of the file, as stat says.
+    pub ino: u64,
     /// It is a directory.
     pub is_dir: bool,
     /// It is taken out of the listing.
@@ -162,10 +164,11 @@ impl Reply {
             Reply::Entries(entries) => {
                 let mut out = vec![5];
                 for entry in entries {
-                    if out.len() + entry.name.len() + 6 > BYTES_MAX {
+                    if out.len() + entry.name.len() + 14 > BYTES_MAX {
                         break;
                     }
                     out.push(u8::from(entry.is_dir) | u8::from(entry.hide) << 1);
+                    out.extend(entry.ino.to_be_bytes());
                     put_text(&mut out, &entry.name);
                 }
                 out
@@ -205,8 +208,10 @@ fn known(rest: &[u8]) -> Option<Known> {
 fn entries(mut rest: &[u8]) -> Option<Vec<Entry>> {
     let mut all = Vec::new();
     while let Some((marks, after)) = rest.split_first() {
+        let (ino, after) = after.split_first_chunk()?;
         let (name, after) = text(after)?;
-        all.push(Entry { name, is_dir: marks & 1 != 0, hide: marks & 2 != 0 });
+        let ino = u64::from_be_bytes(*ino);
+        all.push(Entry { name, ino, is_dir: marks & 1 != 0, hide: marks & 2 != 0 });
         rest = after;
     }
     Some(all)
@@ -265,7 +270,10 @@ mod tests {
             (0..bytes.len()).for_each(|end| assert_eq!(Question::from_bytes(&bytes[..end]), None));
         }
         let known = Known { size: 1, mode: 2, ino: 3, seconds: -4, nanoseconds: 5 };
-        let entry = |name: &[u8], hide: bool| Entry { name: name.to_vec(), is_dir: !hide, hide };
+        let entry = |name: &[u8], hide: bool| {
+            let (name, ino) = (name.to_vec(), 6);
+            Entry { name, ino, is_dir: !hide, hide }
+        };
         for reply in [
             Reply::Pass,
             Reply::At(b"/c/a".to_vec()),

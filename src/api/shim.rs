@@ -331,7 +331,7 @@ extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) ->
     for one in entries {
         let Ok(name) = CString::new(one.name) else { continue };
         let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
-        entry(context, name.as_ptr(), d_type, c_int::from(one.hide));
+        entry(context, name.as_ptr(), d_type, one.ino, c_int::from(one.hide));
         count += 1;
     }
     count

@@ -70,6 +70,16 @@ def a_checkpoint_file_is_no_directory(mpi, program):
 
 
 @case
+def listings_number_files_as_stat_does(mpi, program):
+    for flush in ("0", "1"):
+        for learn in "01":
+            with place(mpi, program) as here:
+                got = here.run_on_nodes(2, "numbers", SCR_FLUSH=flush, SCR_LEARN=learn,
+                                        SCR_COPY_TYPE="XOR")
+                assert got.status == 0 and not got.out.strip(), f"{got}"
+
+
+@case
 def links_and_renamed_directories(mpi, program):
     """What is cached reaches the prefix before it gets another name."""
     same(mpi, program, 1, "landing")

@@ -59,6 +59,8 @@ pub struct Attributes {
 pub struct Entry {
     /// Name within the directory.
     pub name: String,
+    /// Number of the file, as stat says.
+    pub ino: u64,
     /// It is a directory.
     pub is_dir: bool,
     /// It is taken out of the listing.

@@ -158,7 +158,8 @@ fn path_of(bytes: &[u8]) -> &Path {
 }
 
 fn entry(entry: Entry) -> wire::Entry {
-    wire::Entry { name: entry.name.into_bytes(), is_dir: entry.is_dir, hide: entry.hide }
+    let Entry { name, ino, is_dir, hide } = entry;
+    wire::Entry { name: name.into_bytes(), ino, is_dir, hide }
 }
 
 /// A child has no tokens, and nobody tells it when a name is foreign no more.

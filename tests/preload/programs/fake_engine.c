@@ -25,7 +25,7 @@ struct host {
     size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
     void (*leave)(void); void (*names_changed)(void); void (*wake)(uint64_t);
 };
-typedef void (*entry_fn)(void *, const char *, unsigned char, int);
+typedef void (*entry_fn)(void *, const char *, unsigned char, uint64_t, int);
 struct engine {
     size_t size; uint32_t version;
     int (*init)(const struct host *, int);
@@ -227,10 +227,10 @@ static int list(const char *path, entry_fn entry, void *context)
 {
     say("list", path, 0);
     if (!strcmp(last(path), "listed")) {
-        entry(context, "c_one", 8, 0);
-        entry(context, "c_two", 8, 0);
-        entry(context, "there", 8, 0);
-        entry(context, "hidden", 8, 1);
+        entry(context, "c_one", 8, 1, 0);
+        entry(context, "c_two", 8, 1, 0);
+        entry(context, "there", 8, 1, 0);
+        entry(context, "hidden", 8, 1, 1);
         return 4;
     }
     return 0;

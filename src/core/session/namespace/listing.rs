@@ -1,45 +1,76 @@
 //! What the listing of a directory shows beyond, or hides from, what the PFS has.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::Path;
 
 use super::names::{is_ours, parent};
 use super::view::View;
 use crate::session::answer::Entry;
 
+/// A name that is not just on the PFS.
+struct Shown {
+    /// What stat says is its number.
+    ino: u64,
+    /// It stands for its file even if the PFS has one, too.
+    over: bool,
+}
+
 /// The entries of the directory `dir` (relative to `prefix`, empty for the prefix itself).
 /// Directories are real, so layers add files only.
 pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
-    let mut shown: BTreeSet<String> = BTreeSet::new();
+    let mut shown = shown_in(view, dir);
+    let mut out = Vec::new();
+    read(&prefix.join(dir), |name, is_dir, ino| {
+        if shown.get(&name).is_some_and(|one| !one.over) {
+            shown.remove(&name);
+        }
+        let full = join(dir, &name);
+        if is_ours(&full) || view.is_absent(&full) || view.is_removed_dir(&full) {
+            out.push(Entry { name, ino, is_dir, hide: true });
+        }
+    });
+    for (name, Shown { ino, .. }) in shown {
+        let full = join(dir, &name);
+        if !is_ours(&full) && !view.is_absent(&full) {
+            out.push(Entry { name, ino, is_dir: false, hide: false });
+        }
+    }
+    out
+}
+
+fn shown_in(view: &View, dir: &str) -> BTreeMap<String, Shown> {
+    let mut shown = BTreeMap::new();
     for layer in view.layers().iter().filter(|layer| !layer.hidden) {
-        read(&layer.dir.join(dir), |name, is_dir| {
+        read(&layer.dir.join(dir), |name, is_dir, ino| {
             if !is_dir {
-                shown.insert(name);
+                shown.insert(name, Shown { ino, over: true });
             }
         });
         // What has moved to the PFS since is listed there, or gone; a sealed copy may be left here.
         for name in layer.on_prefix.iter().filter_map(|name| child_of(dir, name)) {
             shown.remove(&name);
         }
-        shown.extend(layer.elsewhere.keys().filter_map(|name| child_of(dir, name)));
-    }
-    shown.extend(view.ghosts().filter_map(|(name, _)| child_of(dir, name)));
-    shown.extend(view.private_names().filter_map(|name| child_of(dir, name)));
-    let mut out = Vec::new();
-    read(&prefix.join(dir), |name, is_dir| {
-        shown.remove(&name);
-        let full = join(dir, &name);
-        if is_ours(&full) || view.is_absent(&full) || view.is_removed_dir(&full) {
-            out.push(Entry { name, is_dir, hide: true });
-        }
-    });
-    for name in shown {
-        let full = join(dir, &name);
-        if !is_ours(&full) && !view.is_absent(&full) {
-            out.push(Entry { name, is_dir: false, hide: false });
+        for (full, remote) in &layer.elsewhere {
+            if let Some(name) = child_of(dir, full) {
+                let over = !layer.on_prefix.contains(full);
+                shown.insert(name, Shown { ino: remote.attributes().ino, over });
+            }
         }
     }
-    out
+    shown.retain(|name, _| !view.is_left_alone(&join(dir, name)));
+    for (full, ghost) in view.ghosts() {
+        if let Some(name) = child_of(dir, full) {
+            shown.entry(name).or_insert(Shown { ino: ghost.ino, over: false });
+        }
+    }
+    for (full, path) in view.private() {
+        if let Some(name) = child_of(dir, full) {
+            let ino = path.symlink_metadata().map_or(0, |found| found.ino());
+            shown.insert(name, Shown { ino, over: true });
+        }
+    }
+    shown
 }
 
 fn join(dir: &str, name: &str) -> String {
@@ -51,12 +82,12 @@ fn child_of(dir: &str, name: &str) -> Option<String> {
     (parent(name) == dir).then(|| name.rsplit('/').next().unwrap_or(name).to_string())
 }
 
-fn read(dir: &Path, mut entry: impl FnMut(String, bool)) {
+fn read(dir: &Path, mut entry: impl FnMut(String, bool, u64)) {
     let Ok(all) = std::fs::read_dir(dir) else { return };
     for one in all.flatten() {
         let is_dir = one.file_type().is_ok_and(|kind| kind.is_dir());
         if let Ok(name) = one.file_name().into_string() {
-            entry(name, is_dir);
+            entry(name, is_dir, one.ino());
         }
     }
 }
@@ -65,7 +96,7 @@ fn read(dir: &Path, mut entry: impl FnMut(String, bool)) {
 mod tests {
     use super::*;
     use crate::session::machine::DatasetKey;
-    use crate::session::namespace::{Layer, Remote};
+    use crate::session::namespace::{Layer, Place, Remote};
 
     #[test]
     fn a_listing_adds_what_is_cached_and_hides_what_is_deleted_or_ours() {
@@ -85,11 +116,21 @@ mod tests {
         view.delete("c/old");
         std::fs::write(base.path().join("d/c/moved"), "").unwrap();
         view.layer_mut(&DatasetKey::new(0, "", 0)).unwrap().on_prefix.insert("c/moved".into());
-        let text = |dir: &str| -> Vec<String> {
+        let text = |view: &View, dir: &str| -> Vec<String> {
             let flag = |e: &Entry| if e.hide { "-" } else { "" };
-            entries(&view, &prefix, dir).iter().map(|e| format!("{}{}", e.name, flag(e))).collect()
+            entries(view, &prefix, dir).iter().map(|e| format!("{}{}", e.name, flag(e))).collect()
         };
-        assert_eq!(text("c"), ["old-", "far", "new"]);
-        assert_eq!(text(""), [".scr-"]);
+        assert_eq!(text(&view, "c"), ["old-", "both", "far", "new"]);
+        assert_eq!(text(&view, ""), [".scr-"]);
+        view.leave_alone("c/both");
+        assert_eq!(text(&view, "c"), ["old-", "far", "new"]);
+        for entry in entries(&view, &prefix, "c").iter().filter(|entry| !entry.hide) {
+            let found = match view.place(&format!("c/{}", entry.name)) {
+                Place::Cached(_, path) => path.metadata().unwrap().ino(),
+                Place::Elsewhere(_, remote) => remote.attributes().ino,
+                other => panic!("{}: {other:?}", entry.name),
+            };
+            assert_eq!(entry.ino, found, "{}", entry.name);
+        }
     }
 }

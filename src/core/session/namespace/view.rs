@@ -203,6 +203,11 @@ impl View {
         self.left_alone.insert(name.to_string());
     }
 
+    /// Whether it is.
+    pub fn is_left_alone(&self, name: &str) -> bool {
+        self.left_alone.contains(name)
+    }
+
     /// `name` is a temporary one, its file is at `path`.
     pub fn put_private(&mut self, name: &str, path: PathBuf) {
         self.private.insert(name.to_string(), path);
@@ -216,6 +221,11 @@ impl View {
     /// All temporary names.
     pub fn private_names(&self) -> impl Iterator<Item = &str> {
         self.private.keys().map(String::as_str)
+    }
+
+    /// The same, and where their files are.
+    pub fn private(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
+        self.private.iter().map(|(name, path)| (name.as_str(), path))
     }
 
     /// Whether `name` is one.
