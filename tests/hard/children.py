@@ -1,5 +1,6 @@
 """What processes that a rank starts see of checkpoint files, and change."""
 
+import os
 import time
 
 import support
@@ -67,3 +68,22 @@ def children_copy_files_of_another_node(mpi, program):
         assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
         for copy in plain.prefix.glob("copy_*"):
             assert copy.read_bytes() == (shimmed.prefix / copy.name).read_bytes(), f"{copy} {got}"
+
+
+@case
+def programs_among_checkpoint_files(mpi, program):
+    """They run from the cache; from the prefix, where the cache may not run any."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_LEARN": "0"}
+    with place(mpi, program) as plain:
+        want = plain.run(1, "runs", shim=False)
+    with place(mpi, program) as here:
+        got = here.run(1, "runs", SCR_FLUSH="0", **settings)
+        support.assert_same(want, got)
+    with place(mpi, program) as here:
+        mount = f'mount -t tmpfs -o noexec,mode=0700 none {here.base} && exec "$@"'
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        command = ["unshare", "--mount", "--propagation", "private", *user, "sh", "-c", mount, "sh",
+                   *here.command(1, "runs", [])]
+        got = support.finish(here.start(1, "runs", command=command, **settings))
+        support.assert_same(want, got)
+        assert "SCR:" not in got.err, f"{got}"

@@ -40,7 +40,7 @@ const FAMILIES: &str = "
     chdir fchdir pathconf ftok inotify_add_watch name_to_handle_at ioctl
     _exit _Exit posix_spawn posix_spawnp posix_spawn_file_actions_addopen
     posix_spawn_file_actions_init posix_spawn_file_actions_destroy
-    execve execvpe popen system pclose
+    execve execvpe execv execvp popen system pclose
     wait __wait waitpid __waitpid wait3 wait4 waitid
 ";
 

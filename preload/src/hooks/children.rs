@@ -8,6 +8,7 @@ use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
 use crate::family::interpose;
 use crate::hooks::environment::with_rank;
 use crate::hooks::file_actions::before_spawn;
+use crate::hooks::programs::with_place;
 use crate::{engine, guard, lazy, paths};
 
 type Spawn = unsafe extern "C-unwind" fn(
@@ -74,8 +75,10 @@ unsafe fn spawn(
     lazy::before_fork();
     // SAFETY: the program's own call, here and below.
     let result = unsafe {
-        with_rank(environment, |environment| {
-            real(pid, path, actions, attributes, arguments, environment)
+        with_place(path, |path| {
+            with_rank(environment, |environment| {
+                real(pid, path, actions, attributes, arguments, environment)
+            })
         })
     };
     lazy::after_fork();

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use crate::child;
 use crate::family::interpose;
+use crate::hooks::programs::with_place;
 
 type Exec =
     unsafe extern "C-unwind" fn(*const c_char, *const *mut c_char, *const *mut c_char) -> c_int;
@@ -25,7 +26,11 @@ unsafe fn execute(
     environment: *const *mut c_char,
 ) -> c_int {
     // SAFETY: the program's own call, with its environment or a longer one.
-    unsafe { with_rank(environment, |environment| real(path, arguments, environment)) }
+    unsafe {
+        with_place(path, |path| {
+            with_rank(environment, |environment| real(path, arguments, environment))
+        })
+    }
 }
 
 /// Makes `call` with an environment that tells of the rank, if the given one loads us and does not.

@@ -22,6 +22,7 @@ mod mpi;
 mod mpi_files;
 mod names;
 mod open;
+mod programs;
 mod queries;
 mod stat;
 mod stdio;
