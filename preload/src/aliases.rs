@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn children_read_what_the_rank_wrote() {
         let alias = |name: &str, place: &str| Alias { name: name.into(), place: place.into() };
-        let two = vec![alias("/p:q/a/b", "/s/x"), alias("/p:q/a", "/s")];
+        let two = [alias("/p:q/a/b", "/s/x"), alias("/p:q/a", "/s")];
         for aliases in [&two[..], &two[1..], &[]] {
             let text = to_text(b"/p:q", aliases);
             assert_eq!(from_text(&text), (b"/p:q".to_vec(), aliases.to_vec()));

@@ -326,3 +326,21 @@ def end_rank(pid, here):
         pass
     finally:
         os.close(handle)
+
+
+@case
+def checkpoint_that_the_prefix_has_a_part_of(mpi, program):
+    """Directories move on, so that files of the newest checkpoint are on the prefix on their own;
+    a node is lost before that checkpoint is known to be complete: none of it is seen."""
+    for learn in "01":
+        settings = {"SCR_CHECKPOINT_PATTERN": "q{id}/c{rank}", "SCR_LEARN": learn,
+                    "SCR_FLUSH": "0", "SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4"}
+        with place(mpi, program) as here:
+            here.run_on_nodes(4, "rotate_dirs", "run", **settings)
+            shutil.rmtree(here.nodes.node(2))
+            here.nodes.node(2).mkdir()
+            got = here.run_on_nodes(4, "rotate_dirs", "look", **settings)
+            assert got.status == 0, f"{got}"
+            assert "dataset" in got.err and "cannot be offered" in got.err, f"{got}"
+            assert got.line("q0") == "q0: 0 of 4, 0 listed", f"learn {learn}: {got}"
+            assert got.line("q1") == "q1: 4 of 4, 4 listed, step 7", f"learn {learn}: {got}"

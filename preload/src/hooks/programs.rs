@@ -1,5 +1,5 @@
-//! Programs that lie in the cache: the kernel finds them where they are. A script's interpreter gets
-//! that name, too.
+//! Programs that lie in the cache: the kernel finds them where they are. A script's interpreter
+//! gets that name, too.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 

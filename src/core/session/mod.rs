@@ -9,6 +9,7 @@
 //! | `ineffective.rs` | settings that do nothing for want of another one |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
+//! | `half_there.rs` | parts on the prefix of checkpoints that cannot be offered |
 //! | `going_back.rs` | the user has a run go back to an older one |
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
@@ -56,6 +57,7 @@ mod fetching;
 mod finish;
 mod flushing;
 mod going_back;
+mod half_there;
 mod halt;
 mod helper;
 mod hiding;

@@ -149,6 +149,7 @@ impl Session {
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
         resumed.decision.rejected.append(&mut hidden.rejected);
+        self.hide_halves(&links, report, &known, &mut hidden)?;
         self.state().machine.resume(&resumed);
         if self.site.rank == 0 {
             self.remove_begun_dirs(report, hidden.in_place.as_ref());

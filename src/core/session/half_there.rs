@@ -1,0 +1,70 @@
+//! Checkpoints that cannot be offered, and that the prefix has a part of: files that went there on
+//! their own, when a directory was renamed, say. A program that scans for its newest checkpoint
+//! would begin with half of one, so that part is hidden like a damaged checkpoint.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::hiding::Hidden;
+use super::restore::Index;
+use super::runtime::Session;
+use super::site::Links;
+use crate::cache::{Catalog, RebuildReport, Withheld};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::records::FileMeta;
+
+impl Session {
+    /// Adds those names to what is hidden. Collective.
+    pub(super) fn hide_halves(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        known: &Index,
+        hidden: &mut Hidden,
+    ) -> Result<()> {
+        let counts = |one: &&Withheld| one.id > 0 && !one.deleted && !one.key.id.is_empty();
+        let chosen: Vec<&Withheld> = known.lost(report).filter(counts).collect();
+        let offered = report.offered.iter().flat_map(|one| &one.catalog.entries);
+        let offered: BTreeSet<&str> = offered.map(|entry| entry.meta.name.as_str()).collect();
+        for one in chosen {
+            let catalog = self.catalog_of(one);
+            // Each node has one; a single rank looks at the prefix.
+            let having = links.world.all_gather(&[u8::from(catalog.is_some())])?;
+            let Some(root) = having.iter().position(|has| has == &[1]) else { continue };
+            let mut tree = KvTree::new();
+            if let Some(catalog) = catalog.filter(|_| root == self.site.rank) {
+                for name in self.part_on_prefix(&catalog) {
+                    tree.child_mut(name);
+                }
+            }
+            let mut bytes = tree.encode();
+            links.world.broadcast(&mut bytes, root)?;
+            let tree = KvTree::decode(&bytes)?;
+            let names = tree.keys().filter(|name| !offered.contains(name));
+            hidden.names.extend(names.map(str::to_string));
+        }
+        Ok(())
+    }
+
+    /// What this rank's node has of a dataset that is withheld.
+    fn catalog_of(&self, one: &Withheld) -> Option<Catalog> {
+        let record = self.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
+        let found = Catalog::read(&self.site.layout.data_dir(&record)).ok().flatten()?;
+        (found.id == one.id && found.key == one.key).then_some(found)
+    }
+
+    /// The files that the prefix has as they were sealed; none if it has all of them.
+    fn part_on_prefix<'a>(&self, catalog: &'a Catalog) -> impl Iterator<Item = &'a str> {
+        let is_there = |file: &FileMeta| {
+            let time = (file.mtime_seconds, file.mtime_nanoseconds);
+            self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
+                found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time
+            })
+        };
+        let files = catalog.entries.iter().map(|entry| &entry.meta);
+        let there: Vec<&str> = files.filter(|file| is_there(file)).map(|it| &*it.name).collect();
+        let is_part = there.len() < catalog.entries.len();
+        there.into_iter().filter(move |_| is_part)
+    }
+}
