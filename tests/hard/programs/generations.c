@@ -1,7 +1,8 @@
 /* Each rank keeps its last checkpoints: `s.R.1` becomes `s.R.2`, `s.R` becomes `s.R.1`, `s.R` is
- * written. The first two are written over one another, if there is none of an earlier run. `copied`: `s.R` is copied to `s.R.1`, and
- * the new one replaces it by a rename from `s_step<number>.R`. Rank 0 says at the start what each
- * finds; all kill themselves when they have written the last one.
+ * written. The first two are written over one another, if there is none of an earlier run.
+ * `copied`: `s.R` is copied to `s.R.1`, and the new one replaces it by a rename from
+ * `s_step<number>.R`. Rank 0 says at the start what each finds; all kill themselves when they have
+ * written the last one.
  * usage: generations NAMES STEPS aside|over|copied */
 #include <signal.h>
 

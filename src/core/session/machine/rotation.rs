@@ -158,12 +158,12 @@ impl Machine {
     }
 
     /// The checkpoint `next` begins. What the one before got long after the rest of it and shortly
-    /// before this is a part of this one: so it will be from the next one on. By time alone: the
-    /// last part of a checkpoint follows soon after the rest, however few sync points the program
-    /// passes until its next one.
+    /// before this, with a sync point before but none since, is a part of this one: so it will be
+    /// from the next one on. (With a sync point since it could be the last part of the one before,
+    /// of a program that takes as long for a part as for the way to its next checkpoint.)
     pub(super) fn note_leaders(&mut self, next: &DatasetKey) {
         const TIMES_NEARER: u64 = 2;
-        let local = &self.series[next.series];
+        let (local, count) = (&self.series[next.series], self.agreement.count);
         if self.config.series[next.series].has_id || local.find(next).is_some() {
             return;
         }
@@ -174,9 +174,8 @@ impl Machine {
             let (rest, late) = (pair[0], pair[1]);
             let near_ms = self.clock_ms.saturating_sub(late.closed_ms);
             let far_ms = late.closed_ms.saturating_sub(rest.closed_ms);
-            rest.is_past(self.agreement.count)
-                && late.open == 0
-                && far_ms > 0
+            rest.is_past(count)
+                && (late.open == 0 && !late.is_past(count))
                 && near_ms * TIMES_NEARER <= far_ms
         };
         let Some(at) = files.windows(2).position(is_late) else { return };
