@@ -26,10 +26,15 @@ impl Session {
     ) -> bool {
         let Some(name) = name else { return false };
         let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
-        // One that another rank has written: that one would not see it any more. What no dataset
-        // of the run has is of an earlier checkpoint, which has left the cache, or was never there.
+        // One that another rank has written: that one would not see it any more.
         let own = || state.books.values().any(|book| book.files.contains_key(name));
-        let earlier = || !state.view.is_in_a_layer(name);
+        // A checkpoint of an earlier run that the program moves. If that kept its files on the
+        // PFS, it would all newer ones of its names. Flushes keep the times of files.
+        let is_old = |found: std::time::SystemTime| found < self.site.begun;
+        let modified = || from.symlink_metadata().and_then(|found| found.modified());
+        let earlier = || {
+            new.id.is_none() && !state.view.is_in_a_layer(name) && modified().is_ok_and(is_old)
+        };
         state.tokens.count(name) == 0
             && (self.match_name(name).is_none() || own() || earlier())
             && from.symlink_metadata().is_ok_and(single_file)

@@ -1,6 +1,7 @@
 //! What stays the same for the life of a launch: who we are, where things lie, whom we can talk to.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::Comm;
@@ -78,6 +79,8 @@ pub struct Site {
     pub overheads: Vec<Overhead>,
     /// When the allocation ends, as the resource manager says, seconds since 1970.
     pub end_time: Option<u64>,
+    /// When the launch began, by this node's clock.
+    pub begun: SystemTime,
 }
 
 impl Site {

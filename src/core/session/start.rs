@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::aliases;
 use super::arrival::{purge, take_over_other_size};
@@ -86,6 +86,7 @@ impl Preparation {
             overheads: descriptors.overheads(self.rank),
             descriptors,
             end_time: resources::end_time(&self.environment),
+            begun: SystemTime::now(),
         });
         if site.rank == 0 {
             let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
