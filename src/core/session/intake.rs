@@ -32,9 +32,8 @@ impl Session {
         // PFS, it would all newer ones of its names. Flushes keep the times of files.
         let is_old = |found: std::time::SystemTime| found < self.site.begun;
         let modified = || from.symlink_metadata().and_then(|found| found.modified());
-        let earlier = || {
-            new.id.is_none() && !state.view.is_in_a_layer(name) && modified().is_ok_and(is_old)
-        };
+        let earlier =
+            || new.id.is_none() && !state.view.is_in_a_layer(name) && modified().is_ok_and(is_old);
         state.tokens.count(name) == 0
             && (self.match_name(name).is_none() || own() || earlier())
             && from.symlink_metadata().is_ok_and(single_file)
