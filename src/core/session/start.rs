@@ -40,6 +40,14 @@ use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
 use crate::transfer::{Options, ask_to_stop, recover_journal};
 
+/// What the settings say that is not so, or does nothing.
+fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
+    let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
+    warnings.chain(series.warnings()).for_each(log::warn);
+    site.misdeclared(sharing).iter().for_each(log::warn);
+    site.ineffective().iter().for_each(log::warn);
+}
+
 impl Preparation {
     /// Everything that all ranks do together before the program goes on. `None`: the launch stays
     /// without us, and a message has said why. `world` is ours alone.
@@ -89,10 +97,7 @@ impl Preparation {
             begun: SystemTime::now(),
         });
         if site.rank == 0 {
-            let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
-            warnings.chain(series.warnings()).for_each(log::warn);
-            site.misdeclared(&sharing).iter().for_each(log::warn);
-            site.ineffective().iter().for_each(log::warn);
+            warn(&site, &series, &sharing);
         }
         let links = Links { world, node, node_ranks, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
