@@ -120,10 +120,7 @@ pub(super) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -
 
 /// Id and name of complete datasets that only the cache had, and that are newer than all of their
 /// series that can be had.
-fn vanished<'a>(
-    report: &'a RebuildReport,
-    known: &'a Index,
-) -> impl Iterator<Item = (u64, &'a str)> {
+fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
     known.in_cache.iter().filter_map(|(id, name)| {
         let (series, _) = name.split_once('.')?;
         (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
@@ -266,17 +263,28 @@ impl Session {
             "{lost} was complete and cannot be had again: the run ends before it computes \
              (SCR_RESTART_REQUIRED=1; without it, it would go on from what is left)"
         ));
+        let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
+        self.event(|| Event::new("HALT").note(note));
+        self.end_log("EXIT");
         links.world.barrier()?;
         self.end_process(1)
     }
 }
 
 /// The newest complete checkpoint that is nowhere any more, although no record is left that could
-/// be told of as withheld.
-pub(super) fn vanished_in_words(report: &RebuildReport, known: &Index) -> Option<String> {
+/// be told of as withheld: id and name.
+pub(super) fn newest_vanished<'a>(
+    report: &RebuildReport,
+    known: &'a Index,
+) -> Option<(u64, &'a str)> {
     let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
     let newest = vanished(report, known).max_by_key(|(id, _)| *id);
-    let (id, name) = newest.filter(|(id, _)| !told(*id))?;
+    newest.filter(|(id, _)| !told(*id))
+}
+
+/// The same in words.
+pub(super) fn vanished_in_words(report: &RebuildReport, known: &Index) -> Option<String> {
+    let (id, name) = newest_vanished(report, known)?;
     Some(format!(
         "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no node \
          of this job has anything of it"

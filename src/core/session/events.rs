@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::arrival::newest_vanished;
 use super::machine::DatasetKey;
 use super::phases::Phases;
 use super::restore::Index;
@@ -203,6 +204,10 @@ impl Session {
         for one in known.lost(report) {
             let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
             self.event(|| event.note(one.reason.clone()));
+        }
+        if let Some((id, name)) = newest_vanished(report, known) {
+            let event = Event::new("WITHHELD").dataset(id, name);
+            self.event(|| event.note("no node of this job has anything of it"));
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::runtime::Session;
 use super::wanted::Served;
+use crate::events::Event;
 use crate::log;
 use crate::params::{Settings, Source, keys};
 use crate::system::{block_signals, exit_at_once};
@@ -32,19 +33,14 @@ struct Progress {
 }
 
 impl Watchdog {
-    fn look(&mut self, now: Progress) {
+    /// The limit that the run has exceeded, if it has.
+    fn look(&mut self, now: Progress) -> Option<Duration> {
         if self.seen != now {
             self.seen = now;
             self.since = Instant::now();
         }
         let limit = if now.to_prefix { self.limit_on_prefix } else { self.limit };
-        if self.since.elapsed() > limit {
-            log::warn(format_args!(
-                "no checkpoint was completed for {} s: the run is killed (SCR_WATCHDOG_TIMEOUT)",
-                limit.as_secs_f64()
-            ));
-            exit_at_once(1);
-        }
+        (self.since.elapsed() > limit).then_some(limit)
     }
 }
 
@@ -69,6 +65,15 @@ impl Session {
         })
     }
 
+    /// The run does not get on.
+    fn kill(&self, limit: Duration) -> ! {
+        let why = format!("no checkpoint was completed for {} s", limit.as_secs_f64());
+        log::warn(format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"));
+        self.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
+        self.end_log("EXIT");
+        exit_at_once(1)
+    }
+
     fn progress(&self) -> Progress {
         let state = self.state();
         let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
@@ -88,8 +93,10 @@ impl Session {
             while !self.is_ended() {
                 let commits = self.site.rank == 0 && self.has_pending_flush();
                 std::thread::sleep(if commits { COMMIT_PERIOD } else { PERIOD });
-                if let Some(watchdog) = &mut watchdog {
-                    watchdog.look(self.progress());
+                if let Some(limit) =
+                    watchdog.as_mut().and_then(|watchdog| watchdog.look(self.progress()))
+                {
+                    self.kill(limit);
                 }
                 drop(self.end_loans());
                 self.publish_overdue();

@@ -252,7 +252,7 @@ impl Session {
                     report.offered.iter().any(|cached| cached.id == one.id && cached.fetched);
                 let what =
                     if fetched || is_fetch && !fault.is_empty() { "FETCH" } else { "CHECKED" };
-                let event = Event::new(what).dataset(one.id, one.name.clone()).note(fault);
+                let event = Event::new(what).dataset(one.id, one.key.title()).note(fault);
                 event.seconds(begin.elapsed().as_secs_f64())
             });
             let cached = report.offered.iter().position(|offered| offered.id == one.id);
