@@ -2,12 +2,9 @@
 """`make bench`: what the shim costs, as ratios and differences of things measured side by side in
 one run, medians of alternating rounds. Absolute numbers mean little: machines, and series on one
 machine, differ by half. Nothing passes or fails here.
-
-usage: bench.py [openmpi] [mpich] [start] [open] [checkpoint] [seal] [rebuild] [floor] [small]
-                [flush] [metadata]
-both MPIs and all parts by default
 """
 
+import argparse
 import os
 import pathlib
 import shutil
@@ -30,6 +27,7 @@ ROUNDS = 13
 WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits for quiet
 STARTS = 400
 FILES_ONCE = 4000
+MPIS = ["openmpi", "mpich"]
 PARTS = ["start", "open", "checkpoint", *protection.PARTS, "flush", "metadata"]
 WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
 PROGRAMS = ("open_close", "checkpoint", "restart", "floor")
@@ -113,9 +111,15 @@ def checkpoints(mpi, programs, top, scheme, ranks):
             speed(seal), f"{100 * share_of_both:.0f} %")
 
 
-def main(words):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="word",
+                        help="MPIs and parts, by default all: " + ", ".join([*MPIS, *PARTS]))
+    words = parser.parse_args().words
+    for unknown in set(words).difference(MPIS, PARTS):
+        parser.error(f"there is no part {unknown}")
     parts = [part for part in PARTS if part in words] or PARTS
-    mpis = [word for word in words if word not in PARTS] or ["openmpi", "mpich"]
+    mpis = [mpi for mpi in MPIS if mpi in words] or MPIS
     print(f"{RANKS} ranks, {MIB} MiB each; medians of {ROUNDS - WARM_UP} rounds; "
           f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     row("", "plain", "shim", "", "aim")
@@ -142,4 +146,4 @@ def main(words):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
