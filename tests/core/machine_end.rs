@@ -1,4 +1,4 @@
-//! What the end of a run brings to the prefix of checkpoints that are not the newest.
+//! What comes to the prefix of checkpoints that are not the newest, mostly at the end of a run.
 
 use scr_core::session::machine::{
     DatasetKey, DatasetState, FileRef, Intent, Offer, RestartDecision, RestoredFiles, Resumed,
@@ -114,4 +114,30 @@ fn a_pointer_to_what_the_program_has_deleted_does_not_replace_a_newer_one() {
     assert!(!ranks.machines[0].is_left_out(&key, "latest"));
     ranks.machines[0].begin_end(now);
     assert!(ranks.machines[0].is_left_out(&key, "latest"));
+}
+
+#[test]
+fn without_ids_what_a_launch_began_with_is_not_due_beside_a_newer_complete_one() {
+    let config = SeriesConfig { flush_every: 0, learn: false, ..SeriesConfig::new("state", false) };
+    let mut ranks = Ranks::of(1, SeriesConfig { seals_once: true, ..config });
+    let offered = [1, 2].map(|id| {
+        let key = DatasetKey::new(0, "", id - 1);
+        Offer { key, ..offer(id, true) }
+    });
+    // The second one rests on a file of the first, which the program writes anew, too.
+    let own = [&["params", "state"][..], &["state"]].map(|names| {
+        let file = |name: &&str| (name.to_string(), name.to_string(), 1, false);
+        RestoredFiles { files: names.iter().map(file).collect() }
+    });
+    let decision = RestartDecision { offered: offered.into(), last_id: 2, ..Default::default() };
+    ranks.machines[0].resume(&Resumed { decision, own: own.into(), ..Resumed::default() });
+    for name in ["params", "state"] {
+        ranks.write(0, name, 3);
+    }
+    (0..4).for_each(|_| ranks.sync(200));
+    let newest = ranks.machines[0].datasets(0).last().map(|one| (one.key.generation, one.state));
+    assert_eq!(newest, Some((2, DatasetState::Confirmed)));
+    assert_eq!(ranks.flushed, []);
+    ranks.end();
+    assert_eq!(ranks.flushed, [DatasetKey::new(0, "", 2)]);
 }

@@ -347,6 +347,12 @@ impl Machine {
         if dataset.seals == 1 {
             series.clean_seals += 1;
         }
+        // Without ids this one has the names of what the launch began with. That by itself, without
+        // what it rests on and this one has written anew, would be no checkpoint on the PFS.
+        let older = series.datasets.iter_mut().take_while(|older| older.key != *key);
+        for older in older.filter(|older| older.restored && !has_id) {
+            older.due &= rule.is_due(older.number);
+        }
         if series.clean_seals >= CLEAN_SEALS {
             series.clean_seals = 0;
             series.settle_ms = (series.settle_ms / 2).max(self.config.settle_ms);
