@@ -260,8 +260,8 @@ impl Session {
             return Ok(());
         };
         self.tell(format_args!(
-            "{lost} was complete and cannot be had again: the run ends before it computes \
-             (SCR_RESTART_REQUIRED=1; without it, it would go on from what is left)"
+            "SCR_RESTART_REQUIRED=1: the run ends before it computes, since {lost} cannot be had \
+             again; without the setting it would go on from what is left"
         ));
         let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
         self.event(|| Event::new("HALT").note(note));
