@@ -111,3 +111,21 @@ fn what_looks_complete_reaches_the_prefix_before_its_deletion_does() {
     // What is left is no checkpoint, if an agreement comes after all.
     assert!(machine.report(7, 3 * PATIENCE_MS + 4).datasets[0].abandoned);
 }
+
+#[test]
+fn what_is_written_anew_all_the_time_is_overdue_since_its_first_close() {
+    let series = SeriesConfig { learn: false, ..SeriesConfig::new("state", false) };
+    let mut config = MachineConfig::new(0, vec![0], vec![series]);
+    config.unsealed_ms = PATIENCE_MS;
+    let mut machine = Machine::new(config, &[], 0);
+    for now_ms in [1, PATIENCE_MS / 2, PATIENCE_MS] {
+        assert!(!write(&mut machine, None, "state", now_ms));
+        assert_eq!(publish(&mut machine, now_ms), [""; 0]);
+    }
+    assert_eq!(publish(&mut machine, PATIENCE_MS + 1), ["state"]);
+    assert!(write(&mut machine, None, "state", PATIENCE_MS + 2));
+    // An agreement that comes after all begins anew.
+    assert!(machine.sync_point(SyncKind::Collective, PATIENCE_MS + 3).is_some());
+    machine.agreed([1, -1, 1, 1, 1, 0, 0, 0]);
+    assert!(publish(&mut machine, 2 * PATIENCE_MS + 2).is_empty());
+}

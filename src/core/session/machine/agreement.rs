@@ -120,7 +120,10 @@ impl Machine {
             self.agreement.disabled = true;
             return Next::Disabled { most, least: -least };
         }
-        self.series.iter_mut().for_each(|series| series.unreachable_ms = None);
+        for series in &mut self.series {
+            series.unreachable_ms = None;
+            series.unheard.clear();
+        }
         self.agreement.agreed_ms = self.clock_ms;
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         let pending = changed > 0 || invalid > 0 || halt > 0;

@@ -118,6 +118,9 @@ impl Machine {
             file.closed_ms = now_ms;
             file.closed_before = Some(count + 1);
             let masked = file.masked;
+            if !file.on_prefix {
+                series.unheard.entry(name.to_string()).or_insert(now_ms);
+            }
             let largest = series.sizes.entry(masked).or_default();
             *largest = bytes.max(*largest);
         }

@@ -244,6 +244,9 @@ pub(super) struct LocalSeries {
     pub evicted: VecDeque<(String, u64)>,
     /// When something of it was overdue first; `None` again after an agreement.
     pub unreachable_ms: Option<u64>,
+    /// When files in cache were closed for the first time since the last agreement, by name: what
+    /// is written anew all the time would never be overdue by its last close.
+    pub unheard: BTreeMap<String, u64>,
 }
 
 impl LocalSeries {

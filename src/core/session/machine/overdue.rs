@@ -2,7 +2,8 @@
 //!
 //! Without us a file is on the PFS when it is closed. Here it comes there a constant time later
 //! ([`super::MachineConfig::unsealed_ms`]), in the order in which the rank closed its files, so
-//! that the PFS looks as it would have looked that long ago. What depends on the files of *other*
+//! that the PFS looks as it would have looked that long ago. (Of a file that is written again
+//! before, the first close counts, and the newest content.) What depends on the files of *other*
 //! ranks waits longer. Twice as long: a file without id beside files with one (a pointer to a
 //! checkpoint, that rank 0 writes when it has heard of all files), until all older files of its
 //! rank are there, too; three times as long: the deletion of a file while newer ones are on their
@@ -76,12 +77,13 @@ impl Machine {
                 let patience_ms = self.patience_ms(series, at);
                 for (name, file) in dataset.files.iter().filter(|(_, file)| file.is_pending()) {
                     let last = file.bare && self.config.series[index].has_id;
-                    // However patient this rank is: others may take all their time.
-                    let waits_ms = match last && !self.ended {
-                        false => patience_ms,
-                        true => self.config.unsealed_ms * 2,
+                    let first_ms = series.unheard.get(name).copied().unwrap_or(file.closed_ms);
+                    let (since_ms, waits_ms) = match last && !self.ended {
+                        false => (first_ms, patience_ms),
+                        // However patient this rank is: others may take all their time.
+                        true => (file.closed_ms, self.config.unsealed_ms * 2),
                     };
-                    if now_ms.saturating_sub(file.closed_ms) >= waits_ms
+                    if now_ms.saturating_sub(since_ms) >= waits_ms
                         && !self.has_newer_on_prefix(&dataset.key, name)
                     {
                         let (key, name) = (dataset.key.clone(), name.clone());
