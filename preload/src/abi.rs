@@ -51,6 +51,9 @@ pub struct Host {
     /// Does now for the descriptors of a token what [`TOKEN_LAZY`] puts off. Calls
     /// [`Engine::evacuate`]; no lock of the engine may be held.
     pub wake: extern "C" fn(token: u64),
+    /// Has the file of a token moved to the PFS: calls [`Engine::evacuate`] for all tokens that are
+    /// open on it. Nothing happens if it is mapped. No lock of the engine may be held.
+    pub move_out: extern "C" fn(token: u64),
 }
 
 /// How the hook goes on. Values of [`Verdict::kind`].

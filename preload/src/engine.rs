@@ -82,6 +82,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         leave_thread: guard::leave_thread,
         names_changed,
         wake: lazy::wake_token,
+        move_out: lazy::move_out,
     };
     // The engine may keep the pointer, so the table lives as long as the process.
     let host: &'static Host = Box::leak(Box::new(host));

@@ -24,15 +24,12 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
         if !lazy.iter().any(|(held, _)| *held == token) {
             continue;
         }
-        // A descriptor of ours: the program may close its own, and use the number for another file.
-        // SAFETY: system calls on numbers only.
-        let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
-        let Some(own) = open_files::hold(token, copy) else { continue };
+        let Some(own) = hold(token) else { continue };
         match (table.evacuate)(token, own) {
             -1 => done = false,
             new => replace(token, new),
         }
-        // SAFETY: made above; -1 is none.
+        // SAFETY: made above.
         unsafe { libc::close(own) };
     }
     done
@@ -106,6 +103,50 @@ pub(crate) extern "C" fn wake_token(token: u64) {
         wake(&active.table, token);
         guard::leave_thread();
     }
+}
+
+/// For [`crate::abi::Host::move_out`]. Other threads that write wait as before a lazy descriptor;
+/// what stdio writes at this moment by itself cannot be held back.
+pub(crate) extern "C" fn move_out(token: u64) {
+    let Some(active) = engine::active() else { return };
+    guard::enter_thread();
+    move_file(&active.table, token);
+    guard::leave_thread();
+}
+
+fn move_file(table: &Engine, token: u64) {
+    let _one_at_a_time = WAKING.lock();
+    let Some(own) = hold(token) else { return };
+    let holders = open_files::holders_of_same_file(own);
+    // What is written through a mapping of the old file would be lost.
+    if !holders.iter().any(|(token, _)| open_files::is_mapped(*token)) {
+        holders.iter().for_each(|(token, _)| open_files::set_lazy(*token, true));
+        let mut moved = false;
+        for (token, _) in &holders {
+            let Some(own) = hold(*token) else { continue };
+            match (table.evacuate)(*token, own) {
+                -1 if moved => (table.failed)(*token, libc::EIO),
+                -1 => {}
+                new => {
+                    moved = true;
+                    replace(*token, new);
+                }
+            }
+            // SAFETY: made above.
+            unsafe { libc::close(own) };
+        }
+        holders.iter().for_each(|(token, _)| open_files::set_lazy(*token, false));
+    }
+    // SAFETY: made above.
+    unsafe { libc::close(own) };
+}
+
+/// A descriptor of ours on the file of `token`: the program may close its own, and use the number
+/// for another file.
+fn hold(token: u64) -> Option<c_int> {
+    // SAFETY: system calls on numbers only.
+    let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    open_files::hold(token, copy).filter(|own| *own >= 0)
 }
 
 /// Puts `new` in place of every descriptor of `token`. Guard held.

@@ -148,6 +148,15 @@ pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     }
 }
 
+/// Has the writers of `token` wait for its replacement, or not any more.
+pub(crate) fn set_lazy(token: u64, lazy: bool) {
+    let mut table = TABLE.lock();
+    for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
+        claim.lazy = lazy;
+        mark_lazy(*fd, lazy);
+    }
+}
+
 /// A copy of a descriptor of `token`, made by `copy`, which no other thread can close. `None`: the
 /// token has none.
 pub(crate) fn hold(token: u64, copy: impl FnOnce(c_int) -> c_int) -> Option<c_int> {

@@ -172,6 +172,7 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
             open_count: host.open_count,
             names_changed: host.names_changed,
             wake: host.wake,
+            move_out: host.move_out,
         };
         let Some(session) = engine::start(host, granted) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();

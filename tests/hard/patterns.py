@@ -72,6 +72,21 @@ def log_that_all_ranks_append_to(mpi, program):
 
 
 @case
+def log_that_stays_open_in_a_run_that_is_killed(mpi, program):
+    """It began in the cache. Known to be never quiet, it goes on on the PFS, where it is whole."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log",
+                "SCR_FLUSH": "0", "SCR_LEARN": "0"}
+    with place(mpi, program) as here:
+        died = here.run(2, "logs", 160, 20, "open", "die", **settings)
+        assert died.status != 0 and "never quiet" in died.err, f"{died}"
+        assert "no room" not in died.err, f"{died}"
+        for rank in range(2):
+            lines = (here.prefix / "ckpt" / f"run_{rank}.log").read_text().splitlines()
+            want = [f"rank {rank} has passed step {step}" for step in range(1, 151)]
+            assert lines == want, f"the log of rank {rank} ends with {lines[-1:]}: {died}"
+
+
+@case
 def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
     """The log of the run that dies is on the PFS as far as it was written, since it is left alone;
     the next run finds it there, and the checkpoint in the cache."""

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::log;
 use crate::params::keys;
 use crate::patterns::Match;
+use crate::system::has_children;
 use crate::transfer::publish_file;
 
 /// The parameter that leaves files alone from the start.
@@ -51,6 +52,11 @@ impl Hushed {
 impl Session {
     /// Leaves alone what a conference has found never quiet, as far as it can be done now.
     pub(super) fn hush(&self) {
+        self.hush_ahead();
+        self.move_out();
+    }
+
+    fn hush_ahead(&self) {
         let mut state = self.state();
         let ahead = state.machine.loud_ahead();
         if ahead.is_empty() {
@@ -73,6 +79,41 @@ impl Session {
             }
             self.hush_template(&mut state, series, template, names);
         }
+    }
+
+    /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
+    /// open for the whole run would be lost with it. Not with the state locked.
+    fn move_out(&self) {
+        if !self.hushed.any.load(Ordering::Acquire) {
+            return;
+        }
+        let open: Vec<(u64, String)> = {
+            let state = self.state();
+            let open = state.tokens.all().filter(|(_, one)| {
+                one.way == Way::Temporary
+                    && state.view.is_private(&one.name)
+                    && self.is_hushed(&one.name)
+            });
+            open.map(|(token, one)| (token, one.name.clone())).collect()
+        };
+        // A child may have the descriptor, too, and go on writing to the old file.
+        if open.is_empty() || has_children() != Some(false) {
+            return; // looked at again in the next conference
+        }
+        for (token, name) in open {
+            (self.site.host.move_out)(token);
+            let mut state = self.state();
+            if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
+                state.tokens.orphan(&name);
+                state.view.leave_alone(&name);
+            }
+        }
+        (self.site.host.names_changed)();
+    }
+
+    /// The file is left alone.
+    pub(super) fn is_hushed(&self, name: &str) -> bool {
+        self.series.match_path(name).is_some_and(|matched| self.hushed.has(&matched))
     }
 
     /// What an earlier launch has found: the PFS has it all, unless that launch ended before.
@@ -113,7 +154,8 @@ impl Session {
         known
     }
 
-    /// The content goes to the PFS; while the file is open in the cache it does so at its close.
+    /// The content goes to the PFS; while the file is open in the cache it does so when its
+    /// descriptors can be moved, too ([`Session::move_out`]), at the latest at its close.
     fn take_out(&self, state: &mut State, name: &str) -> Result<()> {
         match state.view.place(name) {
             Place::Cached(_, here) if state.tokens.count(name) > 0 => {

@@ -28,6 +28,9 @@ pub struct Host {
     /// Has the descriptors of a [`lazy`](super::TOKEN_LAZY) token replaced now. It calls
     /// [`Session::evacuate`](super::Session::evacuate), so no lock may be held.
     pub wake: extern "C" fn(token: u64),
+    /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
+    /// is possible. It calls [`Session::evacuate`](super::Session::evacuate), too.
+    pub move_out: extern "C" fn(token: u64),
 }
 
 impl Host {

@@ -77,8 +77,9 @@ impl Session {
         Ok(())
     }
 
-    /// The file of `token` met ENOSPC: what is written so far moves to the PFS. Returns a new
-    /// descriptor with the same access mode and offset as `fd`; -1 if that is impossible.
+    /// The file of `token` met ENOSPC, or is never quiet: what is written so far moves to the PFS.
+    /// Returns a new descriptor with the same access mode and offset as `fd`; -1 if that is
+    /// impossible.
     ///
     /// For a [lazy](super::TOKEN_LAZY) token: its file is about to change, and gets its place.
     pub fn evacuate(&self, token: u64, fd: i32) -> i32 {
@@ -96,8 +97,10 @@ impl Session {
         let mut state = self.state();
         let nothing = || Error::Other("there is no room in the cache".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
-        let store = self.store_for(&state, &tracked.key);
-        self.shortage.met(self.site.layout.cache_dir(&store));
+        if !self.is_hushed(&tracked.name) {
+            let store = self.store_for(&state, &tracked.key);
+            self.shortage.met(self.site.layout.cache_dir(&store));
+        }
         if let Way::Shadow { copy, .. } = &tracked.way {
             return self.evacuate_shadow(&mut state, fd, copy);
         }

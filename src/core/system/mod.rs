@@ -29,7 +29,7 @@ pub use node::{
     unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
-pub use peer::{close_inherited, identity, peer, raise};
+pub use peer::{close_inherited, has_children, identity, peer, raise};
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use shared_log::{Heard, SharedLog};

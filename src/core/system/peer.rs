@@ -51,6 +51,18 @@ pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     Some((found.st_dev, found.st_ino))
 }
 
+/// Whether this process has children that have not been waited for; `None` if the kernel does not
+/// tell.
+#[must_use]
+pub fn has_children() -> Option<bool> {
+    let mut any = false;
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let children = task.ok()?.path().join("children");
+        any |= !std::fs::read_to_string(children).ok()?.trim().is_empty();
+    }
+    Some(any)
+}
+
 /// Closes a descriptor that a forked child has of its parent, whose owner does not exist in it; not
 /// one that the program has put in its place.
 pub fn close_inherited(fd: RawFd, was: Option<(u64, u64)>) {
