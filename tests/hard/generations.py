@@ -77,3 +77,18 @@ def of_checkpoints_in_the_cache_alone_the_prefix_does_not_say_that_it_has_them(m
             got = here.run_on_nodes(2, "generations", 2, 0, SCR_LEARN=learn, **anyway)
             want = [f"rank {rank}: {found}" for rank in range(2)]
             assert lines(got) == want, f"{learn}: {killed}\n{got}"
+
+
+@case
+def a_file_that_is_changed_in_place_on_the_prefix_stays_in_sight(mpi, program):
+    """It came to the prefix with the first checkpoint, and only newer ones are in the cache. What
+    the program has done to it since is no damage."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "state_{rank}, side_{rank}", "SCR_FLUSH": "0"}
+    with place(mpi, program) as here:
+        killed = here.run(2, "rarely", STEPS, **settings)
+        assert (here.prefix / "side_0").read_text().endswith(f" {STEPS}\n"), f"{killed}"
+        assert not (here.prefix / "state_0").read_text().endswith(f" {STEPS - 1}\n"), f"{killed}"
+        got = here.run(2, "rarely", 0, **settings)
+        want = [f"rank {rank}: {name} of checkpoint {number:4}" for rank in range(2)
+                for name, number in (("side", STEPS), ("state", STEPS - 1))]
+        assert lines(got) == want and "hidden" not in got.err, f"{killed}\n{got}"

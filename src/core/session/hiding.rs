@@ -29,7 +29,7 @@ use crate::params::{Settings, keys};
 use crate::records::Turn;
 use crate::transfer::{
     Check, Verified, names_on_prefix, note_attempt, note_return, note_success, put_back,
-    verify_on_prefix,
+    verify_on_prefix, verify_outdated,
 };
 
 /// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
@@ -313,7 +313,10 @@ impl Session {
             self.note_fetch(note_attempt, one.id);
         }
         let Some(plan) = self.fetch_plan(one, index, report) else {
-            return verify_on_prefix(&ctx, one.id, contents);
+            return match is_outdated(one, report) {
+                true => verify_outdated(&ctx, one.id, contents),
+                false => verify_on_prefix(&ctx, one.id, contents),
+            };
         };
         let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
         if found.gone || found.fault.is_some() {
@@ -422,6 +425,12 @@ fn check_of(settings: &Settings) -> Check {
 pub(super) fn is_cached(one: &Listed, report: &RebuildReport) -> bool {
     let series = &one.key.series;
     report.offered.iter().any(|cached| cached.id >= one.id && cached.key.series == *series)
+}
+
+/// Whether the cache offers a newer checkpoint of its series.
+fn is_outdated(one: &Listed, report: &RebuildReport) -> bool {
+    let series = &one.key.series;
+    report.offered.iter().any(|cached| cached.id > one.id && cached.key.series == *series)
 }
 
 /// The directories of `name` whose own part of the path differs from that of `masked`: they carry

@@ -48,6 +48,26 @@ pub struct Verified {
 /// # Errors
 /// If communication fails, or the index cannot be written. A damaged summary is a fault.
 pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
+    verify(ctx, id, check, |file| file.on_prefix)
+}
+
+/// The same for one that the program does not start from, since the cache has a newer one of its
+/// series. Without ids the program may have written again whatever has come to the prefix: it finds
+/// there what it would find without us. Collective.
+///
+/// # Errors
+/// As [`verify_on_prefix`].
+pub fn verify_outdated(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
+    verify(ctx, id, check, |_| true)
+}
+
+/// Without ids, files of which `may_change` says so may have changed.
+fn verify(
+    ctx: &Ctx,
+    id: u64,
+    check: Check,
+    may_change: impl Fn(&FileMeta) -> bool,
+) -> Result<Verified> {
     let summary = match read_summary(ctx, id)? {
         Ok(summary) => summary,
         Err(fault) => {
@@ -67,7 +87,8 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     // Without ids the program writes the same files again: what it left half written is what it
     // would find without us, too.
     let in_place = summary.dataset.key.id.is_empty();
-    share.filter(|file| !(in_place && is_rewritten(ctx.prefix, file))).for_each(|file| {
+    let is_rewritten = |file: &FileMeta| may_change(file) && is_changed(ctx.prefix, file);
+    share.filter(|file| !(in_place && is_rewritten(file))).for_each(|file| {
         own.count(ctx.prefix, (id, &summary.dataset.key), file, contents);
     });
     let all = ctx.world.all_gather(&own.to_tree().encode())?;
@@ -208,11 +229,6 @@ pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
         }
     };
     agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
-}
-
-/// The program wrote the file to the prefix itself, and has written to it since.
-fn is_rewritten(prefix: &Path, file: &FileMeta) -> bool {
-    file.on_prefix && is_changed(prefix, file)
 }
 
 /// Somebody has written to the file since, or replaced it.
