@@ -81,3 +81,15 @@ def a_link_leads_to_what_is_left(mpi, program):
             here.run(2, "pointer", LAST, EVERY, 0, "link", **HERE)
             begins(here, 10, "link", SCR_CURRENT="10", **read)
             begins(here, 20, "link", SCR_CURRENT="checkpoint.20", **read)
+
+
+@case
+def a_link_to_a_file_leads_to_what_is_left(mpi, program):
+    """The id is in the file's own name; the run dies before the last checkpoint is complete."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/s{id}.dat, ckpt/latest", "SCR_FLUSH": "0"}
+    with place(mpi, program) as here:
+        killed = here.run(2, "file_link", 5, **settings)
+        assert (here.prefix / "ckpt/latest").readlink().name == "s5.dat", f"{killed}"
+        got = here.run(2, "file_link", 0, **settings)
+        assert got.out == "begins with 4\n", f"{killed}\n{got}"
+        assert "ckpt/latest led to s5.dat, and leads to s4.dat now" in got.err, f"{got}"

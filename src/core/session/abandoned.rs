@@ -99,7 +99,7 @@ impl Session {
     /// Directories that would hold a checkpoint of another id than this one's.
     fn siblings(&self, newest: &Newest) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
-        for one in self.id_parts(newest) {
+        for one in self.id_parts(newest, false) {
             let parent = self.site.on_prefix(&one.parent);
             let Ok(entries) = read_dir(&parent) else { continue };
             for entry in entries.flatten() {
@@ -112,15 +112,17 @@ impl Session {
         found
     }
 
-    /// The parts of the files' paths that carry the captured id first.
-    pub(super) fn id_parts(&self, newest: &Newest) -> Vec<IdPart> {
+    /// The parts of the files' paths that carry the captured id first: directories, and if
+    /// `files`, names of files in directories that do not.
+    pub(super) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();
         for name in newest.names.iter().copied() {
             let Some(matched) = self.match_name(name) else { continue };
-            let Some(dir) = own_dirs(name, &matched.masked).next() else { continue };
-            let parent = ns::parent(dir);
-            let depth = dir.matches('/').count();
+            let dir = own_dirs(name, &matched.masked).next();
+            let Some(own) = dir.or(files.then_some(name)) else { continue };
+            let parent = ns::parent(own);
+            let depth = own.matches('/').count();
             let Some(part) = matched.masked.split('/').nth(depth) else { continue };
             let Some((before, after)) = part.split_once("{id}") else { continue };
             if seen.insert((parent.to_string(), part.to_string())) {

@@ -2,6 +2,7 @@
 //! at which the program makes them; so after a loss of caches one may lead to a checkpoint that is
 //! gone (DESIGN section 4: a pointer never points past a roll-back).
 
+use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, rename};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -25,13 +26,11 @@ impl Session {
         chosen: bool,
     ) {
         let Some(newest) = self.newest(report, in_place) else { return };
-        for part in self.id_parts(&newest) {
-            let parents = Path::new(&part.parent).ancestors().filter_map(Path::to_str);
-            for dir in parents {
-                for name in self.links_in(dir) {
-                    self.repoint(&name, &part, newest.captured, chosen);
-                }
-            }
+        let parts = self.id_parts(&newest, true);
+        let parents = parts.iter().flat_map(|part| Path::new(&part.parent).ancestors());
+        let dirs: BTreeSet<&str> = parents.filter_map(Path::to_str).collect();
+        for name in dirs.into_iter().flat_map(|dir| self.links_in(dir)) {
+            self.repoint(&name, &parts, newest.captured, chosen);
         }
     }
 
@@ -44,16 +43,18 @@ impl Session {
         names.filter(|name| self.match_name(name).is_some_and(|it| it.is_companion())).collect()
     }
 
-    fn repoint(&self, name: &str, part: &IdPart, captured: &str, chosen: bool) {
+    fn repoint(&self, name: &str, parts: &[IdPart], captured: &str, chosen: bool) {
         let link = self.site.on_prefix(name);
         let Ok(text) = read_link(&link) else { return };
         let Some(text) = text.to_str() else { return };
         let goal = self.site.on_prefix(ns::parent(name)).join(text);
-        let other = text.split('/').rev().find_map(|own| Some((own, self.other_id(part, own)?)));
-        let Some((own, _)) = other.filter(|(_, id)| *id != captured) else { return };
         if !chosen && self.sees(&goal) {
             return;
         }
+        let other = text.split('/').rev().find_map(|own| {
+            parts.iter().find_map(|part| Some((own, part, self.other_id(part, own)?)))
+        });
+        let Some((own, part, _)) = other.filter(|(_, _, id)| *id != captured) else { return };
         let (head, tail) = text.rsplit_once(own).unwrap_or_default();
         let new = format!("{head}{}{captured}{}{tail}", part.before, part.after);
         // As a flush names a file on its way: the program does not see it.
