@@ -9,6 +9,7 @@ use super::runtime::Session;
 use super::tally::Count;
 use crate::error::Result;
 use crate::log;
+use crate::params::keys;
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
 use crate::transfer::publish_file;
@@ -34,7 +35,27 @@ impl Session {
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
         now.iter().all(|one| self.publish_unsealed_file(one, publish_file));
+        if !now.is_empty() {
+            self.tell_unheard();
+        }
         later
+    }
+
+    /// Once: a program without agreements has no use of the cache, and nobody would know why.
+    fn tell_unheard(&self) {
+        let unheard = self.state().machine.is_unheard(monotonic_ms());
+        if unheard && !self.is_ended() {
+            log::warn_once(
+                "unheard",
+                format_args!(
+                    "the program has passed no blocking collective of all ranks for {} s, and \
+                     checkpoints in the cache are complete at those only: their files are written \
+                     to {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
+                    self.site.settings.get(keys::UNSEALED_SECONDS).as_secs(),
+                    self.site.prefix.display()
+                ),
+            );
+        }
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.

@@ -124,6 +124,13 @@ impl Machine {
         wanted
     }
 
+    /// No agreement for so long that files are overdue; later ones may still come.
+    #[must_use]
+    pub fn is_unheard(&self, now_ms: u64) -> bool {
+        let agreed_ms = self.agreement.agreed_ms();
+        !self.agreement.disabled && now_ms.saturating_sub(agreed_ms) >= self.config.unsealed_ms
+    }
+
     /// How long the dataset's closed files wait for an agreement.
     fn patience_ms(&self, series: &LocalSeries, at: usize) -> u64 {
         let newer = series.datasets[at + 1..].iter();
