@@ -87,6 +87,16 @@ def log_that_stays_open_in_a_run_that_is_killed(mpi, program):
 
 
 @case
+def log_that_a_thread_writes_while_it_moves_to_the_prefix(mpi, program):
+    """What it writes meanwhile waits; nothing is lost between the old file and the new one."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"}
+    with place(mpi, program) as here:
+        got = here.run(2, "busy_log", 160, 20, **settings)
+        assert "never quiet" in got.err and "moved" in got.out, f"{got}"
+        assert sorted(got.out.split()) == ["moved", "moved", "whole", "whole"], f"{got}"
+
+
+@case
 def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
     """The log of the run that dies is on the PFS as far as it was written, since it is left alone;
     the next run finds it there, and the checkpoint in the cache."""

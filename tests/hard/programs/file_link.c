@@ -8,7 +8,8 @@ static void checkpoint(int number) {
   snprintf(name, sizeof name, "s%d.dat", number);
   snprintf(path, sizeof path, "ckpt/%s", name);
   FILE *file = fopen(path, "w");
-  if (!file || fprintf(file, "%d\n", number) < 0 || fclose(file) != 0) sim_fail("cannot write", path);
+  if (!file || fprintf(file, "%d\n", number) < 0 || fclose(file) != 0)
+    sim_fail("cannot write", path);
   if (symlink(name, "ckpt/.latest") != 0 || rename("ckpt/.latest", "ckpt/latest") != 0)
     sim_fail("cannot make", "ckpt/latest");
 }
