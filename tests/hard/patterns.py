@@ -110,3 +110,19 @@ def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
         assert lines[-1].endswith("step 150"), f"the log of the dead run ends with {lines[-1]}"
         again = here.run(2, "logs", 160, 20, "append", **settings)
         assert again.status == 0 and "checkpoint 140 is in the cache" in again.err, f"{again}"
+
+
+@case
+def ranks_that_change_a_file_in_place_though_none_was_to(mpi, program):
+    """Each has a private copy of what is complete. One after another they see what the others have
+    changed; at the same time they do not: that is told, and the checkpoint is given up."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}
+    for manner in ("baton", "at-once"):
+        with place(mpi, program) as here:
+            got = here.run(2, "in_place", manner, **settings)
+            assert got.status == 0 and got.line("complete") == "complete 1", f"{manner}: {got}"
+            if manner == "baton":
+                left = (here.prefix / "ckpt/state").read_text()
+                assert left == "changed." * 2 and not got.err, f"{left}: {got}"
+            else:
+                assert got.err.count("SCR:") == 1 and "no rank has all of it" in got.err, f"{got}"
