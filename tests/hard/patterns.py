@@ -119,7 +119,7 @@ def ranks_that_change_a_file_in_place_though_none_was_to(mpi, program):
     settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}
     for manner in ("baton", "at-once"):
         with place(mpi, program) as here:
-            got = here.run(2, "in_place", manner, **settings)
+            got = here.run(2, "one_file_in_place", manner, **settings)
             assert got.status == 0 and got.line("complete") == "complete 1", f"{manner}: {got}"
             if manner == "baton":
                 left = (here.prefix / "ckpt/state").read_text()
