@@ -3,7 +3,6 @@
 import collections
 import os
 import re
-import shutil
 import signal
 
 from support import finish, place
@@ -162,21 +161,3 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
         found = events(here, "FLUSH_END")
         assert [(one.id, one.name) for one in found] == [("1", "checkpoint 5")], f"{found}"
         assert "earlier launch" in found[0].note, f"{found}"
-
-
-@case
-def why_a_run_ends_before_its_time_is_logged(mpi, program):
-    """The watchdog; a checkpoint that was lost where SCR_RESTART_REQUIRED=1 wants it."""
-    with place(mpi, program) as here:
-        pause = here.prefix / "pause"
-        here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG_TIMEOUT="5", SCR_FLUSH="0", **LOGGED)
-        found = events(here, "HALT", "EXIT", "END")
-        why = "SCR_WATCHDOG_TIMEOUT: no checkpoint was completed for 5 s"
-        assert told(found) == [("HALT", None, why), ("EXIT", None, None)], f"{found}"
-        for path in here.base.iterdir():
-            shutil.rmtree(path)
-        here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1", **LOGGED)
-        found = events(here, "WITHHELD", "HALT", "EXIT", "END")
-        assert [one.event for one in found] == ["WITHHELD", "HALT", "EXIT"], f"{found}"
-        assert (found[0].id, found[0].name) == ("3", "checkpoint.15"), f"{found}"
-        assert "no node" in found[0].note and "SCR_RESTART_REQUIRED" in found[1].note, f"{found}"

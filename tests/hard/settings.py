@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 
+from logged import LOGGED, events, told
 from support import data_files, finish, place
 
 CASES = []
@@ -14,6 +15,11 @@ CASES = []
 def case(function):
     CASES.append(function)
     return function
+
+
+def ends(here):
+    """What the log has of why a run ended."""
+    return events(here, "WITHHELD", "HALT", "EXIT", "END")
 
 
 def datasets(here):
@@ -348,9 +354,13 @@ def a_checkpoint_of_which_no_node_is_left_is_told_of(mpi, program):
         hard().kill_at_pause(here, here.prefix / "pause", is_told)
         for path in here.base.iterdir():
             shutil.rmtree(path)
-        ended = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
+        ended = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1", **LOGGED)
         assert ended.status != 0 and not ended.line("restart"), f"{ended}"
         assert "checkpoint.15" in ended.err and "SCR_RESTART_REQUIRED" in ended.err, f"{ended}"
+        found = ends(here)
+        assert [one.event for one in found] == ["WITHHELD", "HALT", "EXIT"], f"{found}"
+        assert (found[0].id, found[0].name) == ("3", "checkpoint.15"), f"{found}"
+        assert "no node" in found[0].note and "SCR_RESTART_REQUIRED" in found[1].note, f"{found}"
         went = here.run(2, "steady", 40, 5)
         assert went.status == 0 and went.line("restart") == "restart 0", f"{went}"
         assert went.err.count("SCR:") == 1 and "checkpoint.15" in went.err, f"{went}"
@@ -399,8 +409,11 @@ def a_hanging_run_is_killed(mpi, program):
     """SCR_WATCHDOG: no checkpoint for that long; without it the run would wait for ever."""
     with place(mpi, program) as here:
         pause = here.prefix / "pause"
-        got = here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG="1", SCR_WATCHDOG_TIMEOUT="10")
+        got = here.run(2, "steady", 40, 5, 17, pause, SCR_WATCHDOG="1", SCR_WATCHDOG_TIMEOUT="10",
+                       **LOGGED)
         assert got.status != 0 and "SCR_WATCHDOG" in got.err, f"{got}"
+        why = "SCR_WATCHDOG_TIMEOUT: no checkpoint was completed for 10 s"
+        assert told(ends(here)) == [("HALT", None, why), ("EXIT", None, None)], f"{got}"
         pause.unlink(missing_ok=True)
         again = here.run(2, "steady", 40, 5)
         assert again.status == 0 and again.line("restart") == "restart 15", f"{again}"

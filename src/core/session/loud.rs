@@ -106,9 +106,10 @@ impl Session {
             if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
                 state.tokens.orphan(&name);
                 state.view.leave_alone(&name);
+                drop(state);
+                (self.site.host.names_changed)();
             }
         }
-        (self.site.host.names_changed)();
     }
 
     /// The file is left alone.

@@ -51,7 +51,7 @@ impl Session {
                     "the program has passed no blocking collective of all ranks for {} s, and \
                      checkpoints in the cache are complete at those only: their files are written \
                      to {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
-                    self.site.settings.get(keys::UNSEALED_SECONDS).as_secs(),
+                    self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64(),
                     self.site.prefix.display()
                 ),
             );
