@@ -80,6 +80,24 @@ fn a_pointer_waits_for_ranks_that_do_not_write_the_series_that_was_overdue_here(
 }
 
 #[test]
+fn a_pointer_waits_for_a_rank_that_sees_later_that_no_agreement_is_in_sight() {
+    let (mut machine, mut other) = (machine(0), machine(1));
+    write(&mut machine, Some("1"), "r0", 1);
+    assert_eq!(publish(&mut machine, PATIENCE_MS + 1), ["1/r0"]);
+    assert!(!write(&mut other, Some("1"), "r1", PATIENCE_MS + 2));
+    let now_ms = 2 * PATIENCE_MS + 1;
+    assert!(!write(&mut other, Some("2"), "r1", now_ms));
+    assert!(write(&mut machine, Some("2"), "r0", now_ms));
+    assert!(!write(&mut machine, None, "latest", now_ms));
+    // All of them see it now, and what they write is where the pointer says.
+    let now_ms = 3 * PATIENCE_MS + 1;
+    assert_eq!(publish(&mut other, now_ms), ["1/r1", "2/r1"]);
+    assert!(write(&mut other, Some("3"), "r1", now_ms));
+    assert!(write(&mut machine, Some("3"), "r0", now_ms));
+    assert!(write(&mut machine, None, "latest", now_ms));
+}
+
+#[test]
 fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
     let (mut machine, file) = (machine(0), named(Some("1"), "r0"));
     write(&mut machine, Some("1"), "r0", 1);

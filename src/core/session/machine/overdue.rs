@@ -183,11 +183,12 @@ impl Machine {
         }
         // A pointer waits for its turn, unless all that it can point to was written in place, on
         // the other ranks too, which come to see how things are at about the same time: those that
-        // write this series.
+        // write this series. One that had nothing left to copy when this rank saw it does so a
+        // whole `unsealed_ms` after its next close.
         let Some(since_ms) = self.series[file.series].unreachable_ms else { return false };
         let own = self.series[key.series].find(key).filter(|own| own.begun);
         own.is_some_and(|own| {
-            own.begun_ms >= since_ms + self.config.unsealed_ms
+            own.begun_ms >= since_ms + self.config.unsealed_ms * 2
                 && own.files.values().all(|file| file.on_prefix)
         })
     }
