@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, create_dirs};
 use crate::records::FileMeta;
+use crate::system::user_attributes_at;
 
 /// Bytes read, checked or sent at a time.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
@@ -64,6 +65,7 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
         mtime_seconds: meta.mtime(),
         mtime_nanoseconds: meta.mtime_nsec(),
         on_prefix: false,
+        attributes: user_attributes_at(path),
     })
 }
 

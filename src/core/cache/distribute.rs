@@ -9,11 +9,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileTimes, Permissions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use super::Ctx;
 use super::decide::{Claim, Decision};
@@ -206,26 +204,11 @@ fn put_in_place(file: &File, incoming: &Path, dir: &Path, meta: &FileMeta) -> Re
     if !matches(incoming, meta, true) {
         return Err(Error::corrupt(incoming, "size or checksum differ from the record"));
     }
-    restore_attributes(file, meta).map_err(|e| Error::io("cannot complete", incoming, e))?;
+    meta.give_to(file).map_err(|e| Error::io("cannot complete", incoming, e))?;
     if let Some(parent) = target.parent() {
         make_own_dir(parent)?;
     }
     replace(incoming, &target).map_err(|e| Error::io("cannot rename", incoming, e))
-}
-
-/// Gives a file its recorded mode and modification time, and makes it durable.
-pub(crate) fn restore_attributes(file: &File, meta: &FileMeta) -> std::io::Result<()> {
-    file.set_permissions(Permissions::from_mode(meta.mode & 0o7777))?;
-    if let Some(time) = modification_time(meta) {
-        file.set_times(FileTimes::new().set_modified(time))?;
-    }
-    file.sync_all()
-}
-
-fn modification_time(meta: &FileMeta) -> Option<SystemTime> {
-    let seconds = u64::try_from(meta.mtime_seconds).ok()?;
-    let nanoseconds = u32::try_from(meta.mtime_nanoseconds).ok()?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::agree::any;
 use super::disk::make_own_dir;
-use super::distribute::restore_attributes;
 use super::rebuild::Offered;
 use super::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
@@ -88,7 +87,7 @@ fn unpack(dir: &Path, files: &[&&CatalogEntry], content: &[u8], names: &mut KvTr
         }
         fs::write(&path, bytes)
             .and_then(|()| File::options().write(true).open(&path))
-            .and_then(|file| restore_attributes(&file, &entry.meta))
+            .and_then(|file| entry.meta.give_to(&file))
             .map_err(|e| Error::io("cannot write", &path, e))?;
         names.child_mut(&entry.meta.name);
     }

@@ -1,8 +1,13 @@
 //! What is known of one file of a dataset (000 section 5; the sidecar files are gone).
 
+use std::fs::{File, FileTimes, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, SystemTime};
+
 use crate::files;
 use crate::kvtree::KvTree;
-use crate::records::text::{crc_text, parse_crc};
+use crate::records::text::{crc_text, hex_text, parse_crc, parse_hex};
+use crate::system::{self, Attributes};
 
 /// What is known of one file (000 section 5; the sidecars are gone, the fields stay).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,10 +26,12 @@ pub struct FileMeta {
     pub mtime_nanoseconds: i64,
     /// The file lies on the PFS under its own name, not in the cache.
     pub on_prefix: bool,
+    /// Extended attributes (`user.*`) that the program has given it.
+    pub attributes: Attributes,
 }
 
 impl FileMeta {
-    /// Keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS.
+    /// Keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, XATTR (values in hexadecimal).
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.to_fields();
@@ -50,6 +57,9 @@ impl FileMeta {
         tree.set_value("MTIME", self.mtime_seconds);
         tree.set_value("MTIME_NSECS", self.mtime_nanoseconds);
         tree.set_flag("PFS", self.on_prefix);
+        for (name, value) in &self.attributes {
+            tree.child_mut("XATTR").set_value(name, hex_text(value));
+        }
         tree
     }
 
@@ -79,8 +89,37 @@ impl FileMeta {
             mtime_seconds: optional("MTIME")?,
             mtime_nanoseconds: optional("MTIME_NSECS")?,
             on_prefix: tree.get_flag("PFS"),
+            attributes: attributes_from(tree.child("XATTR"))?,
         })
     }
+
+    /// Gives a file that was brought back its mode, times and attributes, and makes it durable. A
+    /// time that the system cannot represent becomes the epoch.
+    ///
+    /// # Errors
+    /// Of the system; attributes that the file system does not take are left out.
+    pub fn give_to(&self, file: &File) -> std::io::Result<()> {
+        system::set_user_attributes(file, &self.attributes);
+        file.set_times(FileTimes::new().set_modified(self.modified()))?;
+        file.set_permissions(Permissions::from_mode(self.mode & 0o7777))?;
+        file.sync_all()
+    }
+
+    fn modified(&self) -> SystemTime {
+        let seconds = Duration::from_secs(self.mtime_seconds.unsigned_abs());
+        let whole = match self.mtime_seconds < 0 {
+            true => SystemTime::UNIX_EPOCH.checked_sub(seconds),
+            false => SystemTime::UNIX_EPOCH.checked_add(seconds),
+        };
+        let nanoseconds = u64::try_from(self.mtime_nanoseconds).unwrap_or(0);
+        whole
+            .and_then(|time| time.checked_add(Duration::from_nanos(nanoseconds)))
+            .unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+}
+
+fn attributes_from(tree: &KvTree) -> Option<Attributes> {
+    tree.keys().map(|name| Some((name.to_string(), parse_hex(tree.get_value(name)?)?))).collect()
 }
 
 /// Lists files as `<name>/<fields>`, with an INDEX that keeps their order: the redundancy schemes
@@ -124,6 +163,9 @@ mod tests {
             mtime_seconds: -5,
             mtime_nanoseconds: 999_999_999,
             on_prefix: true,
+            attributes: [("user.step", b"6 \0\xff".as_slice()), ("user.none", b"")]
+                .map(|(name, value)| (name.to_string(), value.to_vec()))
+                .into(),
         };
         let tree = meta.to_tree();
         assert_eq!(tree.get_value("CRC"), Some("0x28eeb9e"));

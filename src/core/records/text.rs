@@ -27,3 +27,20 @@ pub fn parse_epoch(text: &str) -> Option<u64> {
     let all_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if all_hex { u64::from_str_radix(text, 16).ok() } else { None }
 }
+
+/// Bytes as two hex digits each.
+#[must_use]
+pub fn hex_text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads bytes that [`hex_text`] has written.
+#[must_use]
+pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let pair = |two: &[u8]| match two {
+        [high, low] => Some(digit(high)? * 16 + digit(low)?),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(pair).collect()
+}

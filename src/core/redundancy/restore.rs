@@ -4,10 +4,8 @@
 //! on rank and index, so a rebuild that is run again after it was cut off replaces them.
 
 use std::collections::BTreeSet;
-use std::fs::{File, FileTimes, OpenOptions, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use super::layout::{DIRECTORY_MODE, LogicalFile};
 use super::verify::compare_crcs;
@@ -71,22 +69,5 @@ fn temporary(dir: &Path, world_rank: usize, index: usize) -> PathBuf {
 }
 
 fn set_attributes(path: &Path, meta: &FileMeta) -> std::io::Result<()> {
-    let file: File = OpenOptions::new().write(true).open(path)?;
-    file.set_times(FileTimes::new().set_modified(mtime(meta)))?;
-    file.set_permissions(Permissions::from_mode(meta.mode & 0o7777))?;
-    file.sync_all()
-}
-
-/// Modification time of `meta`; a time that the system cannot represent becomes the epoch.
-fn mtime(meta: &FileMeta) -> SystemTime {
-    let seconds = Duration::from_secs(meta.mtime_seconds.unsigned_abs());
-    let whole = if meta.mtime_seconds < 0 {
-        SystemTime::UNIX_EPOCH.checked_sub(seconds)
-    } else {
-        SystemTime::UNIX_EPOCH.checked_add(seconds)
-    };
-    let nanoseconds = u64::try_from(meta.mtime_nanoseconds).unwrap_or(0);
-    whole
-        .and_then(|time| time.checked_add(Duration::from_nanos(nanoseconds)))
-        .unwrap_or(SystemTime::UNIX_EPOCH)
+    meta.give_to(&OpenOptions::new().write(true).open(path)?)
 }

@@ -19,7 +19,7 @@ mod shared_log;
 mod space;
 
 pub use access::may_write;
-pub use attributes::copy_user_attributes;
+pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
 pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};

@@ -13,7 +13,7 @@ mod spares;
 mod unlooked;
 mod xor;
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -26,6 +26,7 @@ use scr_core::records::FileMeta;
 use scr_core::redundancy::{
     MemberData, Protection, RedundancySet, Scheme, Survivor, scheme_by_name, verify,
 };
+use scr_core::system::{Attributes, set_user_attributes, user_attributes_at};
 
 type Rebuilt = Result<(MemberData, Protection)>;
 
@@ -70,6 +71,8 @@ impl Cluster {
                     let name = format!("step/r{member}/f{file}");
                     let path = dir.join(&name);
                     fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    let attributes = Attributes::from([("user.step".into(), vec![6, 0, 255])]);
+                    set_user_attributes(&File::create(&path).unwrap(), &attributes);
                     fs::write(&path, content(member, file, size)).unwrap();
                     let mode = if file % 2 == 0 { 0o640 } else { 0o444 };
                     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -80,6 +83,8 @@ impl Cluster {
                         mode,
                         mtime_seconds: found.mtime(),
                         mtime_nanoseconds: found.mtime_nsec(),
+                        // None where the file system takes none.
+                        attributes: user_attributes_at(&path),
                         ..FileMeta::default()
                     }
                 };
@@ -224,6 +229,7 @@ impl Cluster {
             assert_eq!(found.mode() & 0o7777, file.mode, "{}", file.name);
             let times = (file.mtime_seconds, file.mtime_nanoseconds);
             assert_eq!((found.mtime(), found.mtime_nsec()), times, "{}", file.name);
+            assert_eq!(user_attributes_at(&path), file.attributes, "{}", file.name);
             let expected = content(member, index, file.size as usize);
             assert!(fs::read(&path).unwrap() == expected, "content of {}", file.name);
         }

@@ -12,6 +12,7 @@ use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
+use crate::system::Attributes;
 
 /// What the manifest says.
 pub(super) struct Manifest {
@@ -96,6 +97,7 @@ fn copies_of(list: &MemberList) -> Vec<FileMeta> {
         mode: 0o600,
         mtime_seconds: 0,
         mtime_nanoseconds: 0,
+        attributes: Attributes::new(),
         ..file.clone()
     };
     list.files.iter().filter(|file| !file.on_prefix).map(copy).collect()
