@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::rivals::Base;
 use crate::session::machine::DatasetKey;
 
 /// One dataset, as far as this rank has a part in it.
@@ -54,6 +55,8 @@ pub enum Way {
         copy: PathBuf,
         /// What it was made from.
         origin: PathBuf,
+        /// That file, while `origin` was the one that the name leads to.
+        base: Option<Base>,
     },
 }
 
@@ -158,6 +161,12 @@ impl Tokens {
             Way::Shadow { copy, .. } if one.name == name => Some(copy),
             _ => None,
         })
+    }
+
+    /// The names of all files that have one.
+    pub fn shadow_names(&self) -> BTreeSet<String> {
+        let shadows = self.all().filter(|(_, one)| matches!(one.way, Way::Shadow { .. }));
+        shadows.map(|(_, one)| one.name.clone()).collect()
     }
 
     /// All that share it.

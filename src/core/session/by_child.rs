@@ -9,7 +9,7 @@ use super::machine::FileRef;
 use super::namespace::{self as ns, Intent, OnPrefix, Place};
 use super::neighbours::Locked;
 use super::opening::{Found, Manner, mode_of};
-use super::runtime::Session;
+use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::log;
 use crate::system::{has_writers, monotonic_ms};
@@ -83,7 +83,11 @@ impl Session {
             };
         }
         match self.leave_to_child(&mut state, name, &found, intent) {
-            Ok(()) => Answer::PASS,
+            Ok(true) => Answer::PASS,
+            Ok(false) => {
+                drop(state);
+                self.change_by_child(path, name, (flags, child))
+            }
             Err(error) => {
                 drop(state);
                 log::warn_once("child", format_args!("rank {}: {error}", self.site.rank));
@@ -92,27 +96,27 @@ impl Session {
         }
     }
 
-    /// From now on `name` is what the PFS has.
+    /// From now on `name` is what the PFS has. `false`: see [`Self::write_in_turn`].
     fn leave_to_child(
         &self,
         state: &mut Locked<'_>,
         name: &str,
         found: &Found,
         intent: Intent,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let own = state.books.values().any(|book| book.files.contains_key(name));
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
-            return Ok(()); // it belongs to no dataset, and goes on like that
+            return Ok(true); // it belongs to no dataset, and goes on like that
         }
         self.clear_prefix(state, name, found)?;
-        self.bring_to_prefix(name, found, intent)?;
         self.make_for_child(name, found, intent)?;
-        self.leave_to_prefix(state, name)
+        let mut leave = |state: &mut State| self.leave_to_prefix(state, name);
+        self.bring_to_prefix(state, name, found, intent, &mut leave)
     }
 
     /// From now on the PFS has what is under `name`, and no dataset in progress.
-    pub(super) fn leave_to_prefix(&self, state: &mut Locked<'_>, name: &str) -> Result<()> {
+    pub(super) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
         if let Some(file) = self.file_ref(name) {
             self.withdraw(state, &file)?;
         }
@@ -138,7 +142,7 @@ impl Session {
         ns::make_empty(&self.site.on_prefix(name), mode)
     }
 
-    fn withdraw(&self, state: &mut Locked<'_>, file: &FileRef) -> Result<()> {
+    fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
         for gone in state.machine.changed_by_child(file, monotonic_ms()) {
             if gone.revoke {
                 self.site.filemap.revoke(&self.record_key(&gone.key))?;

@@ -18,7 +18,8 @@ impl Session {
         let error = format!("{name} was written by {}", ranks_phrase(&ranks_of(writers)));
         let of_file = |(name, writers): &(&str, Vec<&CatalogEntry>)| {
             let (file, ranks) = (self.file_ref(name)?, ranks_of(writers));
-            let spoiled = (!are_alike(writers)).then(|| reason(name, &ranks));
+            let others = || ranks_phrase(&ranks[1..]);
+            let spoiled = (!are_alike(writers)).then(|| reason(name, &others()));
             Some(Contested { file, ranks, spoiled })
         };
         let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
@@ -44,10 +45,10 @@ fn are_alike(writers: &[&CatalogEntry]) -> bool {
     all.all(|one| !one.meta.on_prefix && content(one) == content(writers[0]))
 }
 
-fn reason(name: &str, ranks: &[usize]) -> String {
+/// Why a dataset with `name` is given up, which these have written, too.
+pub(super) fn reason(name: &str, writers: &str) -> String {
     format!(
-        "{name} was written by {}, too, and no rank has all of it. From now on such files go \
-         straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes",
-        ranks_phrase(&ranks[1..])
+        "{name} was written by {writers}, too, and no rank has all of it. From now on such files go \
+         straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
     )
 }

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
 use crate::log;
 use crate::params::keys;
-use crate::transfer::publish_file;
 
 impl Session {
     /// Removes the dataset of `key` from this node. Collective over the node.
@@ -102,9 +101,7 @@ impl Session {
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
         }
-        publish_file(&self.site.prefix, copy, &target)?;
-        state.view.revive(name);
-        Ok(())
+        self.publish_copy(state, (None, name, None), copy).map(drop)
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or a

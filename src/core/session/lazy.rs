@@ -109,10 +109,13 @@ impl Session {
             return Ok(file);
         }
         let shared = state.tokens.shadow_of(&name).cloned();
+        if shared.is_none() {
+            state.rivals.remove(&name);
+        }
         let copy = shared.map_or_else(|| self.private_copy(state, &key, &here), Ok)?;
         let file = open_alike(fd, &copy)?;
         if let Some(one) = state.tokens.get_mut(token) {
-            one.way = Way::Shadow { copy, origin: kept.unwrap_or_default() };
+            one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
         }
         Ok(file)
     }
@@ -167,8 +170,9 @@ impl Session {
                 state.machine.write_closed(&placed.key, &tracked.name, size, now);
             }
             Placement::CopyUp { .. } => {
+                let base = self.begin_copy(state, &tracked.name, &here);
                 let kept = self.private_copy(state, &key, &here).and_then(|copy| {
-                    let kept = self.adopt_copy(state, tracked, &copy, true);
+                    let kept = self.adopt_copy(state, tracked, (&copy, base.as_ref()), true);
                     let _ = ns::remove(&copy);
                     kept
                 });
@@ -185,6 +189,7 @@ impl Session {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+/// As the file at `path` is now.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
     path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }

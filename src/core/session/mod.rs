@@ -21,6 +21,7 @@
 //! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `runtime.rs`, `books.rs` | the state of a rank, and what the hooks report |
 //! | `opening.rs`, `changing.rs`, `shadow.rs` | open; rename, unlink and look-ups; private copies |
+//! | `rivals.rs` | ranks of a node that change one complete file at the same time |
 //! | `intake.rs` | files on the PFS that join the cache when they are renamed |
 //! | `landing.rs` | links and moving directories: what must be on the PFS first |
 //! | `temporary.rs` | files under temporary names until they are renamed |
@@ -85,6 +86,7 @@ mod prepare;
 mod protection;
 mod resources;
 mod restore;
+mod rivals;
 mod room;
 mod runtime;
 mod shadow;

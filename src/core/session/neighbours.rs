@@ -1,7 +1,12 @@
 //! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
 //! memory, told when the state is let go, heard when it is taken.
+//!
+//! They tell in turns: who has his turn has heard all, and nobody tells anything before it is over.
+//! So he can look where a name leads and change that ([`super::rivals`]).
 
+use std::fs::File;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, OnceLock};
@@ -12,7 +17,7 @@ use super::site::{Links, Site};
 use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
-use crate::system::{Heard, SharedLog};
+use crate::system::{Heard, SharedLog, raise, unlock, wait_lock};
 
 /// The file's name in the control directory; it is there while the ranks start only.
 const FILE: &str = "names";
@@ -21,6 +26,8 @@ const FILE: &str = "names";
 #[derive(Default)]
 pub(super) struct Neighbours {
     log: OnceLock<SharedLog>,
+    /// A descriptor of this rank's own on the log's file, for its lock.
+    turns: OnceLock<File>,
     /// Ranks of this node.
     ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
@@ -41,14 +48,15 @@ impl Neighbours {
         let made = !site.leads_node || make(&path);
         links.node.all_max(&mut [0])?; // it is there
         let log = if made { SharedLog::open(&path).ok() } else { None };
-        let mut missing = [i64::from(log.is_none())];
+        let turns = if log.is_some() { open_turns(&path) } else { None };
+        let mut missing = [i64::from(turns.is_none())];
         links.node.all_max(&mut missing)?;
         if site.leads_node {
             let _ = remove_file_if_there(&path); // the next start does it
         }
         let _ = self.ranks.set(links.node_ranks.clone());
-        match log.filter(|_| missing == [0]) {
-            Some(log) => drop(self.log.set(log)),
+        match log.zip(turns).filter(|_| missing == [0]) {
+            Some((log, turns)) => drop((self.log.set(log), self.turns.set(turns))),
             None => log::message(1, format_args!("{} cannot be shared", path.display())),
         }
         Ok(())
@@ -72,29 +80,89 @@ fn make(path: &Path) -> bool {
     remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
 }
 
+/// `None` as well if the file system has no locks.
+fn open_turns(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    let file = File::from(raise(OwnedFd::from(file)));
+    wait_lock(&file).ok()?;
+    unlock(&file);
+    Some(file)
+}
+
+/// What has just been heard.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Files that others have made, or begun to write.
+    written: Vec<String>,
+    /// And more than that.
+    missed: bool,
+}
+
+impl News {
+    /// Whether another rank may have begun to write `name`.
+    pub fn of(&self, name: &str) -> bool {
+        self.missed || self.written.iter().any(|one| one == name)
+    }
+}
+
+/// This rank's turn, until it is dropped.
+pub(super) struct Turn<'a>(Option<&'a File>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|file| unlock(file));
+    }
+}
+
 impl Session {
+    /// Waits for this rank's turn: for what the others do between a look at where a name leads and
+    /// their word about it, a few calls on local files. Whoever has it must hear before he looks,
+    /// and tell what he did. With the state locked, and not twice.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        let turns = self.neighbours.turns.get().filter(|_| !self.is_child());
+        Turn(turns.filter(|file| wait_lock(file).is_ok()))
+    }
+
     /// Takes in what the others of the node have told since the last time.
-    pub(super) fn hear_neighbours(&self, state: &mut State) {
+    pub(super) fn hear_neighbours(&self, state: &mut State) -> News {
+        let mut news = News::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
-        let Some(log) = log.get() else { return };
+        let Some(log) = log.get() else { return news };
         let mut place = heard_to.load(Ordering::Relaxed);
         if log.now() == place {
-            return;
+            return news;
         }
         loop {
             match log.hear(&mut place) {
                 Heard::Nothing => break,
                 Heard::Missed => {
+                    news.missed = true;
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
+                    state.note_all_rivals();
                 }
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {
-                    Some((rank, told)) if rank != self.site.rank => self.heed(state, rank, told),
+                    Some((rank, told)) if rank != self.site.rank => {
+                        if let Told::Made(name) | Told::OnPrefix(name) = &told {
+                            news.written.push(name.clone());
+                            state.note_rival(name, rank);
+                        }
+                        self.heed(state, rank, told);
+                    }
                     _ => {}
                 },
             }
         }
         heard_to.store(place, Ordering::Relaxed);
+        news
+    }
+
+    /// Tells what this rank has done. In its turn.
+    pub(super) fn tell_neighbours(&self, state: &mut State) {
+        let told = state.view.take_news();
+        if !told.is_empty() && !self.is_child() {
+            self.neighbours.tell(&told, self.site.rank);
+        }
     }
 
     fn heed(&self, state: &mut State, rank: usize, told: Told) {
@@ -147,9 +215,9 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let told = self.state.view.take_news();
-        if !told.is_empty() && !self.session.is_child() {
-            self.session.neighbours.tell(&told, self.session.site.rank);
+        if self.state.view.has_news() {
+            let _turn = self.session.turn();
+            self.session.tell_neighbours(&mut self.state);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
 use crate::system::{may_write, monotonic_ms};
-use crate::transfer::{is_published, publish_file};
+use crate::transfer::{is_published, publish_file_if};
 
 /// Folder of private copies in a cache directory.
 pub(super) const SHADOWS: &str = "scr.shadow";
@@ -122,13 +122,28 @@ impl Session {
         intent: Intent,
         manner: Manner,
     ) -> Answer {
+        loop {
+            if let Some(answer) = self.try_open_for_writing(name, matched, intent, manner) {
+                return answer;
+            }
+        }
+    }
+
+    /// `None`: another rank of the node has changed what was found meanwhile.
+    fn try_open_for_writing(
+        &self,
+        name: &str,
+        matched: &Match,
+        intent: Intent,
+        manner: Manner,
+    ) -> Option<Answer> {
         let mut state = self.state();
         if state.tokens.shadow_of(name).is_some() {
-            return shadow::share(&mut state, name);
+            return Some(shadow::share(&mut state, name));
         }
         let found = match self.look(&state, name, intent) {
             Ok(found) => found,
-            Err(answer) => return answer,
+            Err(answer) => return Some(answer),
         };
         let (truncates, creates) = (intent.truncate, !found.exists);
         let wish = machine::Intent { truncates, creates, appends: intent.append };
@@ -143,16 +158,21 @@ impl Session {
                 if !found.exists && self.clear_prefix(&state, name, &found).is_ok() {
                     state.view.revive(name);
                 }
-                answer_in_place(&found)
+                Some(answer_in_place(&found))
             }
             Placement::CopyUp { from } => {
-                let origin = match found.place {
-                    Place::Cached(_, here) => here,
+                let origin = match &found.place {
+                    Place::Cached(_, here) => here.clone(),
                     _ => self.site.on_prefix(name),
                 };
-                match manner {
-                    Manner::Lazy => self.open_lazily(&mut state, name, &from, &origin),
-                    Manner::Changing => self.copy_up(&mut state, name, &from, origin),
+                if manner == Manner::Lazy {
+                    return Some(self.open_lazily(&mut state, name, &from, &origin));
+                }
+                match self.take_over_own(&mut state, &file, &from, wish) {
+                    Some(placed) => {
+                        self.put_into(state, name, placed, &found, intent, Room::default())
+                    }
+                    None => Some(self.copy_up(&mut state, name, &from, origin)),
                 }
             }
             Placement::Dataset(mut placed) => {
@@ -208,7 +228,7 @@ impl Session {
         }
     }
 
-    /// The file goes into the dataset `placed.key`.
+    /// The file goes into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
     pub(super) fn put_into(
         &self,
         mut state: Locked<'_>,
@@ -217,7 +237,7 @@ impl Session {
         found: &Found,
         intent: Intent,
         room: Room,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let mut way = if placed.on_prefix { Way::OnPrefix } else { Way::Cached };
         let mut done = self.record_begin(&mut state, &placed.key, placed.begin, placed.revoke);
         if done.is_ok() && way == Way::Cached {
@@ -230,48 +250,78 @@ impl Session {
                 done = Ok(());
             }
         }
-        if done.is_ok() && way == Way::OnPrefix {
-            done = self.clear_prefix(&state, name, found);
-            done = done.and_then(|()| self.bring_to_prefix(name, found, intent));
-        }
-        if let Err(error) = done {
-            state.machine.open_failed(&placed.key, name, monotonic_ms());
-            drop(state);
-            self.give_up_routing(&error.to_string());
-            return answer_in_place(found);
-        }
         let on_prefix = way == Way::OnPrefix;
-        self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
-        if !placed.joined {
-            state.enter_file(&placed.key, name, on_prefix);
+        let mut enter = |state: &mut State| {
+            match placed.joined {
+                true => state.view.revive(name), // who counts on its content is to know
+                false => state.enter_file(&placed.key, name, on_prefix),
+            }
+            Ok(())
+        };
+        let done = done.and_then(|()| match on_prefix {
+            true => {
+                self.clear_prefix(&state, name, found)?;
+                self.bring_to_prefix(&mut state, name, found, intent, &mut enter)
+            }
+            false => {
+                let of = (name, found, false);
+                self.write_in_turn(&mut state, of, &mut || Ok(()), &mut enter)
+            }
+        });
+        match done {
+            Ok(true) => {}
+            Ok(false) => {
+                state.machine.open_failed(&placed.key, name, monotonic_ms());
+                return None;
+            }
+            Err(error) => {
+                state.machine.open_failed(&placed.key, name, monotonic_ms());
+                drop(state);
+                self.give_up_routing(&error.to_string());
+                return Some(answer_in_place(found));
+            }
         }
+        self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made, room };
         let token = state.tokens.issue(tracked);
-        if let Place::Private(here) = &found.place {
-            return Answer::Redirect { path: here.clone(), token };
-        }
-        if on_prefix {
-            return Answer::Pass { token };
-        }
-        match state.view.layer(&placed.key) {
-            Some(layer) => Answer::Redirect { path: layer.dir.join(name), token },
-            None => Answer::Pass { token },
-        }
+        let path = match (&found.place, state.view.layer(&placed.key)) {
+            (Place::Private(here), _) => here.clone(),
+            (_, Some(layer)) if !on_prefix => layer.dir.join(name),
+            _ => return Some(Answer::Pass { token }),
+        };
+        Some(Answer::Redirect { path, token })
     }
 
-    /// The file's present content goes where the file will be. What another rank may be changing
-    /// there already is left as it is.
-    pub(super) fn bring_to_prefix(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+    /// The file's present content goes where the file will be, and `enter` tells that it will be
+    /// written there. What another rank may be changing there already is left as it is. `false`:
+    /// see [`Self::write_in_turn`].
+    pub(super) fn bring_to_prefix(
+        &self,
+        state: &mut State,
+        name: &str,
+        found: &Found,
+        intent: Intent,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<bool> {
         let target = self.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-        let Place::Cached(_, here) = &found.place else { return Ok(()) };
-        let is_there = || describe(here, name).is_ok_and(|meta| is_published(&target, &meta));
-        if intent.truncate || modified(&target) > modified(here) || is_there() {
-            return Ok(());
+        let is_there = |here: &Path| {
+            modified(&target) > modified(here)
+                || describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
+        };
+        match &found.place {
+            Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
+                publish_file_if(&self.site.prefix, here, &target, |publish| {
+                    self.write_in_turn(state, (name, found, true), publish, enter)
+                })
+            }
+            Place::Cached(..) if !intent.truncate => {
+                self.write_in_turn(state, (name, found, true), &mut || Ok(()), enter)
+            }
+            _ => self.write_in_turn(state, (name, found, false), &mut || Ok(()), enter),
         }
-        publish_file(&self.site.prefix, here, &target).map(drop)
     }
 
     /// What must be durable before the first byte is written.

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use super::answer::Answer;
 use super::books::Room;
-use super::machine::{DatasetKey, Deletion, FileRef, Intent as Wish, Placement};
+use super::machine::{DatasetKey, Deletion, FileRef, Intent as Wish, Placed, Placement};
 use super::namespace::{self as ns, Intent, Place};
 use super::neighbours::Locked;
 use super::opening::{Found, Manner};
+use super::rivals::{Base, Standing};
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::system::{has_writers, monotonic_ms};
-use crate::transfer::publish_file;
 
 /// The cached dataset that has the newest content of `name`, if another rank has written it.
 pub(super) fn of_another(state: &State, name: &str) -> Option<DatasetKey> {
@@ -29,7 +29,8 @@ pub(super) fn deleted_at(state: &mut State, file: &FileRef, place: &Place) -> De
 }
 
 impl Session {
-    /// Opens `file`, which another rank has written into the cached dataset `of`.
+    /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it, or yet
+    /// another one, has changed it meanwhile.
     pub(super) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
@@ -37,13 +38,13 @@ impl Session {
         mut found: Found,
         (intent, wish): (Intent, Wish),
         manner: Manner,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let name = file.name.as_str();
         let mut origin = self.site.on_prefix(name);
         if !intent.truncate {
             state = match self.bring_near(state, name, &mut found) {
                 Ok(state) => state,
-                Err(answer) => return answer,
+                Err(answer) => return Some(answer),
             };
         }
         if let Place::Cached(_, here) = &found.place {
@@ -52,7 +53,7 @@ impl Session {
         let cached = matches!(found.place, Place::Cached(..));
         let written = cached && has_writers(&origin).is_ok_and(|found| found == Some(true));
         if manner == Manner::Lazy && !intent.truncate && !written {
-            return self.open_lazily(&mut state, name, of, &origin);
+            return Some(self.open_lazily(&mut state, name, of, &origin));
         }
         let placement = match written {
             true => state.machine.join(file, of, monotonic_ms()),
@@ -61,15 +62,39 @@ impl Session {
         if let Placement::Dataset(placed) = placement {
             return self.put_into(state, name, placed, &found, intent, Room::default());
         }
-        match self.bring_to_prefix(name, &found, intent) {
-            Ok(()) => {
-                state.view.moved_to_prefix(name);
-                Answer::PASS
-            }
+        let mut enter = |state: &mut State| {
+            state.view.tell_on_prefix(name);
+            state.view.moved_to_prefix(name);
+            Ok(())
+        };
+        match self.bring_to_prefix(&mut state, name, &found, intent, &mut enter) {
+            Ok(true) => Some(Answer::PASS),
+            Ok(false) => None,
             Err(error) => {
                 self.tell_unpublished(name, &origin, &error);
-                Answer::Fail(libc::EIO)
+                Some(Answer::Fail(libc::EIO))
             }
+        }
+    }
+
+    /// This rank changes `file`, which it has sealed itself in `of`: on the PFS, too, and not in a
+    /// private copy, if others are known to change such files.
+    pub(super) fn take_over_own(
+        &self,
+        state: &mut State,
+        file: &FileRef,
+        of: &DatasetKey,
+        wish: Wish,
+    ) -> Option<Placed> {
+        if !state.machine.is_shared(file, of) {
+            return None;
+        }
+        for key in state.machine.taken_just_now(file) {
+            state.books.entry(key).or_default().files.insert(file.name.clone(), true);
+        }
+        match state.machine.take_over(file, of, wish, monotonic_ms()) {
+            Placement::Dataset(placed) => Some(placed),
+            Placement::Pass | Placement::CopyUp { .. } => None,
         }
     }
 
@@ -121,13 +146,17 @@ impl Session {
         here: &Path,
     ) -> Result<()> {
         let (name, now) = (file.name.as_str(), monotonic_ms());
-        let wish = Wish::UPDATE;
-        let placement = state.machine.take_over(file, of, wish, now);
-        let meta = publish_file(&self.site.prefix, here, &self.site.on_prefix(name))?;
-        if let Placement::Dataset(placed) = placement {
-            self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-            state.enter_file(&placed.key, name, true);
-            state.machine.write_closed(&placed.key, name, meta.size, now);
+        let base = Base::of(here, false);
+        let placement = state.machine.take_over(file, of, Wish::UPDATE, now);
+        let Placement::Dataset(placed) = placement else {
+            return self.publish_copy(state, (None, name, base.as_ref()), here).map(drop);
+        };
+        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        let size = here.metadata().map_or(0, |found| found.len());
+        match self.publish_copy(state, (Some(&placed.key), name, base.as_ref()), here)? {
+            Standing::Free => state.machine.write_closed(&placed.key, name, size, now),
+            Standing::Gone => state.machine.open_failed(&placed.key, name, now),
+            Standing::Taken => self.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
     }

@@ -66,6 +66,9 @@ pub(super) struct State {
     pub templates: Vec<(usize, Template)>,
     /// Number of private copies made.
     pub shadows: u64,
+    /// Files of which this rank has a private copy and that another one of its node writes, too;
+    /// which one, if it is known.
+    pub rivals: BTreeMap<String, Option<usize>>,
     /// Files whose reserved rest could not be given back yet.
     pub late: Vec<(DatasetKey, String)>,
     /// What children have open beside others.
@@ -269,10 +272,9 @@ impl Session {
         let mut state = self.state();
         let Some(tracked) = state.tokens.take(token) else { return };
         self.give_back(&mut state, &tracked);
-        if let Way::Shadow { copy, origin } = &tracked.way {
-            let (copy, origin) = (copy.clone(), origin.clone());
+        if let Way::Shadow { copy, origin, base } = &tracked.way {
             if state.tokens.shadow_of(&tracked.name).is_none() {
-                self.settle_shadow(&mut state, &tracked, &copy, &origin);
+                self.settle_shadow(&mut state, &tracked, (copy, origin, base.as_ref()));
             }
             return;
         }

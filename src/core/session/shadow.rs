@@ -1,6 +1,7 @@
 //! Private copies: a sealed file that is opened for update is copied, and the copy becomes the file
 //! only if it differs in the end.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::answer::Answer;
@@ -8,11 +9,12 @@ use super::books::{Room, Tracked, Way};
 use super::machine::{DatasetKey, Intent, Placed, Placement};
 use super::namespace::{self as ns, Place};
 use super::opening::SHADOWS;
+use super::rivals::{Base, Standing};
 use super::runtime::{Session, State};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log;
 use crate::system::monotonic_ms;
-use crate::transfer::publish_file;
+use crate::transfer::publish_file_if;
 
 impl Session {
     /// The sealed copy stays; the program gets its own until it is known whether it changes it.
@@ -23,9 +25,10 @@ impl Session {
         from: &DatasetKey,
         origin: PathBuf,
     ) -> Answer {
+        let base = self.begin_copy(state, name, &origin);
         match self.private_copy(state, from, &origin) {
             Ok(copy) => {
-                let way = Way::Shadow { copy: copy.clone(), origin };
+                let way = Way::Shadow { copy: copy.clone(), origin, base };
                 let token = state.tokens.issue(Tracked::new(from, name, way));
                 Answer::Redirect { path: copy, token }
             }
@@ -65,8 +68,7 @@ impl Session {
         &self,
         state: &mut State,
         tracked: &Tracked,
-        copy: &Path,
-        origin: &Path,
+        (copy, origin, base): (&Path, &Path, Option<&Base>),
     ) {
         let changed = !same_content(copy, origin);
         let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
@@ -74,7 +76,7 @@ impl Session {
                 self.publish_evicted(state, &tracked.name, copy)
             }
             true => Ok(()),
-            false => self.adopt_copy(state, tracked, copy, changed),
+            false => self.adopt_copy(state, tracked, (copy, base), changed),
         };
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
@@ -82,6 +84,7 @@ impl Session {
             log::warn_once("change", format_args!("rank {}: {text}", self.site.rank));
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
+        state.rivals.remove(&tracked.name);
         let _ = ns::remove(copy);
     }
 
@@ -90,7 +93,7 @@ impl Session {
         &self,
         state: &mut State,
         tracked: &Tracked,
-        copy: &Path,
+        (copy, base): (&Path, Option<&Base>),
         changed: bool,
     ) -> Result<()> {
         let Some(file) = self.file_ref(&tracked.name) else { return Ok(()) };
@@ -98,56 +101,105 @@ impl Session {
         let name = &tracked.name;
         let size = copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
-            Placement::Dataset(placed) => match self.keep_copy(state, name, &placed, copy) {
-                Ok(_) => state.machine.write_closed(&placed.key, name, size, now),
-                Err(error) => {
-                    state.machine.open_failed(&placed.key, name, now);
-                    return Err(error);
+            Placement::Dataset(placed) => {
+                match self.keep_copy(state, (name, base), &placed, copy) {
+                    Ok((Standing::Free, _)) => {
+                        state.machine.write_closed(&placed.key, name, size, now);
+                    }
+                    Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
+                    Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
+                    Err(error) => {
+                        state.machine.open_failed(&placed.key, name, now);
+                        return Err(error);
+                    }
                 }
-            },
+            }
             _ if !changed => {}
-            _ => drop(publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))?),
+            _ => drop(self.publish_copy(state, (None, name, base), copy)?),
         }
         Ok(())
     }
 
-    /// Returns whether it is on the PFS.
+    /// Makes a private copy the file, in the dataset that the machine names, if it may be. Returns
+    /// also whether it is on the PFS.
     fn keep_copy(
         &self,
         state: &mut State,
-        name: &str,
+        (name, base): (&str, Option<&Base>),
         placed: &Placed,
         copy: &Path,
-    ) -> Result<bool> {
+    ) -> Result<(Standing, bool)> {
         self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-        let mut on_prefix = placed.on_prefix;
-        let layer = state.view.layer(&placed.key).filter(|_| !on_prefix);
-        if let Some(layer) = layer {
-            let kept = ns::make_parents(&layer.dir, name)
-                .and_then(|()| self.move_file(copy, &layer.dir.join(name), false));
-            match kept {
+        let of = (Some(&placed.key), name, base);
+        if !placed.on_prefix {
+            match self.keep_in_cache(state, (&placed.key, name, base), copy) {
                 Err(error) if error.is_no_room() => {
                     let store = self.store_for(state, &placed.key);
                     self.shortage.met(self.site.layout.cache_dir(&store));
-                    on_prefix = true;
                     state.machine.moved_to_prefix(&placed.key, name);
                 }
-                other => other?,
+                other => return other.map(|standing| (standing, false)),
             }
         }
-        if on_prefix
-            && let Err(error) = publish_file(&self.site.prefix, copy, &self.site.on_prefix(name))
-        {
+        match self.publish_copy(state, of, copy) {
             // The program was told that it has written it: a flush can try again.
-            log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
-            let Some(layer) = state.view.layer(&placed.key) else { return Err(error) };
-            ns::make_parents(&layer.dir, name)?;
-            self.move_file(copy, &layer.dir.join(name), false)?;
-            state.machine.kept_in_cache(&placed.key, name);
-            on_prefix = false;
+            Err(error) => {
+                log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
+                let standing = self.keep_in_cache(state, (&placed.key, name, base), copy)?;
+                state.machine.kept_in_cache(&placed.key, name);
+                Ok((standing, false))
+            }
+            Ok(standing) => Ok((standing, true)),
         }
-        state.enter_file(&placed.key, name, on_prefix);
-        Ok(on_prefix)
+    }
+
+    fn keep_in_cache(
+        &self,
+        state: &mut State,
+        (key, name, base): (&DatasetKey, &str, Option<&Base>),
+        copy: &Path,
+    ) -> Result<Standing> {
+        let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
+            return Err(Error::Other(format!("no directory for {name}")));
+        };
+        let target = dir.join(name);
+        ns::make_parents(&dir, name)?;
+        let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
+        let near = match device(copy) == device(&dir) {
+            true => copy.to_path_buf(),
+            // What is done in turn is a rename.
+            false => {
+                state.shadows += 1;
+                let number = format!("{}.{}", self.site.rank, state.shadows);
+                let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+                copy_into(&folder, &number, copy)?
+            }
+        };
+        let of = (Some(key), name, base);
+        let kept = self.adopt_in_turn(state, of, false, &mut || ns::move_to(&near, &target));
+        if near != copy {
+            let _ = ns::remove(&near);
+        }
+        kept
+    }
+
+    /// Makes a private copy the file on the PFS, if it may be; without a dataset that is told here.
+    pub(super) fn publish_copy(
+        &self,
+        state: &mut State,
+        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
+        copy: &Path,
+    ) -> Result<Standing> {
+        let target = self.site.on_prefix(name);
+        let mut standing = Standing::Free;
+        publish_file_if(&self.site.prefix, copy, &target, |publish| {
+            standing = self.adopt_in_turn(state, (key, name, base), true, publish)?;
+            Ok(standing == Standing::Free)
+        })?;
+        if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
+            self.give_up_change(state, &file, None);
+        }
+        Ok(standing)
     }
 
     /// `name` is about to move: its private copy becomes the file, with the descriptors that are
@@ -161,8 +213,16 @@ impl Session {
         let Placement::Dataset(placed) = state.machine.copy_up_closed(&file, true, now) else {
             return false;
         };
-        let on_prefix = match self.keep_copy(state, name, &placed, &copy) {
-            Ok(on_prefix) => on_prefix,
+        let base = tokens.first().and_then(|token| match &state.tokens.get(*token)?.way {
+            Way::Shadow { base, .. } => base.clone(),
+            _ => None,
+        });
+        let on_prefix = match self.keep_copy(state, (name, base.as_ref()), &placed, &copy) {
+            Ok((Standing::Free, on_prefix)) => on_prefix,
+            Ok(_) => {
+                self.give_up_change(state, &file, Some(&placed));
+                return false;
+            }
             Err(error) => {
                 state.machine.open_failed(&placed.key, name, now);
                 log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
@@ -189,7 +249,7 @@ impl Session {
     pub(super) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.tokens.take(*token).map(|tracked| tracked.way);
-            if let Some(Way::Shadow { copy, origin }) = way {
+            if let Some(Way::Shadow { copy, origin, .. }) = way {
                 let _ = ns::remove(&copy);
                 self.let_go(state, Some(&origin));
             }
@@ -205,9 +265,9 @@ impl Session {
         if let Some(copy) = state.tokens.shadow_of(&tracked.name) {
             return Some(copy.clone()); // others have it open still, and see the change
         }
-        if let Way::Shadow { copy, .. } = &tracked.way {
-            let copy = copy.clone();
-            if let Err(error) = self.adopt_copy(&mut state, &tracked, &copy, true) {
+        if let Way::Shadow { copy, base, .. } = &tracked.way {
+            let copy = (copy.as_path(), base.as_ref());
+            if let Err(error) = self.adopt_copy(&mut state, &tracked, copy, true) {
                 log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
             }
         } else if tracked.way != Way::Temporary {

@@ -243,6 +243,7 @@ fn build(
         tokens: Tokens::default(),
         templates: templates(known),
         shadows: 0,
+        rivals: BTreeMap::new(),
         late: Vec::new(),
         loans: Vec::new(),
         told: ToldElsewhere::default(),

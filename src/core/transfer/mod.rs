@@ -71,7 +71,7 @@ pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};
 pub use shares::flush_shares;
-pub use single::{publish_file, publish_unsealed};
+pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, staged_name};
 pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix, verify_outdated};
 pub use window::{Left, forget_newer, purge_prefix};

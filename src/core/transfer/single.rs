@@ -59,6 +59,22 @@ pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileM
         .map(|(meta, _)| meta)
 }
 
+/// The same, if `publish_if` calls its argument, which renames; it says whether it has. The copy is
+/// made by then.
+///
+/// # Errors
+/// As [`publish_file`], and what `publish_if` says.
+pub fn publish_file_if(
+    prefix: &Path,
+    source: &Path,
+    target: &Path,
+    publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
+) -> Result<bool> {
+    let epoch = random_u64();
+    publish_as(prefix, source, target, epoch, None, CopyOptions::default(), publish_if)
+        .map(|(_, published)| published)
+}
+
 /// The same for a file whose dataset is not sealed: the staged file has a name that those who wait
 /// for it know, and see growing ([`super::Awaited`]). Its rank alone does this, one file at a time.
 ///

@@ -57,6 +57,18 @@ impl Machine {
         Placement::Dataset(self.place(file, true))
     }
 
+    /// Others write such files, too, or have begun to write this one, which this rank has in `of`:
+    /// no private copy of it could be put together with what they write.
+    #[must_use]
+    pub fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
+        let (shared, local) = (&self.shared.series[file.series], &self.series[file.series]);
+        let name = name_hash(&file.masked);
+        let held = local.find(of).and_then(|dataset| dataset.files.get(&file.name));
+        shared.unsafe_names.contains(&name)
+            || local.news.unsafe_names.contains(&name)
+            || held.is_some_and(|held| held.moved)
+    }
+
     /// A child of this rank changes the file, which is not open on any, or makes it. Nobody knows
     /// when it will be done, so the PFS has the file and no dataset in progress; one that is
     /// complete keeps its version. The others hear of it.
@@ -93,7 +105,7 @@ impl Machine {
     /// That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.is_passive() || self.status(of) != Status::Open {
-            return self.write_open(file, Intent::UPDATE, now_ms);
+            return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
         self.tick(now_ms);
         let mut placed = self.put(file, of.clone(), false);

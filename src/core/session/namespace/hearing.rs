@@ -25,6 +25,11 @@ impl View {
         std::mem::take(&mut self.news)
     }
 
+    /// Whether there is any.
+    pub fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     /// `rank` has deleted `name`.
     pub fn delete_by(&mut self, rank: usize, name: &str) {
         if self.ghosts.remove(name).is_none() {

@@ -1,0 +1,159 @@
+//! Ranks of a node that change one complete file at the same time: no change may replace another
+//! one without a word.
+//!
+//! A rank that has a private copy makes it the file only if what it was made from still is; one
+//! that writes on the PFS or in the cache says so before it opens the file there. Both do it in
+//! their turn (`neighbours.rs`), so that each of two sees what the other one has done, or is not
+//! before it. What cannot be put together any more is given up, and that is told.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::books::Stamp;
+use super::contested::reason;
+use super::lazy::stamp;
+use super::machine::{DatasetKey, FileRef, Placed};
+use super::namespace::Place;
+use super::opening::Found;
+use super::runtime::{Session, State};
+use crate::cache::ranks_phrase;
+use crate::error::Result;
+use crate::log;
+use crate::system::{monotonic_ms, test_pause};
+
+/// The file that a private copy was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Base {
+    device: u64,
+    number: u64,
+    /// On the PFS it may be changed in place; a sealed copy is not.
+    stamp: Option<Stamp>,
+}
+
+impl Base {
+    /// The file at `path`; `None` if there is none.
+    pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
+        let found = path.symlink_metadata().ok()?;
+        let stamp = if on_prefix { Some(stamp(path)?) } else { None };
+        Some(Base { device: found.dev(), number: found.ino(), stamp })
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
+    }
+}
+
+/// How a private copy stands to what its name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It may take the name.
+    Free,
+    /// Its file has been deleted: there is nothing to be changed.
+    Gone,
+    /// Another rank has changed the file.
+    Taken,
+}
+
+impl State {
+    /// `rank` makes, or begins to write, a file of which this one may have a private copy.
+    pub fn note_rival(&mut self, name: &str, rank: usize) {
+        if self.tokens.shadow_of(name).is_some() {
+            self.rivals.insert(name.to_string(), Some(rank));
+        }
+    }
+
+    /// Nobody knows any more what the others do.
+    pub fn note_all_rivals(&mut self) {
+        for name in self.tokens.shadow_names() {
+            self.rivals.entry(name).or_default();
+        }
+    }
+}
+
+impl Session {
+    /// Another private copy of `name` is about to be made, from the file at `origin`.
+    pub(super) fn begin_copy(&self, state: &mut State, name: &str, origin: &Path) -> Option<Base> {
+        state.rivals.remove(name);
+        Base::of(origin, origin == self.site.on_prefix(name))
+    }
+
+    /// Gives a private copy the name `name` by `put`, if it still may have it. `name` belongs to
+    /// `key` then.
+    pub(super) fn adopt_in_turn(
+        &self,
+        state: &mut State,
+        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
+        on_prefix: bool,
+        put: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Standing> {
+        test_pause("change.adopt");
+        let _turn = self.turn();
+        self.hear_neighbours(state);
+        let standing = self.standing(state, name, base);
+        if standing == Standing::Free {
+            put()?;
+            match key {
+                Some(key) => state.enter_file(key, name, on_prefix),
+                None => state.view.revive(name),
+            }
+            self.tell_neighbours(state);
+        }
+        Ok(standing)
+    }
+
+    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
+        let leads_to = |path: &Path| base.is_none_or(|base| base.is_at(path));
+        let is_free = match state.view.place(name) {
+            Place::Deleted => return Standing::Gone,
+            Place::Cached(_, here) => leads_to(&here),
+            Place::Prefix => leads_to(&self.site.on_prefix(name)),
+            Place::Ghost(_) => true,
+            Place::Private(_) | Place::Elsewhere(..) => false,
+        };
+        let is_free = is_free && !state.rivals.contains_key(name);
+        if is_free { Standing::Free } else { Standing::Taken }
+    }
+
+    /// What this rank has written to its private copy is lost: another rank has changed the file
+    /// meanwhile. The dataset that would have had the change is given up, if there is one.
+    pub(super) fn give_up_change(
+        &self,
+        state: &mut State,
+        file: &FileRef,
+        placed: Option<&Placed>,
+    ) {
+        let (name, now) = (file.name.as_str(), monotonic_ms());
+        let rival = state.rivals.remove(name).flatten();
+        let writer = rival.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
+        let why = reason(name, &writer);
+        if let Some(placed) = placed {
+            state.machine.open_failed(&placed.key, name, now);
+            state.machine.mark_unsafe(file);
+            state.machine.failed(&placed.key, &why, now);
+        }
+        if placed.is_none() || self.is_ended() {
+            log::warn_once("rival", format_args!("rank {}: {why}", self.site.rank));
+        }
+    }
+
+    /// This rank is about to write `name`, which it has `found`: `enter` says so in its turn, after
+    /// `put`. `false`: another rank was there before, so that all is to be looked at again; `put`
+    /// counts on the content of what was found if `copies`.
+    pub(super) fn write_in_turn(
+        &self,
+        state: &mut State,
+        (name, found, copies): (&str, &Found, bool),
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<bool> {
+        let _turn = self.turn();
+        let heard = self.hear_neighbours(state);
+        if found.exists && heard.of(name) && (copies || state.view.place(name) != found.place) {
+            return Ok(false);
+        }
+        put()?;
+        enter(state)?;
+        self.tell_neighbours(state);
+        Ok(true)
+    }
+}
