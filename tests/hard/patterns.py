@@ -4,7 +4,7 @@ to do, and the program's own result is what it is without the shim."""
 import re
 
 from bad_input import check_message
-from support import assert_same, assert_same_files, place, same
+from support import assert_same, assert_same_files, finish, place, same
 
 CASES = []
 
@@ -114,15 +114,33 @@ def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
 
 @case
 def ranks_that_change_a_file_in_place_though_none_was_to(mpi, program):
-    """Each has a private copy of what is complete. One after another they see what the others have
-    changed; at the same time they do not: that is told, and the checkpoint is given up."""
+    """The rank that wrote what is complete has a private copy, the others write on the prefix. One
+    after another they see what the others have changed; at the same time they do not: that is told,
+    and the checkpoint is given up."""
     settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}
-    for manner in ("baton", "at-once"):
+    for manner in ("baton", "back", "at-once", "anew"):
         with place(mpi, program) as here:
             got = here.run(2, "one_file_in_place", manner, **settings)
             assert got.status == 0 and got.line("complete") == "complete 1", f"{manner}: {got}"
-            if manner == "baton":
+            if manner in ("baton", "back"):
                 left = (here.prefix / "ckpt/state").read_text()
-                assert left == "changed." * 2 and not got.err, f"{left}: {got}"
+                assert left == "changed." * 2 and not got.err, f"{manner}: {left}: {got}"
             else:
-                assert got.err.count("SCR:") == 1 and "no rank has all of it" in got.err, f"{got}"
+                assert got.err.count("SCR:") == 1, f"{manner}: {got}"
+                assert "no rank has all of it" in got.err, f"{manner}: {got}"
+
+
+@case
+def rank_that_changes_a_file_while_another_one_brings_it_to_the_prefix(mpi, program):
+    """It is done before the other one begins to write, which goes on with what it has left."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}
+    with place(mpi, program) as here:
+        stopped = here.base / "stopped"
+        one = ["-n", "1"]
+        run = [program("one_file_in_place"), "overtaking", str(stopped)]
+        pause = ["env", f"SCR_TEST_PAUSE=file.staged:{stopped}"]
+        command = [f"mpirun.{mpi}", *one, *run, ":", *one, *pause, *run]
+        got = finish(here.start(2, "one_file_in_place", command=command, **settings))
+        assert got.status == 0 and got.line("complete") == "complete 1", f"{got}"
+        left = (here.prefix / "ckpt/state").read_text()
+        assert left == "changed." * 2 and not got.err, f"{left}: {got}"

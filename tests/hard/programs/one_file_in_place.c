@@ -1,5 +1,8 @@
 /* Rank 0 writes a checkpoint file anew several times, so that it is known when one is complete.
- * Then all ranks change it in place, a part each. argv[1]: at-once, or baton: one after another. */
+ * Then all ranks change it in place, a part each. argv[1]: at-once, or baton: one after another,
+ * from the last rank to the first in back; overtaking: rank 0 when another one has stopped in the
+ * middle of its first write, which makes the file argv[2]; anew: rank 1 writes the file anew while
+ * rank 0 has changed it and has it open. */
 #include "sim.h"
 #include <sys/syscall.h>
 
@@ -18,6 +21,61 @@ static int is_complete(void) {
 
 static void write_part(int fd, int part, const char *bytes) {
   if (pwrite(fd, bytes, 8, 8 * part) != 8) sim_fail("cannot write", name);
+}
+
+static int is(const char *manner, const char *name) { return strcmp(manner, name) == 0; }
+
+static int open_part(void) {
+  int fd = open(name, O_WRONLY);
+  if (fd < 0) sim_fail("cannot open", name);
+  return fd;
+}
+
+static void close_part(int fd) {
+  if (close(fd) != 0) sim_fail("cannot close", name);
+}
+
+static void change_part(const sim_t *sim) {
+  int fd = open_part();
+  write_part(fd, sim->rank, "changed.");
+  close_part(fd);
+}
+
+static void at_once(const sim_t *sim) {
+  int fd = open_part();
+  MPI_Barrier(MPI_COMM_WORLD);
+  write_part(fd, sim->rank, "changed.");
+  MPI_Barrier(MPI_COMM_WORLD);
+  close_part(fd);
+}
+
+static void in_turns(const sim_t *sim, int step) {
+  int before = sim->rank - step, after = sim->rank + step;
+  if (before >= 0 && before < sim->size)
+    MPI_Recv(NULL, 0, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  change_part(sim);
+  if (after >= 0 && after < sim->size) MPI_Send(NULL, 0, MPI_INT, after, 0, MPI_COMM_WORLD);
+}
+
+static void overtaking(const sim_t *sim, const char *stopped) {
+  char go[4096];
+  snprintf(go, sizeof go, "%s.go", stopped);
+  while (sim->rank == 0 && access(stopped, F_OK) != 0) usleep(2000);
+  change_part(sim);
+  if (sim->rank == 0) close(open(go, O_WRONLY | O_CREAT, 0666));
+}
+
+static void anew(const sim_t *sim) {
+  int fd = sim->rank == 0 ? open_part() : -1;
+  if (sim->rank == 0) write_part(fd, 0, "changed.");
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (sim->rank == 1) {
+    int other = open(name, O_WRONLY | O_TRUNC);
+    for (int part = 0; part < sim->size; part++) write_part(other, part, "changed.");
+    close_part(other);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (sim->rank == 0) close_part(fd);
 }
 
 int main(int argc, char **argv) {
@@ -39,16 +97,12 @@ int main(int argc, char **argv) {
       MPI_Bcast(&complete, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
   }
-  int baton = strcmp(argv[1], "baton") == 0;
-  if (baton && sim.rank > 0)
-    MPI_Recv(NULL, 0, MPI_INT, sim.rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  int fd = open(name, O_WRONLY);
-  if (!baton) MPI_Barrier(MPI_COMM_WORLD);
-  write_part(fd, sim.rank, "changed.");
-  if (!baton) MPI_Barrier(MPI_COMM_WORLD);
-  if (close(fd) != 0) sim_fail("cannot close", name);
-  if (baton && sim.rank + 1 < sim.size)
-    MPI_Send(NULL, 0, MPI_INT, sim.rank + 1, 0, MPI_COMM_WORLD);
+  const char *manner = argv[1];
+  if (is(manner, "baton")) in_turns(&sim, 1);
+  else if (is(manner, "back")) in_turns(&sim, -1);
+  else if (is(manner, "overtaking")) overtaking(&sim, argv[2]);
+  else if (is(manner, "anew")) anew(&sim);
+  else at_once(&sim);
   sim_calm(20, 5000);
   if (sim.rank == 0) printf("complete %d\n", complete);
   MPI_Finalize();
