@@ -92,8 +92,8 @@ fn open_turns(path: &Path) -> Option<File> {
 /// What has just been heard.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// Files that others have made, or begun to write.
-    written: Vec<String>,
+    /// Files that others have made, or begun to write, and who.
+    written: Vec<(String, usize)>,
     /// And more than that.
     missed: bool,
 }
@@ -101,7 +101,13 @@ pub(super) struct News {
 impl News {
     /// Whether another rank may have begun to write `name`.
     pub fn of(&self, name: &str) -> bool {
-        self.missed || self.written.iter().any(|one| one == name)
+        self.missed || self.writer_of(name).is_some()
+    }
+
+    /// Which one, if it is known.
+    pub fn writer_of(&self, name: &str) -> Option<usize> {
+        let mut writers = self.written.iter();
+        writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
     }
 }
 
@@ -144,7 +150,7 @@ impl Session {
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
                         if let Told::Made(name) | Told::OnPrefix(name) = &told {
-                            news.written.push(name.clone());
+                            news.written.push((name.clone(), rank));
                             state.note_rival(name, rank);
                         }
                         self.heed(state, rank, told);

@@ -88,7 +88,10 @@ impl Session {
     ) -> Result<Standing> {
         test_pause("change.adopt");
         let _turn = self.turn();
-        self.hear_neighbours(state);
+        let heard = self.hear_neighbours(state);
+        if heard.of(name) {
+            state.rivals.insert(name.to_string(), heard.writer_of(name)); // it is closed by now
+        }
         let standing = self.standing(state, name, base);
         if standing == Standing::Free {
             put()?;
