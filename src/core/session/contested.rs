@@ -48,7 +48,7 @@ fn are_alike(writers: &[&CatalogEntry]) -> bool {
 /// Why a dataset with `name` is given up, which these have written, too.
 pub(super) fn reason(name: &str, writers: &str) -> String {
     format!(
-        "{name} was written by {writers}, too, and no rank has all of it. From now on such files go \
-         straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
+        "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
+         go straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
     )
 }

@@ -29,8 +29,8 @@ pub(super) fn deleted_at(state: &mut State, file: &FileRef, place: &Place) -> De
 }
 
 impl Session {
-    /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it, or yet
-    /// another one, has changed it meanwhile.
+    /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
+    /// changed meanwhile.
     pub(super) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
