@@ -25,10 +25,8 @@ pub fn user_attributes_at(path: &Path) -> Attributes {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return Attributes::new() };
     // SAFETY: a C string; the length of the list is asked for.
     let size = unsafe { libc::listxattr(name.as_ptr(), std::ptr::null_mut(), 0) };
-    match File::open(path) {
-        Ok(file) if size > 0 => user_attributes(&file),
-        _ => Attributes::new(),
-    }
+    let file = if size > 0 { File::open(path).ok() } else { None };
+    file.as_ref().map(user_attributes).unwrap_or_default()
 }
 
 /// Gives a file these attributes, as far as its file system takes them.
