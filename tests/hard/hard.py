@@ -24,6 +24,7 @@ import logged
 import moves
 import patterns
 import pointers
+import rewritten
 import room
 import settings
 import spares
@@ -464,7 +465,7 @@ def main(arguments):
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
             others = (bad_input, children, collectives, generations, linked, logged, moves,
-                      patterns, pointers, room, settings, spares)
+                      patterns, pointers, rewritten, room, settings, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -10,8 +10,9 @@
 //!                           / FLUSHED / <time>
 //!                           / FETCHED / <time> ...       (every attempt)
 //!                           / FAILED  / <time> ...       (every failure)
-//!                           / REPLACED / <id>            (of the one that took over its files'
-//! names)
+//!                           / REPLACED / <id>            (of the one that has its files' names)
+//!                           / KEPT / 1                   (its files are in DIR/files; without
+//!                                                        REPLACED: they are to get their names)
 //!                           / ABANDONED / <id>           (of the first of another course)
 //!                           / DATASET / <fields of Dataset>
 //! ```
@@ -44,8 +45,11 @@ pub struct IndexEntry {
     pub fetched: BTreeSet<Timestamp>,
     /// When that failed.
     pub failed: BTreeSet<Timestamp>,
-    /// Id of the newer dataset whose files have taken the names of this one's.
+    /// Id of the dataset whose files have taken the names of this one's: a newer one, or an older
+    /// one that the run went back to.
     pub replaced_by: Option<u64>,
+    /// All its files are below its directory here; what is not replaced is to get its names back.
+    pub kept: bool,
     /// Id of the first dataset that came here after the run went back to before this one.
     pub abandoned_by: Option<u64>,
     /// The dataset; `None` in entries of older versions.
@@ -66,12 +70,19 @@ impl IndexEntry {
         self.complete && !failed_since && self.replaced_by.is_none()
     }
 
+    /// Whether its files are below its directory, and another has their names.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.complete && self.kept && self.replaced_by.is_some()
+    }
+
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("COMPLETE", u8::from(self.complete));
         if let Some(flushed) = self.flushed {
             tree.set_value("FLUSHED", flushed);
         }
+        tree.set_flag("KEPT", self.kept);
         for (key, times) in [("FETCHED", &self.fetched), ("FAILED", &self.failed)] {
             for time in times {
                 tree.set_kv(key, time);
@@ -111,6 +122,7 @@ impl IndexEntry {
             fetched: times("FETCHED")?,
             failed: times("FAILED")?,
             replaced_by: id_of("REPLACED")?,
+            kept: tree.get_flag("KEPT"),
             abandoned_by: id_of("ABANDONED")?,
             dataset,
         })

@@ -113,16 +113,21 @@ impl Session {
         self.flushes().values().any(AsyncFlush::is_pending)
     }
 
-    /// Rank 0 commits and records what is ready. Local.
+    /// Rank 0 commits and records what is ready, one after the other: a newer one replaces only
+    /// what is recorded, or the window could not keep it. Local.
     pub(super) fn advance_flushes(&self) {
         if self.site.rank != 0 {
             return;
         }
         let mut flushes = self.flushes();
-        let pending = flushes.iter_mut().filter(|(_, flush)| flush.is_pending());
-        let ended =
-            pending.filter_map(|(id, flush)| (flush.advance() == Advance::Done).then_some(*id));
-        let ended: Vec<u64> = ended.collect();
+        let mut ended = Vec::new();
+        for (id, flush) in flushes.iter_mut().filter(|(_, flush)| flush.is_pending()) {
+            match flush.advance() {
+                Advance::Pending => break,
+                Advance::Done => ended.push(*id),
+                Advance::Failed(_) => {}
+            }
+        }
         drop(flushes);
         for id in ended {
             self.flush_ended(id, None);
@@ -237,10 +242,7 @@ impl Session {
         self.flushes().insert(id, begun);
         self.flush_begun(key, id);
         // No flush of an older one may come after it, whichever is over first.
-        let mut state = self.state();
-        for file in state.machine.seal_files(key) {
-            state.machine.published(key, &file.name);
-        }
+        self.state().machine.flush_begun(key);
         Ok(())
     }
 
@@ -250,10 +252,11 @@ impl Session {
         let (state, of) = (self.state.clone(), key.clone());
         Box::new(move |name, publish| {
             // With the lock held: a deletion that comes meanwhile finds the file published.
-            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            let wanted = !state.machine.is_left_out(&of, name);
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let wanted = !state.machine.is_left_out_now(&of, name);
             if wanted {
                 publish()?;
+                state.machine.published(&of, name);
             }
             Ok(wanted)
         })
@@ -267,8 +270,9 @@ impl Session {
         let mut found = Vec::new();
         if self.site.rank == 0 {
             let advance = loop {
-                let advance = self.flushes().get_mut(&id).map(AsyncFlush::advance);
-                match advance.unwrap_or(Advance::Done) {
+                self.advance_flushes();
+                let outcome = self.flushes().get(&id).map(AsyncFlush::outcome);
+                match outcome.unwrap_or(Advance::Done) {
                     Advance::Pending if waits => std::thread::sleep(WAIT),
                     other => break other,
                 }

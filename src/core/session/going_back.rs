@@ -17,7 +17,7 @@ use crate::events::Event;
 use crate::log;
 use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
-use crate::transfer::{forget_newer, names_on_prefix, note_turn};
+use crate::transfer::{Check, forget_newer, names_on_prefix, note_turn, verify_on_prefix};
 
 impl Session {
     /// An earlier start has left the dataset for an older one, and the user does not choose anew.
@@ -45,6 +45,7 @@ impl Session {
             return Ok(None);
         };
         self.turn_back(index, report, limit);
+        self.bring_back_chosen(links, index, report, limit)?;
         if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
             // While it is known that they have written its pointer files anew.
             self.put_back(links, limit, hidden)?;
@@ -53,7 +54,11 @@ impl Session {
         index.in_cache.retain(|(id, _)| *id <= limit);
         let mut told = BTreeSet::new();
         for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
-            hidden.names.extend(names_on_prefix(&links.ctx(&self.site), one.id)?);
+            let ctx = links.ctx(&self.site);
+            if one.key.id.is_empty() && verify_on_prefix(&ctx, one.id, Check::Sizes)?.anew {
+                continue; // What has its names is the user's own.
+            }
+            hidden.names.extend(names_on_prefix(&ctx, one.id)?);
             told.insert(one.id);
         }
         let (stay, newer) = std::mem::take(&mut report.offered)

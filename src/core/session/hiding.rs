@@ -189,7 +189,7 @@ impl Session {
         (series, limit): (usize, Limit),
     ) -> Result<()> {
         let wanted = |one: &&Listed| {
-            let counts = one.holds_names && one.checkpoint.is_some();
+            let counts = (one.holds_names || one.kept) && one.checkpoint.is_some();
             counts && one.series == Some(series) && (one.id <= limit.id || !limit.is_chosen)
         };
         let candidates: Vec<Listed> = index.listed.iter().filter(wanted).cloned().collect();
@@ -203,7 +203,8 @@ impl Session {
         let of_series = |one: &Offered| self.series.series_index(&one.key.series) == Some(series);
         let returned = index.returned_to == Some(limit.id) && report.offered.iter().any(of_series);
         if self.find_good(links, index, report, hidden, &rest)? || returned {
-            let (left, newer): (Vec<_>, Vec<_>) = newer.iter().partition(|one| one.id <= limit.id);
+            let there = newer.iter().filter(|one| one.holds_names);
+            let (left, newer): (Vec<_>, Vec<_>) = there.partition(|one| one.id <= limit.id);
             self.hide_left(links, &left, &rest, hidden)?;
             let hide = |one: &Listed| self.hide_after_current(links, one, index, hidden);
             return newer.into_iter().try_for_each(hide);
@@ -238,7 +239,16 @@ impl Session {
         hidden: &mut Hidden,
         candidates: &[Listed],
     ) -> Result<bool> {
+        // What the user has deleted or written anew he wants so.
+        let (mut stays_so, mut damaged) = (false, false);
         for one in candidates.iter().take(LOOKED_AT_MAX) {
+            if one.kept
+                && (stays_so
+                    || is_cached(one, report)
+                    || !self.bring_back(links, one, index, damaged)?)
+            {
+                continue;
+            }
             let begin = Instant::now();
             let is_fetch = self.fetch_plan(one, index, report).is_some();
             let restarts = !is_cached(one, report);
@@ -259,12 +269,18 @@ impl Session {
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);
             }
+            stays_so |= found.gone;
+            damaged |= found.fault.is_some();
             if found.gone {
                 index.gone.push(one.id);
             }
             let Some(fault) = found.fault else {
                 if found.gone && cached.is_none() {
                     continue;
+                }
+                if one.key.id.is_empty() {
+                    // Newer ones, which are hidden, have the same names.
+                    hidden.restored.extend(found.names.iter().cloned());
                 }
                 if restarts && !found.gone {
                     hidden.restart = hidden.restart.max(one.id);

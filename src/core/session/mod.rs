@@ -10,6 +10,7 @@
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
 //! | `half_there.rs` | parts on the prefix of checkpoints that cannot be offered |
+//! | `generations.rs` | the way back to an older one without an id |
 //! | `going_back.rs` | the user has a run go back to an older one |
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
@@ -57,6 +58,7 @@ mod eviction;
 mod fetching;
 mod finish;
 mod flushing;
+mod generations;
 mod going_back;
 mod half_there;
 mod halt;

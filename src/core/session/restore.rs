@@ -17,8 +17,8 @@ use crate::log;
 use crate::params::keys;
 use crate::records::{self, DatasetRecord, FileMeta, Turn};
 use crate::transfer::{
-    JournalReport, Repaired, about, last_turn, list_in_cache, list_prefix, repair_prefix,
-    returned_to,
+    JournalReport, Repaired, about, finish_returns, last_turn, list_in_cache, list_prefix,
+    repair_prefix, returned_to,
 };
 
 /// What the index on the prefix says.
@@ -95,6 +95,8 @@ pub(super) struct Listed {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
+    /// So it was, and its files are kept beside.
+    pub kept: bool,
     /// The run has left it, and this is the first that came to the prefix since.
     pub abandoned_by: Option<u64>,
 }
@@ -203,6 +205,9 @@ impl Session {
             }),
             Err(error) => log::warn(format_args!("a damaged file stays in the way: {error}")),
         }
+        if let Err(error) = finish_returns(&self.site.prefix) {
+            log::warn(format_args!("{error}; an older checkpoint is only partly back in place"));
+        }
     }
 
     /// What the index on the prefix says; rank 0 reads, all get it.
@@ -230,6 +235,7 @@ impl Session {
                 entry.set_value("NAME", &one.name);
                 entry.set_flag("NAMES", one.holds_names);
                 entry.set_flag("REPLACED", one.replaced);
+                entry.set_flag("KEPT", one.kept);
                 if let Some(by) = one.abandoned_by {
                     entry.set_value("ABANDONED", by);
                 }
@@ -293,6 +299,7 @@ impl Session {
                 checkpoint: entry.get_u64("NUMBER"),
                 holds_names: entry.get_flag("NAMES"),
                 replaced: entry.get_flag("REPLACED"),
+                kept: entry.get_flag("KEPT"),
                 abandoned_by: entry.get_u64("ABANDONED"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
@@ -452,6 +459,7 @@ mod tests {
             checkpoint: Some(id),
             holds_names: !replaced,
             replaced,
+            kept: false,
             abandoned_by: None,
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];

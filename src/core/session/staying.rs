@@ -152,6 +152,7 @@ mod tests {
             checkpoint: Some(id),
             holds_names: true,
             replaced: false,
+            kept: false,
             abandoned_by: None,
         };
         let mut index = Index::default();

@@ -106,7 +106,11 @@ impl Session {
         // Else announced when it is committed, or not at all.
         let announces = id != 0 && !self.flushes().contains_key(&id);
         let announced = match announces {
-            true => announce_background(&self.site.prefix, &self.site.filemap.get_id(id)?),
+            true => announce_background(
+                &self.site.prefix,
+                &self.site.filemap.get_id(id)?,
+                self.site.transfer.prefix_size,
+            ),
             false => Ok(Vec::new()),
         };
         let request = self.wanted_folder().join(name);

@@ -305,7 +305,7 @@ fn complete_one(
     let names = journal.parts()?;
     let parts: Vec<Catalog> =
         names.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
-    let Some(about) = decided(prefix, &journal)? else {
+    let Some(about) = decided(prefix, &journal, options.prefix_size)? else {
         if let Some(plan) = journal.planned()? {
             let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
             completed.waiting.push((plan.dataset.name, missing));

@@ -169,11 +169,17 @@ impl AsyncFlush {
         self.outcome.is_none()
     }
 
+    /// What [`AsyncFlush::advance`] has come to.
+    #[must_use]
+    pub fn outcome(&self) -> Advance {
+        self.outcome.clone().unwrap_or(Advance::Pending)
+    }
+
     /// Commits what is staged everywhere, and records what is published everywhere. For rank 0,
     /// from time to time. Local.
     pub fn advance(&mut self) -> Advance {
-        if let Some(outcome) = &self.outcome {
-            return outcome.clone();
+        if !self.is_pending() {
+            return self.outcome();
         }
         let found = self.job.advance(&mut self.left);
         let found = found.unwrap_or_else(|error| Advance::Failed(error.to_string()));
@@ -469,7 +475,7 @@ impl Job {
             if self.journal.marks(Mark::Staged)?.len() < nodes.len() {
                 return Ok(Advance::Pending);
             }
-            announce(&self.prefix, &self.about.dataset)?;
+            announce(&self.prefix, &self.about.dataset, self.options.prefix_size)?;
             self.journal.commit(&self.about)?;
         }
         if self.journal.marks(Mark::Published)?.len() < nodes.len() {

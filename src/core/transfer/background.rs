@@ -56,12 +56,13 @@ pub struct BackgroundJob {
 
 /// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one
 /// whose files have the same names (a series without ids) is not restorable any more, since the new
-/// files take their names one by one. Local.
+/// files take their names one by one. Of a series without ids its files are kept if `keep`
+/// (`SCR_PREFIX_SIZE`) is more than one. Local.
 ///
 /// # Errors
 /// If the index cannot be read or written; then no flush should begin.
-pub fn announce_background(prefix: &Path, record: &DatasetRecord) -> Result<Vec<u64>> {
-    announce(prefix, &About::of_record(record, 0).dataset)
+pub fn announce_background(prefix: &Path, record: &DatasetRecord, keep: u64) -> Result<Vec<u64>> {
+    announce(prefix, &About::of_record(record, 0).dataset, keep)
 }
 
 /// What the rank wants of its thread.

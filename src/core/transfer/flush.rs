@@ -96,7 +96,9 @@ pub(super) fn publish_staged_parts(
 ) -> Result<(Vec<u64>, Left)> {
     let is_root = ctx.world.rank() == 0;
     let committed = match is_root {
-        true => journal.commit(about).and_then(|()| announce(ctx.prefix, &about.dataset)),
+        true => journal
+            .commit(about)
+            .and_then(|()| announce(ctx.prefix, &about.dataset, ctx.transfer.prefix_size)),
         false => Ok(Vec::new()),
     };
     let replaced = agree(ctx.world, committed)?;
@@ -257,7 +259,9 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         let journal = Journal::new(ctx.prefix, id);
         let mut damaged = None;
         let decided = match is_root {
-            true => damaged_apart(decided(ctx.prefix, &journal), &mut damaged),
+            true => {
+                damaged_apart(decided(ctx.prefix, &journal, ctx.transfer.prefix_size), &mut damaged)
+            }
             false => Ok(None),
         };
         let mut commit = agree(ctx.world, decided)?;
@@ -320,13 +324,15 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// What is to be completed: committed, or staged everywhere.
-pub(super) fn decided(prefix: &Path, journal: &Journal) -> Result<Option<About>> {
+/// What is to be completed: committed, or staged everywhere. `keep` as in [`announce`].
+pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<About>> {
     if let Some(about) = journal.committed()? {
+        // The commit may have been the last that its writer did.
+        announce(prefix, &about.dataset, keep)?;
         return Ok(Some(about));
     }
     let Some(about) = journal.staged_plan()? else { return Ok(None) };
-    announce(prefix, &about.dataset)?;
+    announce(prefix, &about.dataset, keep)?;
     journal.commit(&about)?;
     Ok(Some(about))
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::journal::own_folder;
+use super::replaced::keep_replaced;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
@@ -11,6 +12,7 @@ use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
     Timestamp, Turn, update,
 };
+use crate::system::test_pause;
 
 /// Directory of a dataset's summary, relative to the prefix's own folder.
 fn folder_name(id: u64) -> String {
@@ -111,13 +113,25 @@ pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
 
 /// Notes that files of `dataset` are about to take their names one by one: an older dataset with
 /// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
-/// and then nothing is written.
-pub(super) fn announce(prefix: &Path, dataset: &Dataset) -> Result<Vec<u64>> {
+/// and then nothing is written. Of a series without ids their files are kept if the window of
+/// `keep` checkpoints has room for more than one.
+pub(super) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
     let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
-    if replace_older(&mut index, dataset).is_empty() {
+    let older = replace_older(&mut index, dataset);
+    if older.is_empty() {
         return Ok(Vec::new());
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| Ok(replace_older(index, dataset)))
+    let kept = if keep > 1 { keep_replaced(prefix, &index, &older) } else { Vec::new() };
+    test_pause("replaced.linked");
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        let replaced = replace_older(index, dataset);
+        for id in replaced.iter().filter(|id| kept.contains(id)) {
+            if let Some(entry) = index.by_id_mut(*id) {
+                entry.kept = true;
+            }
+        }
+        Ok(replaced)
+    })
 }
 
 /// Marks datasets of the same series and captured id as replaced. Pure.
@@ -151,6 +165,7 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         failed: Default::default(),
         replaced_by: None,
         abandoned_by: None,
+        kept: false,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
     });
@@ -183,6 +198,8 @@ pub struct OnPrefix {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
+    /// So it was, and its files are kept beside: see [`super::bring_back`].
+    pub kept: bool,
     /// The run went back to before it, and this is the first that came here since.
     pub abandoned_by: Option<u64>,
 }
@@ -203,6 +220,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
         name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
         holds_names: entry.complete && entry.replaced_by.is_none(),
         replaced: entry.complete && entry.replaced_by.is_some(),
+        kept: entry.is_kept(),
         abandoned_by: entry.abandoned_by,
     };
     Ok(index.newest_first().map(describe).collect())

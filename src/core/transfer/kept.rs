@@ -22,14 +22,15 @@ use crate::records::{DatasetKey, FileMeta, PrefixIndex, Record as _, Summary};
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Folder of the copies, in that of the dataset.
-const FILES: &str = "files";
+pub(super) const FILES: &str = "files";
 
 /// Whether other datasets of the series of `key` have a file of this name, too.
 pub(super) fn is_shared_name(key: &DatasetKey, name: &str) -> bool {
     !key.id.is_empty() && !name.contains(&key.id)
 }
 
-fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
+/// Where the copy of a file of dataset `id` is.
+pub(super) fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
     join_relative(&folder(prefix, id).join(FILES), name)
 }
 

@@ -22,6 +22,7 @@
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
 //! | `kept.rs` | copies of pointer files, by dataset |
+//! | `replaced.rs` | older generations of a series without ids, and the way back to them |
 //! | `window.rs` | datasets leave the prefix |
 //! | `repair.rs` | a damaged index, made anew from the summaries |
 
@@ -41,6 +42,7 @@ mod newer;
 mod options;
 mod other_size;
 mod repair;
+mod replaced;
 mod shares;
 mod sign;
 mod single;
@@ -70,6 +72,7 @@ pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{OtherSize, publish_other_size};
 pub use repair::{Repaired, repair_prefix};
+pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, staged_name};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::index::{enter, folder, index_path};
 use super::journal::own_folder;
+use super::replaced::find_kept;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
@@ -88,6 +89,7 @@ fn index_from_summaries(prefix: &Path) -> PrefixIndex {
             enter(&mut index, &summary.dataset, Timestamp::now());
         }
     }
+    find_kept(prefix, &mut index);
     index
 }
 

@@ -11,7 +11,7 @@ use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, FileMeta, PrefixIndex, Record, Summary};
+use crate::records::{DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,7 +257,9 @@ pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
 
 pub(super) fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
     let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
-    index.newest_first().take_while(|entry| entry.id > id).any(|entry| {
+    // The run may have gone back to this one from a newer generation, which is kept beside.
+    let holds = |entry: &&IndexEntry| entry.replaced_by.is_none_or(|by| by > id);
+    index.newest_first().take_while(|entry| entry.id > id).filter(holds).any(|entry| {
         let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
         summary.is_some_and(|s| s.files.values().flatten().any(|file| file.name == name))
     })

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::background::is_published;
 use super::index::{folder, index_path};
+use super::kept::FILES;
+use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
 use crate::records::{
@@ -35,8 +37,9 @@ pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     // that is there.
     let (mut kept, mut seen) = (0, 0);
     let (outside, inside): (Vec<_>, Vec<_>) = of_series.partition(|entry| {
-        let full = kept >= keep || (seen >= keep && is_overwritten(entry));
-        kept += u64::from(entry.is_restorable() && entry.abandoned_by.is_none());
+        let full = kept >= keep || (seen >= keep && is_overwritten(entry) && !entry.is_kept());
+        let counts = entry.is_restorable() || entry.is_kept();
+        kept += u64::from(counts && entry.abandoned_by.is_none());
         seen += 1;
         full && entry.id != written.id && Some(entry.id) != current
     });
@@ -79,13 +82,24 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
 pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Left> {
     let newer = update(&index_path(prefix), |index: &mut PrefixIndex| {
         let newer = index.newest_first().filter(|entry| entry.id > limit);
-        let newer: Left = newer.map(named).collect();
-        newer.iter().for_each(|(id, _)| index.remove(*id));
+        let newer: Vec<IndexEntry> = newer.cloned().collect();
+        newer.iter().for_each(|one| index.remove(one.id));
         Ok(newer)
     })?;
     // Or a damaged index would be made anew with them.
-    newer.iter().try_for_each(|(id, _)| remove_tree(&folder(prefix, *id)))?;
-    Ok(newer)
+    for one in &newer {
+        let dir = folder(prefix, one.id);
+        if one.is_kept() { forget(&dir)? } else { remove_tree(&dir)? }
+    }
+    Ok(newer.iter().map(named).collect())
+}
+
+/// Removes the records of a dataset, and not the files that are kept with them.
+fn forget(dir: &Path) -> Result<()> {
+    for name in names_in(dir)?.iter().filter(|name| *name != FILES) {
+        remove_tree(&dir.join(name))?;
+    }
+    Ok(())
 }
 
 /// The files for which `is_its` says so, unless a dataset that stays has them, or was written over

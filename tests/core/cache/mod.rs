@@ -7,6 +7,7 @@ mod damage;
 mod durable;
 mod fetch;
 mod flush;
+mod generations;
 mod job;
 mod other_size;
 mod random;

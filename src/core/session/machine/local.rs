@@ -10,6 +10,15 @@ use super::report::SeriesReport;
 /// Datasets that have left and whose generation is remembered: more than one conference evicts.
 const EVICTED_MAX: usize = 64;
 
+/// Whether the PFS has a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Published {
+    No,
+    /// A thread brings it, in its turn.
+    Coming,
+    There,
+}
+
 /// How far this rank's part of a dataset is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -55,8 +64,8 @@ pub(super) struct LocalFile {
     pub closed_ms: u64,
     /// The first sync point after the last close; `None` before the first close.
     pub closed_before: Option<u64>,
-    /// An overdue copy of its present content is on the PFS.
-    pub published: bool,
+    /// Whether the PFS has a copy of its present content, but for a flush of all ranks.
+    pub published: Published,
     /// Another rank of the node has deleted it since it was written.
     pub outlived: bool,
     /// Another rank of the node answers for it.
@@ -173,7 +182,7 @@ impl LocalDataset {
             bytes: 0,
             closed_ms: 0,
             closed_before: None,
-            published: false,
+            published: Published::No,
             outlived: false,
             joined: false,
         });
@@ -185,7 +194,7 @@ impl LocalDataset {
         entry.deleted_early = false;
         entry.moved = false;
         self.abandoned.remove(&file.name);
-        (entry.published, entry.outlived) = (false, false);
+        (entry.published, entry.outlived) = (Published::No, false);
         entry.on_prefix = on_prefix;
         entry.joined = false;
     }

@@ -79,7 +79,7 @@ pub use steps::{Gone, Next, Overdue, SealPlan, Step};
 
 use agreement::Agreement;
 use conference::Conference;
-use local::{LocalDataset, LocalFile, LocalSeries, Phase};
+use local::{LocalDataset, LocalFile, LocalSeries, Phase, Published};
 use shared::Shared;
 use visible::{Due, News};
 
@@ -253,7 +253,7 @@ impl Machine {
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
                 closed_before: Some(0),
-                published: false,
+                published: Published::No,
                 outlived: false,
                 joined: false,
             };

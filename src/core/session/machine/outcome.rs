@@ -7,7 +7,7 @@ use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
 use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
-use super::local::{LocalFile, Phase};
+use super::local::{LocalFile, Phase, Published};
 use super::shared::{DatasetState, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};
 
@@ -78,6 +78,16 @@ impl Machine {
         self.is_withdrawn(key, name) || self.is_replaced(key, name)
     }
 
+    /// The same for a thread that has its turn to give the file its name. Newer flushes that have
+    /// begun since come after it, and must not keep it back: the other ranks' threads may have
+    /// given theirs, and the PFS would have a part of this one.
+    #[must_use]
+    pub fn is_left_out_now(&self, key: &DatasetKey, name: &str) -> bool {
+        self.is_gone(key, name)
+            || self.has_newer(key, name, Published::There)
+            || self.is_replaced(key, name)
+    }
+
     /// This rank's files of `along`, with the newest dataset of them that has it, that a flush of
     /// `head` publishes along with its own: those of which neither it nor another complete dataset
     /// before it has a newer content.
@@ -111,6 +121,10 @@ impl Machine {
     }
 
     fn is_withdrawn(&self, key: &DatasetKey, name: &str) -> bool {
+        self.is_gone(key, name) || self.has_newer_on_prefix(key, name)
+    }
+
+    fn is_gone(&self, key: &DatasetKey, name: &str) -> bool {
         let id = self.id_of(key);
         let own = self.series[key.series].find(key);
         let file = own.and_then(|own| own.files.get(name));
@@ -120,7 +134,7 @@ impl Machine {
         let outdated =
             || id < self.shared.newest_confirmed(key.series) && !self.is_remade(key, name);
         let real = deleted && (self.ending || outdated());
-        moved || hushed || real || self.has_newer_on_prefix(key, name)
+        moved || hushed || real
     }
 
     /// Without ids: the program has moved the file away, or deleted it, and made the name again for
@@ -147,15 +161,19 @@ impl Machine {
             && (replaced || (self.ending && self.is_older_pointer(key, name)))
     }
 
-    /// The PFS holds a newer content of the file from this rank: what `key` holds must not replace
-    /// it.
+    /// The PFS holds a newer content of the file from this rank, or a thread brings it: what `key`
+    /// holds must not replace it.
     pub(super) fn has_newer_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
+        self.has_newer(key, name, Published::Coming)
+    }
+
+    fn has_newer(&self, key: &DatasetKey, name: &str, least: Published) -> bool {
         let datasets = &self.series[key.series].datasets;
         let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
         let mut newer = newer.filter_map(|newer| Some((newer, newer.files.get(name)?)));
         newer.any(|(newer, file)| {
             let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
-            flushed || file.on_prefix || file.published
+            flushed || file.on_prefix || file.published >= least
         })
     }
 

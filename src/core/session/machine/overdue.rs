@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use super::keys::{DatasetKey, FileRef};
-use super::local::{LocalDataset, LocalFile, LocalSeries, Phase};
+use super::local::{LocalDataset, LocalFile, LocalSeries, Phase, Published};
 use super::steps::{Gone, Overdue};
 
 impl LocalFile {
@@ -26,7 +26,7 @@ impl LocalFile {
     fn is_pending(&self) -> bool {
         self.open == 0
             && !self.on_prefix
-            && !self.published
+            && self.published == Published::No
             && (!self.deleted || self.deleted_early)
     }
 }
@@ -166,13 +166,25 @@ impl Machine {
             && newer.any(|newer| newer.files.get(name).is_some_and(|file| file.open == 0))
     }
 
-    /// An overdue file is on the PFS, or one that a thread flushes will be (unless it was opened
-    /// again meanwhile).
+    /// An overdue file, or one that a thread flushes, is on the PFS (unless it was opened again
+    /// meanwhile).
     pub fn published(&mut self, key: &DatasetKey, name: &str) {
+        self.set_published(key, name, Published::There);
+    }
+
+    /// Threads flush the dataset, after those of all whose flush has begun before. One that begins
+    /// later must not bring an older content.
+    pub fn flush_begun(&mut self, key: &DatasetKey) {
+        for file in self.seal_files(key) {
+            self.set_published(key, &file.name, Published::Coming);
+        }
+    }
+
+    fn set_published(&mut self, key: &DatasetKey, name: &str, how: Published) {
         if let Some(dataset) = self.series[key.series].find_mut(key)
             && let Some(file) = dataset.files.get_mut(name)
         {
-            file.published = file.open == 0;
+            file.published = if file.open == 0 { how } else { Published::No };
         }
     }
 
