@@ -141,3 +141,23 @@ fn without_ids_what_a_launch_began_with_is_not_due_beside_a_newer_complete_one()
     ranks.end();
     assert_eq!(ranks.flushed, [DatasetKey::new(0, "", 2)]);
 }
+
+#[test]
+fn a_thread_is_kept_back_by_what_has_come_and_not_by_what_comes_after_it() {
+    let mut ranks = Ranks::of(1, SeriesConfig { learn: false, ..SeriesConfig::new("s", false) });
+    let keys = [1, 2].map(|generation| DatasetKey::new(0, String::new(), generation));
+    let one = |key: &DatasetKey| Offer { key: key.clone(), ..offer(key.generation, true) };
+    let own = vec![("s".to_string(), "s".to_string(), 1, false)];
+    let own = keys.iter().map(|_| RestoredFiles { files: own.clone() }).collect();
+    let offered = keys.iter().map(one).collect();
+    let decision = RestartDecision { offered, last_id: 2, ..Default::default() };
+    let machine = &mut ranks.machines[0];
+    machine.resume(&Resumed { decision, own, ..Resumed::default() });
+    machine.flush_begun(&keys[0]);
+    assert!(!machine.is_left_out(&keys[0], "s"));
+    machine.flush_begun(&keys[1]);
+    // A flush that begins now would come after the newer one.
+    assert!(machine.is_left_out(&keys[0], "s") && !machine.is_left_out_now(&keys[0], "s"));
+    machine.published(&keys[1], "s");
+    assert!(machine.is_left_out_now(&keys[0], "s") && !machine.is_left_out_now(&keys[1], "s"));
+}

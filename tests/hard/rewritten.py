@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 
+from logged import LOGGED, events
 from support import finish, lines, place, wait_for
 
 CASES = []
@@ -54,6 +55,18 @@ def the_one_before_comes_back_when_the_newest_is_damaged(mpi, program):
             got = begins(here, 0, 3, **way)
             assert "hidden from the program" in got.err, f"{got}"
             assert not begins(here, 3, **way).err
+
+
+@case
+def each_is_written_to_the_prefix_once(mpi, program):
+    with place(mpi, program) as here:
+        begins(here, 0, 6, **LOGGED, **WAYS[1])
+        found = events(here)
+        text = "\n".join(map(str, found))
+        begun = [one.id for one in found if one.event == "FLUSH_BEGIN"]
+        ended = [one.id for one in found if one.event == "FLUSH_END"]
+        assert begun == sorted(set(begun)) and begun[-1] == "6", text
+        assert ended == begun, text
 
 
 @case

@@ -37,6 +37,10 @@ impl Session {
         // One of this dataset that is under way by threads takes nothing along.
         self.complete_flushes(links, id + u64::from(!along.is_empty()))?;
         let (all, along) = (along.iter(), &self.not_written(along));
+        if along.is_empty() && self.flushes().remove(&id).is_some() {
+            self.note_flushed(all.chain([key]));
+            return Ok(Outcome::Done);
+        }
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
@@ -48,12 +52,7 @@ impl Session {
         let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
         let agreed = self.all_agree(links, own)?;
         if agreed == Outcome::Done {
-            let mut state = self.state();
-            for key in all.chain([key]) {
-                if let Some(book) = state.books.get_mut(key) {
-                    book.flushed = true;
-                }
-            }
+            self.note_flushed(all.chain([key]));
         }
         self.log_flush(key, id, &outcome);
         match (&outcome, self.site.rank) {
@@ -72,6 +71,15 @@ impl Session {
             _ => {}
         }
         Ok(agreed)
+    }
+
+    fn note_flushed<'a>(&self, keys: impl Iterator<Item = &'a DatasetKey>) {
+        let mut state = self.state();
+        for key in keys {
+            if let Some(book) = state.books.get_mut(key) {
+                book.flushed = true;
+            }
+        }
     }
 
     /// Those of `along` that threads have not written meanwhile. The same on all ranks.
