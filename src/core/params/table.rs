@@ -203,7 +203,8 @@ parameters! {
             at_least(4096);
         PREFIX_SIZE: Count = "0", "checkpoints",
             "Checkpoints of a series kept on the parallel file system (0: all): after a flush \
-             older ones are deleted there, files and records; output never is.";
+             older ones are deleted there, files and records; output never is. Of a series \
+             without {id} older ones are kept beside if it is 2 or more.";
         PREFIX_PURGE: Bool = "0", "",
             "1: delete all datasets on the parallel file system at start.";
         COPY_METADATA: Bool = "1", "", "1: a flush keeps mode, times and owner.",

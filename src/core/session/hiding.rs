@@ -242,29 +242,15 @@ impl Session {
         // What the user has deleted or written anew he wants so.
         let (mut stays_so, mut damaged) = (false, false);
         for one in candidates.iter().take(LOOKED_AT_MAX) {
-            if one.kept
-                && (stays_so
-                    || is_cached(one, report)
-                    || !self.bring_back(links, one, index, damaged)?)
-            {
+            let stays = stays_so || is_cached(one, report);
+            if one.kept && (stays || !self.bring_back(links, one, index, damaged)?) {
                 continue;
             }
             let begin = Instant::now();
             let is_fetch = self.fetch_plan(one, index, report).is_some();
             let restarts = !is_cached(one, report);
             let found = self.look_at(links, one, index, report)?;
-            self.event(|| {
-                let fault = match found.gone {
-                    true => "its files are gone",
-                    false => found.fault.as_deref().unwrap_or_default(),
-                };
-                let fetched =
-                    report.offered.iter().any(|cached| cached.id == one.id && cached.fetched);
-                let what =
-                    if fetched || is_fetch && !fault.is_empty() { "FETCH" } else { "CHECKED" };
-                let event = Event::new(what).dataset(one.id, one.key.title()).note(fault);
-                event.seconds(begin.elapsed().as_secs_f64())
-            });
+            self.log_look((one, &found), is_fetch, report, begin);
             let cached = report.offered.iter().position(|offered| offered.id == one.id);
             if found.gone || found.fault.is_some() {
                 index.flushed.retain(|id| *id != one.id);
@@ -312,6 +298,25 @@ impl Session {
             }
         }
         Ok(false)
+    }
+
+    fn log_look(
+        &self,
+        (one, found): (&Listed, &Verified),
+        is_fetch: bool,
+        report: &RebuildReport,
+        begin: Instant,
+    ) {
+        self.event(|| {
+            let fault = match found.gone {
+                true => "its files are gone",
+                false => found.fault.as_deref().unwrap_or_default(),
+            };
+            let fetched = report.offered.iter().any(|cached| cached.id == one.id && cached.fetched);
+            let what = if fetched || is_fetch && !fault.is_empty() { "FETCH" } else { "CHECKED" };
+            let event = Event::new(what).dataset(one.id, one.key.title()).note(fault);
+            event.seconds(begin.elapsed().as_secs_f64())
+        });
     }
 
     /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
