@@ -23,6 +23,8 @@ mod aliases;
 #[cfg_attr(test, allow(dead_code))]
 mod ask;
 #[cfg_attr(test, allow(dead_code))]
+mod changes;
+#[cfg_attr(test, allow(dead_code))]
 mod child;
 #[cfg_attr(test, allow(dead_code))]
 mod ending;

@@ -118,7 +118,7 @@ fn mark_lazy(fd: c_int, is: bool) {
     let Some(index) = usize::try_from(fd).ok().filter(|index| *index < BITS) else { return };
     let bit = 1 << (index % 64);
     if is {
-        LAZY[index / 64].fetch_or(bit, Ordering::Release);
+        LAZY[index / 64].fetch_or(bit, Ordering::SeqCst);
     } else {
         LAZY[index / 64].fetch_and(!bit, Ordering::Release);
     }
@@ -129,7 +129,7 @@ fn mark_lazy(fd: c_int, is: bool) {
 #[inline]
 pub(crate) fn is_lazy(fd: c_int) -> bool {
     let Ok(index) = usize::try_from(fd) else { return false };
-    LAZY.get(index / 64).is_some_and(|bits| bits.load(Ordering::Acquire) & (1 << (index % 64)) != 0)
+    LAZY.get(index / 64).is_some_and(|bits| bits.load(Ordering::SeqCst) & (1 << (index % 64)) != 0)
 }
 
 /// Whether a descriptor of that number can be found lazy.
@@ -155,6 +155,13 @@ pub(crate) fn set_lazy(token: u64, lazy: bool) {
         claim.lazy = lazy;
         mark_lazy(*fd, lazy);
     }
+}
+
+/// All descriptors of `tokens`, and which of them have a stream.
+pub(crate) fn descriptors_of(tokens: &[u64]) -> Vec<(c_int, bool)> {
+    let table = TABLE.lock();
+    let held = table.descriptors.iter().filter(|(_, claim)| tokens.contains(&claim.token));
+    held.map(|(&fd, _)| (fd, table.streams.contains_key(&fd))).collect()
 }
 
 /// A copy of a descriptor of `token`, made by `copy`, which no other thread can close. `None`: the

@@ -1,25 +1,27 @@
 //! What stdio writes: libc's streams write by a function of libc's own that no hook sees, and what
-//! it could not write is lost with the stream's buffer. So a full store has to be seen there.
+//! it could not write is lost with the stream's buffer. So a full store has to be seen there, and
+//! so has a file that is about to move: the stream waits with its write as write(2) does.
 //!
 //! All streams on files share two tables of functions in libc (`_IO_file_jumps`, and
 //! `_IO_wfile_jumps` for wide characters). Their entry for write(2) is replaced by ours, which
-//! calls libc's and, only when that met a full store, has the file moved and lets libc's go on.
+//! calls libc's and, when that met a full store, has the file moved and lets libc's go on.
 //! Streams made with fopencookie(3) instead would not be the program's: no wide characters, no
 //! `fileno`.
 //!
 //! Nothing is assumed: the tables are changed only if their entries for read(2) and write(2) are
 //! the functions that libc exports as `_IO_file_read` and `_IO_file_write`. Otherwise, and where
 //! memory that was made read-only cannot be made writable again, streams stay as they are: what
-//! does not fit is an error for the program, and the checkpoint is invalid. Done at the first
+//! does not fit is an error for the program, and the checkpoint is invalid; and a file that a
+//! stream is on does not move while it is open. Done at the first
 //! stream that is tracked; a program that has none keeps its libc untouched.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::FILE;
 
-use crate::{guard, refuge};
+use crate::{changes, guard, refuge};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
@@ -29,6 +31,8 @@ const WRITE: usize = 15;
 
 /// libc's function; 0 until the tables are changed.
 static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
+/// Both tables have our entry.
+static ALL_SEEN: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     fn fileno_unlocked(stream: *mut FILE) -> c_int;
@@ -45,7 +49,9 @@ pub(crate) fn watch() {
         else {
             return;
         };
-        for name in [c"_IO_file_jumps", c"_IO_wfile_jumps"] {
+        let mut seen = 0;
+        let tables = [c"_IO_file_jumps", c"_IO_wfile_jumps"];
+        for name in tables {
             let Some(table) = address(name) else { continue };
             let entry = |at: usize| (table + at * size_of::<usize>()) as *const AtomicUsize;
             // SAFETY: the tables are arrays of at least 20 words, aligned, alive as long as libc.
@@ -54,9 +60,17 @@ pub(crate) fn watch() {
             if known == (read, write) {
                 ORIGINAL.store(write, Ordering::Release);
                 set(writes, file_write as *const () as usize);
+                let is_ours = writes.load(Ordering::Relaxed) != write;
+                seen += usize::from(is_ours);
             }
         }
+        ALL_SEEN.store(seen == tables.len(), Ordering::Release);
     });
+}
+
+/// What streams write is seen.
+pub(crate) fn are_seen() -> bool {
+    ALL_SEEN.load(Ordering::Acquire)
 }
 
 fn address(name: &CStr) -> Option<usize> {
@@ -96,7 +110,7 @@ fn is_writable(address: usize) -> Option<bool> {
     })
 }
 
-/// libc's function, and once more where there is room.
+/// libc's function, as soon as the file may be changed, and once more where there is room.
 unsafe extern "C-unwind" fn file_write(
     stream: *mut FILE,
     data: *const c_void,
@@ -104,21 +118,24 @@ unsafe extern "C-unwind" fn file_write(
 ) -> isize {
     // SAFETY: the address was compared with libc's own export before this function was installed.
     let write = unsafe { std::mem::transmute::<usize, Write>(ORIGINAL.load(Ordering::Acquire)) };
+    // SAFETY: as below.
+    let Some(change) = changes::begin(unsafe { fileno_unlocked(stream) }) else { return 0 };
     // SAFETY: libc holds the stream and calls with its own buffer; the rest of that is written in a
     // second call just as libc's loop would do it. An error mark that was not there before is ours
     // to take back.
     unsafe {
         let marked = ferror_unlocked(stream);
-        let done = write(stream, data, bytes);
+        let mut done = write(stream, data, bytes);
         let code = guard::errno();
-        if done >= bytes || !refuge::try_again(fileno_unlocked(stream), code) {
-            return done;
+        if done < bytes && refuge::try_again(fileno_unlocked(stream), code) {
+            if marked == 0 {
+                clearerr_unlocked(stream);
+            }
+            done = done.max(0);
+            done += write(stream, data.byte_offset(done), bytes - done).max(0);
         }
-        if marked == 0 {
-            clearerr_unlocked(stream);
-        }
-        let done = done.max(0);
-        done + write(stream, data.byte_offset(done), bytes - done).max(0)
+        change.end();
+        done
     }
 }
 

@@ -2,9 +2,10 @@
 to do, and the program's own result is what it is without the shim."""
 
 import re
+import time
 
 from bad_input import check_message
-from support import assert_same, assert_same_files, finish, place, same
+from support import assert_same, assert_same_files, finish, place, same, wait_for
 
 CASES = []
 
@@ -86,14 +87,45 @@ def log_that_stays_open_in_a_run_that_is_killed(mpi, program):
             assert lines == want, f"the log of rank {rank} ends with {lines[-1:]}: {died}"
 
 
-@case
-def log_that_a_thread_writes_while_it_moves_to_the_prefix(mpi, program):
-    """What it writes meanwhile waits; nothing is lost between the old file and the new one."""
+def busy_log(mpi, program, manner, pause=False):
+    """A log that a thread writes in that manner moves to the prefix while it is open. With `pause`
+    the thread goes on for a while when its content is there, and its descriptor is not."""
     settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"}
     with place(mpi, program) as here:
-        got = here.run(2, "busy_log", 160, 20, **settings)
+        mark = here.base / "copied"
+        if pause:
+            settings["SCR_TEST_PAUSE"] = f"move.copied:{mark}"
+        run = here.start(2, "busy_log", 160, 20, manner, **settings)
+        if pause:
+            wait_for(mark.exists, run)
+            time.sleep(0.5)
+            (here.base / "copied.go").touch()
+        got = finish(run)
         # MPICH's launcher mixes the lines of the ranks.
-        assert [got.out.count(word) for word in ("moved", "whole")] == [2, 2], f"{got}"
+        assert got.out.count("moved") == 2, f"{manner}: {got}"
+        return got
+
+
+@case
+def log_that_a_thread_writes_while_it_moves_to_the_prefix(mpi, program):
+    """What it writes meanwhile waits, and the move waits for what it is writing; nothing is lost
+    between the old file and the new one."""
+    for manner in ("lines", "stream", "piped"):
+        got = busy_log(mpi, program, manner)
+        assert got.out.count("whole") == 2, f"{manner}: {got}"
+
+
+@case
+def log_in_which_a_thread_seeks_while_it_moves_to_the_prefix(mpi, program):
+    got = busy_log(mpi, program, "counted", pause=True)
+    assert got.out.count("whole") == 2, f"{got}"
+
+
+@case
+def log_that_is_written_unseen_while_it_moves_to_the_prefix(mpi, program):
+    """It is lost, which is told."""
+    got = busy_log(mpi, program, "unseen", pause=True)
+    assert got.out.count("torn") == 2 and got.err.count("what it wrote then is lost") == 2, f"{got}"
 
 
 @case

@@ -9,7 +9,7 @@ use crate::guard;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::lazy::{wake_beyond, wake_descriptor};
-use crate::open_files;
+use crate::{open_files, stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -173,6 +173,9 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
             match open_files::copy(from, || checked(call())) {
                 Ok((to, before)) => {
                     report(&active.table, before);
+                    if to <= libc::STDERR_FILENO && open_files::may_hold(to) {
+                        stream_writes::watch(); // a stream of the program may be on it
+                    }
                     Outcome::Done(to)
                 }
                 Err(code) => Outcome::Fail(code),

@@ -9,9 +9,8 @@ use std::ffi::{c_int, c_ulong, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::family::interpose;
-use crate::hooks::intent::may_change;
 use crate::refuge::{left_undone, try_again};
-use crate::{engine, guard};
+use crate::{changes, engine, guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
@@ -67,17 +66,21 @@ interpose! {
         -> c_int = PosixFallocate => posix_fallocate;
 }
 
-/// Makes a call that changes the file, returns -1 on failure and sets errno.
+/// Makes a call that changes the file; -1 if it is impossible, errno is set.
 macro_rules! checked {
-    ($fd:expr, $call:expr) => {{
-        if !may_change($fd) {
-            return -1;
+    ($fd:expr, $call:expr) => {
+        match changes::begin($fd) {
+            Some(change) => {
+                let result = retried!($fd, $call);
+                change.end();
+                result
+            }
+            None => -1,
         }
-        retried!($fd, $call)
-    }};
+    };
 }
 
-/// The same without a change, or with one after the first.
+/// Makes a call, and once more when its file has moved.
 macro_rules! retried {
     ($fd:expr, $call:expr) => {{
         // SAFETY: the program's own call, made again when its file has moved.
@@ -96,7 +99,7 @@ unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> s
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
         // SAFETY: the part of the program's data that is not written yet.
-        match retried!(fd, real(fd, data.byte_offset(done), rest)) {
+        match checked!(fd, real(fd, data.byte_offset(done), rest)) {
             more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
             _ => break,
         }
@@ -115,7 +118,7 @@ unsafe fn pwrite(
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
         // SAFETY: as in `write`.
-        match retried!(fd, real(fd, data.byte_offset(done), rest, offset + done as off_t)) {
+        match checked!(fd, real(fd, data.byte_offset(done), rest, offset + done as off_t)) {
             more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
             _ => break,
         }
@@ -125,7 +128,7 @@ unsafe fn pwrite(
 
 unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let done = checked!(fd, real(fd, parts, count));
-    let more = |rest: &[iovec], _| retried!(fd, real(fd, rest.as_ptr(), few(rest)));
+    let more = |rest: &[iovec], _| checked!(fd, real(fd, rest.as_ptr(), few(rest)));
     // SAFETY: the parts are what the program described.
     unsafe { go_on(fd, parts, count, done, more) }
 }
@@ -139,7 +142,7 @@ unsafe fn pwritev(
 ) -> ssize_t {
     let done = checked!(fd, real(fd, parts, count, offset));
     let more = |rest: &[iovec], done: ssize_t| {
-        retried!(fd, real(fd, rest.as_ptr(), few(rest), offset + done as off_t))
+        checked!(fd, real(fd, rest.as_ptr(), few(rest), offset + done as off_t))
     };
     // SAFETY: as in `writev`.
     unsafe { go_on(fd, parts, count, done, more) }
@@ -157,7 +160,7 @@ unsafe fn pwritev2(
     let more = |rest: &[iovec], done: ssize_t| {
         // -1 stands for the file's own offset.
         let at = if offset == -1 { -1 } else { offset + done as off_t };
-        retried!(fd, real(fd, rest.as_ptr(), few(rest), at, flags))
+        checked!(fd, real(fd, rest.as_ptr(), few(rest), at, flags))
     };
     // SAFETY: as in `writev`.
     unsafe { go_on(fd, parts, count, done, more) }
@@ -286,11 +289,15 @@ unsafe fn copied_by_hand(
 }
 
 unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_int {
-    if matches!(request, FICLONE | FICLONERANGE) && !may_change(fd) {
-        return -1;
-    }
     // SAFETY: the argument is passed on in the width of a register, as it came.
-    unsafe { real(fd, request, argument) }
+    let call = || unsafe { real(fd, request, argument) };
+    if !matches!(request, FICLONE | FICLONERANGE) {
+        return call();
+    }
+    let Some(change) = changes::begin(fd) else { return -1 };
+    let result = call();
+    change.end();
+    result
 }
 
 unsafe fn splice(
@@ -323,14 +330,13 @@ unsafe fn fallocate(real: Fallocate, fd: c_int, mode: c_int, offset: off_t, byte
 
 /// Returns its error instead of setting errno.
 unsafe fn posix_fallocate(real: PosixFallocate, fd: c_int, offset: off_t, bytes: off_t) -> c_int {
-    if !may_change(fd) {
-        return guard::errno();
-    }
-    // SAFETY: as in `checked!`.
-    let code = unsafe { real(fd, offset, bytes) };
+    let Some(change) = changes::begin(fd) else { return guard::errno() };
+    // SAFETY: the program's own call.
+    let mut code = unsafe { real(fd, offset, bytes) };
     if code != 0 && try_again(fd, code) {
         // SAFETY: as above.
-        return unsafe { real(fd, offset, bytes) };
+        code = unsafe { real(fd, offset, bytes) };
     }
+    change.end();
     code
 }

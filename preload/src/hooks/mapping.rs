@@ -11,10 +11,9 @@ use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
 use crate::hooks::hidden;
-use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
 use crate::open_files::{self, Claim};
-use crate::{engine, guard, refuge};
+use crate::{changes, engine, guard, refuge};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
@@ -49,9 +48,7 @@ unsafe fn mmap(
         hidden::reached();
     }
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
-    if shared && !may_change(fd) {
-        return FAILED;
-    }
+    let Some(change) = changes::begin(if shared { fd } else { -1 }) else { return FAILED };
     if shared {
         // A page that finds no room when it is written is a SIGBUS.
         refuge::ensure(fd, offset, length);
@@ -63,6 +60,7 @@ unsafe fn mmap(
     } else if start != FAILED && flags & libc::MAP_FIXED != 0 {
         unmapped(start.cast_unsigned(), length);
     }
+    change.end();
     start
 }
 

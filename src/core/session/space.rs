@@ -18,6 +18,7 @@ use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
+use crate::system::test_pause;
 
 /// Whether this rank's store was too small for a file, and whether that has been told.
 #[derive(Debug, Default)]
@@ -117,6 +118,7 @@ impl Session {
             copy_file(source, &target, options)?;
         }
         let file = open_alike(fd, &target)?;
+        test_pause("move.copied");
         if source.is_some() && state.view.take_private(&tracked.name).is_none() {
             state.machine.moved_to_prefix(&tracked.key, &tracked.name);
             self.tally.one(Count::FellBack);

@@ -47,7 +47,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Stops here if a test asked for it. Points: `seal.encode`, `encode.middle`, `seal.prepared`,
-/// `seal.committed`, `flush.staged`, `flush.publish`, `file.staged`, `change.adopt`,
+/// `seal.committed`, `flush.staged`, `flush.publish`, `file.staged`, `move.copied`, `change.adopt`,
 /// `replaced.linked`, `return.noted`.
 pub fn test_pause(point: &str) {
     static WISH: OnceLock<Option<Wish>> = OnceLock::new();

@@ -1,0 +1,117 @@
+//! Calls that change a file of ours at this moment: it can be moved only when there is none.
+//!
+//! A call counts itself first and then looks whether its descriptor is lazy; who moves a file makes
+//! its descriptors lazy first and then looks at the count. So of two at the same time one sees the
+//! other: the call waits until the file has moved, or the move until the call has been made.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::ask::{Outcome, handle};
+use crate::{engine, lazy, open_files};
+
+/// Descriptors whose numbers differ by this share a count.
+const COUNTS: usize = 256;
+/// For calls that are under way. One that never ends (a thread was cancelled in it, or left it by
+/// longjmp from a handler) must not hold up anything.
+const PATIENCE: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_micros(100);
+/// Moves of one file that a call waits for; there is one, usually.
+const MOVES_MAX: usize = 16;
+
+static UNDER_WAY: [AtomicUsize; COUNTS] = [const { AtomicUsize::new(0) }; COUNTS];
+
+/// A call that is under way until [`Change::end`]. No destructor: a thread that is cancelled in the
+/// real call unwinds through the hook.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) struct Change(Option<usize>);
+
+impl Change {
+    fn of(fd: c_int) -> Self {
+        let count = usize::try_from(fd).ok().map(|fd| fd % COUNTS);
+        count.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_add(1, Ordering::SeqCst));
+        Self(count)
+    }
+
+    /// The call has been made.
+    #[inline]
+    pub(crate) fn end(self) {
+        self.0.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_sub(1, Ordering::SeqCst));
+    }
+}
+
+/// A change through `fd` begins, as soon as its file may be changed. `None`: it is impossible,
+/// errno is set.
+#[inline]
+pub(crate) fn begin(fd: c_int) -> Option<Change> {
+    if open_files::may_hold(fd) { begin_held(fd) } else { Some(Change(None)) }
+}
+
+fn begin_held(fd: c_int) -> Option<Change> {
+    for _ in 0..MOVES_MAX {
+        let change = Change::of(fd);
+        if !open_files::is_lazy(fd) {
+            return Some(change);
+        }
+        change.end(); // else the move would wait for us
+        match wake(fd) {
+            Some(true) => {}
+            Some(false) => return None,
+            None => break,
+        }
+    }
+    Some(Change::of(fd))
+}
+
+/// Has a lazy descriptor replaced, or waits until that is done. False: it is impossible, errno is
+/// set. `None`: inside of our own work, and in a vfork child, the engine cannot be asked: the
+/// change goes to the sealed copy, and the engine finds it at the close.
+#[cold]
+pub(crate) fn wake(fd: c_int) -> Option<bool> {
+    let active = engine::active()?;
+    let woken = handle(0, active, || match lazy::wake_descriptor(&active.table, fd) {
+        true => Outcome::Done(1),
+        false => Outcome::Fail(libc::ENOSPC),
+    });
+    woken.map(|woken| woken != 0)
+}
+
+/// Waits until no call is under way on these descriptors, which are lazy; false: that takes long.
+pub(crate) fn come_to_rest(descriptors: &[c_int]) -> bool {
+    let until = Instant::now() + PATIENCE;
+    let is_still = |fd: &c_int| {
+        usize::try_from(*fd).is_ok_and(|fd| UNDER_WAY[fd % COUNTS].load(Ordering::SeqCst) == 0)
+    };
+    while !descriptors.iter().all(is_still) {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open_files::Claim;
+
+    #[test]
+    fn a_file_is_at_rest_when_no_call_is_under_way() {
+        assert!(begin(1601).is_some_and(|change| change.0.is_none()), "it is not held");
+        open_files::attach(1601, Claim { token: 71, writable: true, lazy: false });
+        let one = begin(1601).unwrap();
+        assert!(!come_to_rest(&[1602, 1601]));
+        assert!(come_to_rest(&[1602]));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(PATIENCE / 4);
+                one.end();
+            });
+            assert!(come_to_rest(&[1601]));
+        });
+        open_files::detach(1601);
+    }
+}
