@@ -280,3 +280,61 @@ fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
     sync(&mut ranks, 200);
     assert!(open(&mut ranks[0], "7") && open(&mut ranks[1], "7"));
 }
+
+/// Rank 0 has a private copy of its file of checkpoint 5, and rank 1, of another node, writes it on
+/// the prefix. Their changes meet there, with so many sync points between; what becomes of it.
+fn replaced(wish: Intent, copy_first: bool, syncs: u64) -> (DatasetState, Vec<Step>) {
+    let mut ranks = ranks(&["5"]);
+    let (shared, of) = (file("5", 0), key("5"));
+    let copy = |ranks: &mut [Machine], now| {
+        ranks[0].copy_up_closed(&shared, true, now);
+        ranks[0].moved_to_prefix(&of, &shared.name);
+        ranks[0].replaced_on_prefix(&of, &shared.name);
+        ranks[0].write_closed(&of, &shared.name, 120, now);
+    };
+    let other = |ranks: &mut [Machine], now| {
+        ranks[1].take_over(&shared, &of, wish, now);
+        ranks[1].moved_to_prefix(&of, &shared.name);
+        ranks[1].write_closed(&of, &shared.name, 120, now);
+    };
+    let (mut now, mut steps) = (5000, Vec::new());
+    if copy_first {
+        copy(&mut ranks, now)
+    } else {
+        other(&mut ranks, now)
+    }
+    for _ in 0..syncs {
+        now += 1;
+        sync(&mut ranks, now);
+    }
+    if copy_first {
+        other(&mut ranks, now)
+    } else {
+        copy(&mut ranks, now)
+    }
+    for at in 1..6 {
+        sync_with(&mut ranks, now + 200 * at, &mut |_, step| {
+            steps.push(step.clone());
+            Outcome::Done
+        });
+    }
+    (ranks[0].datasets(0)[0].state, steps)
+}
+
+#[test]
+fn a_private_copy_that_replaces_what_another_node_writes_is_told() {
+    for wish in [UPDATE, Intent::REWRITE] {
+        for copy_first in [true, false] {
+            let (state, steps) = replaced(wish, copy_first, 0);
+            assert_eq!(state, DatasetState::Dropped, "{wish:?}: {steps:?}");
+            let [Step::Drop { rank: 0, reason, .. }, ..] = &steps[..] else { panic!("{steps:?}") };
+            assert!(reason.contains("was written by rank 1, too"), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn one_whose_change_another_node_has_seen_is_not() {
+    let (state, steps) = replaced(UPDATE, true, 1);
+    assert_ne!(state, DatasetState::Dropped, "{steps:?}");
+}

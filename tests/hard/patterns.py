@@ -4,6 +4,7 @@ to do, and the program's own result is what it is without the shim."""
 import re
 import time
 
+import nodes
 from bad_input import check_message
 from support import assert_same, assert_same_files, finish, place, same, wait_for
 
@@ -160,6 +161,22 @@ def ranks_that_change_a_file_in_place_though_none_was_to(mpi, program):
             else:
                 assert got.err.count("SCR:") == 1, f"{manner}: {got}"
                 assert "no rank has all of it" in got.err, f"{manner}: {got}"
+
+
+@case
+def ranks_of_two_nodes_that_change_a_file_in_place_with_no_agreement(mpi, program):
+    """The private copy of the one, and what the other one writes on the prefix. So it is told if
+    the store is so full that the copy goes to the prefix, too, and replaces what is there."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}
+    for store_mib in (None, 16):
+        with place(mpi, program) as here:
+            here.nodes = nodes.Nodes(here.base / "nodes", 2, 1, store_mib)
+            eaten = [str(here.nodes.here / "eaten")] if store_mib else []
+            got = here.run_on_nodes(2, "one_file_in_place", "unagreed", *eaten, **settings)
+            assert got.status == 0 and got.line("complete") == "complete 1", f"{got}"
+            told = [line for line in got.err.splitlines() if "no rank has all of it" in line]
+            assert len(told) == 1 and "is given up" in told[0], f"{store_mib}: {got}"
+            assert got.err.count("SCR:") == 1, f"{store_mib}: {got}"
 
 
 @case

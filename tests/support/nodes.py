@@ -6,19 +6,23 @@ import os
 
 class Nodes:
     """`count` nodes with `ranks_per_node` ranks each. On each of them, `here` is its own directory;
-    from outside these are `node(0)`, `node(1)`, ..., all on the file system of `top`."""
+    from outside these are `node(0)`, `node(1)`, ..., all on the file system of `top`. With `mib` each
+    is a RAM disk of so many MiB, which is gone after each run."""
 
-    def __init__(self, top, count, ranks_per_node):
+    def __init__(self, top, count, ranks_per_node, mib=None):
         self.top, self.count = top, count
         self.here = top / "here"
         for folder in [self.here, *map(self.node, range(count))]:
             folder.mkdir(parents=True)
         self.wrapper = top / "asnode"
+        mount = f"mount --bind {top}/node$0 {self.here}"
+        if mib:
+            mount = f"mount -t tmpfs -o size={mib}m,mode=700 none {self.here}"
         self.wrapper.write_text(
             "#!/bin/sh\n"
             f"node=$((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} / {ranks_per_node}))\n"
             "exec unshare --uts --mount --propagation private sh -c '\n"
-            f"hostname node$0 && mount --bind {top}/node$0 {self.here} && exec \"$@\"' "
+            f"hostname node$0 && {mount} && exec \"$@\"' "
             "$node \"$@\"\n"
         )
         self.wrapper.chmod(0o755)

@@ -154,7 +154,10 @@ impl Session {
         self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
         match self.publish_copy(state, (Some(&placed.key), name, base.as_ref()), here)? {
-            Standing::Free => state.machine.write_closed(&placed.key, name, size, now),
+            Standing::Free => {
+                state.machine.replaced_on_prefix(&placed.key, name);
+                state.machine.write_closed(&placed.key, name, size, now);
+            }
             Standing::Gone => state.machine.open_failed(&placed.key, name, now),
             Standing::Taken => self.give_up_change(state, file, Some(&placed)),
         }

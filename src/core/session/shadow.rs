@@ -149,7 +149,12 @@ impl Session {
                 state.machine.kept_in_cache(&placed.key, name);
                 Ok((standing, false))
             }
-            Ok(standing) => Ok((standing, true)),
+            Ok(standing) => {
+                if standing == Standing::Free {
+                    state.machine.replaced_on_prefix(&placed.key, name);
+                }
+                Ok((standing, true))
+            }
         }
     }
 

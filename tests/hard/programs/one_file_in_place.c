@@ -1,12 +1,16 @@
 /* Rank 0 writes a checkpoint file anew several times, so that it is known when one is complete.
  * Then all ranks change it in place, a part each. argv[1]: at-once, or baton: one after another,
  * from the last rank to the first in back; overtaking: rank 0 when another one has stopped in the
- * middle of its first write, which makes the file argv[2]; anew: rank 1 writes the file anew while
- * rank 0 has changed it and has it open. */
+ * middle of its first write, which makes the file argv[2]; anew: rank 1 writes the file anew
+ * while rank 0 has changed it and has it open; unagreed: rank 1 changes it while rank 0 has
+ * changed it and has it open, and no collective comes between; argv[2], if there is one, is a
+ * file that fills the store of rank 0 before, so that it has no room for what comes behind the
+ * parts. */
 #include "sim.h"
 #include <sys/syscall.h>
 
 static const char *const name = "ckpt/state";
+static const char rest[1 << 20];
 
 /* Where the file lies, if it is in the cache: readlink(2) would tell the program's own name. */
 static int is_complete(void) {
@@ -78,9 +82,41 @@ static void anew(const sim_t *sim) {
   if (sim->rank == 0) close_part(fd);
 }
 
+/* Takes the room that the file's store has, but for a little. */
+static void eat(const char *path) {
+  int fd = open(path, O_WRONLY | O_CREAT, 0666);
+  if (fd < 0) sim_fail("cannot open", path);
+  while (write(fd, rest, sizeof rest / 4) == sizeof rest / 4) continue;
+  off_t all = lseek(fd, 0, SEEK_CUR);
+  if (ftruncate(fd, all - (off_t)sizeof rest / 2) != 0) sim_fail("cannot cut", path);
+  close(fd);
+}
+
+static void pass_on(int to, int from, int rank) {
+  if (rank == from) MPI_Send(NULL, 0, MPI_INT, to, 0, MPI_COMM_WORLD);
+  if (rank == to) MPI_Recv(NULL, 0, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void unagreed(const sim_t *sim, const char *eaten) {
+  int fd = -1;
+  if (sim->rank == 0 && eaten) eat(eaten);
+  if (sim->rank == 1) pass_on(1, 0, 1);
+  if (sim->rank < 2) {
+    fd = open_part();
+    write_part(fd, sim->rank, "changed.");
+  }
+  if (sim->rank == 0) pass_on(1, 0, 0);
+  pass_on(0, 1, sim->rank);
+  if (sim->rank == 0) close_part(fd);
+  pass_on(1, 0, sim->rank);
+  if (sim->rank == 1) close_part(fd);
+}
+
 int main(int argc, char **argv) {
   sim_t sim;
   int complete = 0;
+  const char *manner = argv[1];
+  const char *eaten = is(manner, "unagreed") && argc > 2 ? argv[2] : NULL;
   MPI_Init(&argc, &argv);
   sim_init(&sim);
   mkdir("ckpt", 0777);
@@ -88,6 +124,7 @@ int main(int argc, char **argv) {
     if (sim.rank == 0) {
       int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
       for (int part = 0; part < sim.size; part++) write_part(fd, part, "original");
+      if (eaten && pwrite(fd, rest, sizeof rest, 8 * sim.size) < 0) sim_fail("cannot write", name);
       close(fd);
     }
     complete = 0;
@@ -97,11 +134,11 @@ int main(int argc, char **argv) {
       MPI_Bcast(&complete, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
   }
-  const char *manner = argv[1];
   if (is(manner, "baton")) in_turns(&sim, 1);
   else if (is(manner, "back")) in_turns(&sim, -1);
   else if (is(manner, "overtaking")) overtaking(&sim, argv[2]);
   else if (is(manner, "anew")) anew(&sim);
+  else if (is(manner, "unagreed")) unagreed(&sim, eaten);
   else at_once(&sim);
   sim_calm(20, 5000);
   if (sim.rank == 0) printf("complete %d\n", complete);

@@ -94,6 +94,7 @@ impl Machine {
         }
         for dataset in self.series.iter_mut().flat_map(|series| &mut series.datasets) {
             dataset.touched = false;
+            dataset.replaced.clear();
         }
         self.agreement.reported();
         report
@@ -141,6 +142,7 @@ impl Machine {
             followed,
             abandoned: !dataset.abandoned.is_empty(),
             invalid: dataset.invalid.clone(),
+            replaced: dataset.replaced.clone(),
             after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
             returns: dataset.returns,
         }
@@ -316,6 +318,7 @@ impl Machine {
                 vote.invalid = Some((rank, reason.clone()));
             }
         }
+        vote.invalid = vote.invalid.or_else(|| self.overwritten(key, reports));
         vote
     }
 

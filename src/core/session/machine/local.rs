@@ -103,6 +103,8 @@ pub(super) struct LocalDataset {
     pub touched_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
+    /// See [`DatasetReport::replaced`](super::report::DatasetReport::replaced).
+    pub replaced: Vec<(String, u64)>,
     /// Files that the program deleted for real after a sync point, and did not write again: what is
     /// left may be an unfinished checkpoint that it gave up.
     pub abandoned: BTreeSet<String>,
@@ -125,6 +127,7 @@ impl LocalDataset {
             touched_ms: now_ms,
             files: BTreeMap::new(),
             invalid: None,
+            replaced: Vec::new(),
             abandoned: BTreeSet::new(),
             returns: false,
         }

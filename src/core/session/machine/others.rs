@@ -8,8 +8,10 @@ use super::keys::{DatasetKey, FileRef, Intent, Placement};
 use super::knowledge::name_hash;
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
-use super::report::{Report, SeriesReport};
+use super::report::{DatasetReport, Report, SeriesReport};
 use super::shared::{DatasetState, SharedDataset};
+use crate::cache::ranks_phrase;
+use crate::session::contested::reason;
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,14 +49,50 @@ impl Machine {
         intent: Intent,
         now_ms: u64,
     ) -> Placement {
+        let count = self.agreement.count;
+        let begun = &mut self.series[file.series].news.begun;
+        if !begun.iter().any(|(name, _)| *name == file.name) {
+            begun.push((file.name.clone(), count));
+        }
         if self.is_passive() || (intent.rewrites() && self.target(file) != *of) {
             return self.write_open(file, intent, now_ms);
         }
         self.tick(now_ms);
         self.mark_unsafe(file);
-        let count = self.agreement.count;
         self.series[file.series].news.taken.push((file.name.clone(), count));
         Placement::Dataset(self.place(file, true))
+    }
+
+    /// A private copy of this rank is on the PFS now, in the place of what was there.
+    pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
+        let count = self.agreement.count;
+        if let Some(dataset) = self.series[key.series].find_mut(key) {
+            dataset.replaced.push((name.to_string(), count));
+        }
+    }
+
+    /// A file of `key` on the PFS that a private copy of a rank has replaced after one of another
+    /// node had begun to write it, or no sync point was between: what that one has written is lost.
+    /// The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such things one
+    /// after the other.)
+    pub(super) fn overwritten(
+        &self,
+        key: &DatasetKey,
+        reports: &[Report],
+    ) -> Option<(usize, String)> {
+        let nodes = &self.config.nodes;
+        let of_key = |report: &&DatasetReport| report.key == *key;
+        reports.iter().enumerate().find_map(|(rank, report)| {
+            let replaced = &report.datasets.iter().find(of_key)?.replaced;
+            replaced.iter().find_map(|(name, count)| {
+                let lost = |(begun, before): &(String, u64)| begun == name && before <= count;
+                let mut others = reports.iter().enumerate();
+                let (writer, _) = others.find(|(other, report)| {
+                    nodes[*other] != nodes[rank] && report.series[key.series].begun.iter().any(lost)
+                })?;
+                Some((rank, reason(name, &ranks_phrase(&[writer]))))
+            })
+        })
     }
 
     /// Others write such files, too, or have begun to write this one, which this rank has in `of`:

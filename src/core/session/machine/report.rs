@@ -47,6 +47,9 @@ pub struct SeriesReport {
     /// Files of other ranks whose newest content this rank writes on the PFS, and the sync points
     /// passed when it began to.
     pub taken: Vec<(String, u64)>,
+    /// Files of other ranks that this rank begins to write, there or elsewhere, and the sync points
+    /// passed then.
+    pub begun: Vec<(String, u64)>,
     /// Names that are never quiet, and their hash with the id masked.
     pub loud: Vec<(String, u64)>,
 }
@@ -78,6 +81,9 @@ pub struct DatasetReport {
     pub abandoned: bool,
     /// Why it is invalid.
     pub invalid: Option<String>,
+    /// Files in it that a private copy of this rank has replaced on the PFS since the last
+    /// conference, and the sync points passed then.
+    pub replaced: Vec<(String, u64)>,
     /// For a floating dataset: the newest one that has the same names from an earlier checkpoint;
     /// it belongs to a later one.
     pub after: Option<DatasetKey>,

@@ -75,16 +75,20 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
         put(out, *name);
         put_flags(out, &[*bare]);
     }
-    for names in [&series.deleted, &series.taken, &series.loud] {
-        put(out, names.len() as u64);
-        for (name, count) in names {
-            put_text(out, name);
-            put(out, *count);
-        }
+    for names in [&series.deleted, &series.taken, &series.begun, &series.loud] {
+        put_counted(out, names);
     }
     for names in [&series.revived, &series.moved] {
         put(out, names.len() as u64);
         names.iter().for_each(|name| put_text(out, name));
+    }
+}
+
+fn put_counted(out: &mut Vec<u8>, names: &[(String, u64)]) {
+    put(out, names.len() as u64);
+    for (name, count) in names {
+        put_text(out, name);
+        put(out, *count);
     }
 }
 
@@ -106,6 +110,7 @@ fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
     ];
     put_flags(out, &flags);
     put_flags(out, &[dataset.returns]);
+    put_counted(out, &dataset.replaced);
     if let Some(reason) = &dataset.invalid {
         put_text(out, reason);
     }
@@ -175,6 +180,7 @@ impl Input<'_> {
             read: self.list(|input| Some((input.word()?, input.flags()? & 1 != 0)))?,
             deleted: self.list(Input::name_and_count)?,
             taken: self.list(Input::name_and_count)?,
+            begun: self.list(Input::name_and_count)?,
             loud: self.list(Input::name_and_count)?,
             revived: self.list(Input::text)?,
             moved: self.list(Input::text)?,
@@ -186,6 +192,7 @@ impl Input<'_> {
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
         let returns = self.flags()? & 1 != 0;
+        let replaced = self.list(Input::name_and_count)?;
         let invalid = match flags & 16 != 0 {
             true => Some(self.text()?),
             false => None,
@@ -207,6 +214,7 @@ impl Input<'_> {
             followed: flags & 8 != 0,
             abandoned: flags & 32 != 0,
             invalid,
+            replaced,
             after,
             returns,
         })
@@ -252,6 +260,7 @@ mod tests {
                 revived: vec!["c".into()],
                 moved: vec!["a/b".into()],
                 taken: vec![("a/d".into(), 8)],
+                begun: vec![("a/e".into(), 6)],
                 loud: vec![("run.log".into(), 8)],
                 read: vec![(4, true), (5, false)],
             }],
@@ -268,6 +277,7 @@ mod tests {
                 followed: false,
                 abandoned: true,
                 invalid: Some("No space left".into()),
+                replaced: vec![("a/f".into(), 5)],
                 after: Some(DatasetKey::new(0, "10", 0)),
                 returns: true,
             }],
