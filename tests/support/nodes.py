@@ -6,8 +6,8 @@ import os
 
 class Nodes:
     """`count` nodes with `ranks_per_node` ranks each. On each of them, `here` is its own directory;
-    from outside these are `node(0)`, `node(1)`, ..., all on the file system of `top`. With `mib` each
-    is a RAM disk of so many MiB, which is gone after each run."""
+    from outside these are `node(0)`, `node(1)`, ..., all on the file system of `top`. With `mib`
+    each is a RAM disk of so many MiB instead, which is gone after each run."""
 
     def __init__(self, top, count, ranks_per_node, mib=None):
         self.top, self.count = top, count
