@@ -16,7 +16,7 @@ fn file(rank: usize) -> FileRef {
 pub(super) struct Ranks {
     pub(super) machines: Vec<Machine>,
     pub(super) now_ms: u64,
-    pub(super) agreements: u64,
+    agreements: u64,
     /// In the order of their flushes.
     pub(super) flushed: Vec<DatasetKey>,
     /// What went along with them, by rank.
@@ -214,7 +214,7 @@ fn an_open_for_update_that_changes_nothing_begins_nothing() {
 fn a_deletion_keeps_a_file_from_the_flush_at_the_end_and_a_newer_dataset_replaces_it() {
     let mut ranks = Ranks::new(1);
     let (first, _) = ranks.update(0, false);
-    ranks.sync(1);
+    ranks.sync(0);
     ranks.sync(100);
     let now = ranks.now_ms;
     ranks.machines[0].deleted(&file(0), now);
@@ -284,7 +284,7 @@ fn of_two_close_checkpoints_at_the_end_the_newest_is_flushed() {
 fn a_file_that_has_moved_on_the_prefix_does_not_come_back_by_a_flush() {
     let mut ranks = Ranks::new(1);
     let (key, _) = ranks.update(0, false);
-    ranks.sync(1);
+    ranks.sync(0);
     ranks.sync(100);
     let now = ranks.now_ms;
     ranks.machines[0].moved_away(&file(0), now);

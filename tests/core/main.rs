@@ -10,7 +10,6 @@ mod events;
 mod files_copy;
 mod kvtree;
 mod machine;
-mod machine_agreements;
 mod machine_end;
 mod machine_failed;
 mod machine_ids;

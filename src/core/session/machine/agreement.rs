@@ -6,8 +6,7 @@
 
 use super::Machine;
 use super::config::{
-    BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, PROGRESS_MS,
-    PROGRESS_SYNC_POINTS_MAX, SYNC_POINTS_MAX,
+    BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX,
 };
 use super::files::Status;
 use super::local::{LocalDataset, Phase};
@@ -134,10 +133,7 @@ impl Machine {
         let stride = match in_progress > 0 || pending {
             // A file that stays open for the whole run must not cost an agreement at every step.
             true if self.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
-            true => {
-                let stride = self.agreement.stride(elapsed_ms, PROGRESS_MS);
-                stride.min(PROGRESS_SYNC_POINTS_MAX)
-            }
+            true => 1,
             false => stride,
         };
         let settle_ms = self.shared.series.iter().map(|series| series.settle_ms).max();

@@ -83,12 +83,6 @@ pub const SYNC_POINTS_MAX: u64 = 128;
 /// Sync points between agreements up to which a barrier always carries one. Beyond it collectives
 /// come every two milliseconds or faster, and one more at each barrier could be measured.
 pub(super) const BARRIER_STRIDE_MAX: u64 = 8;
-/// Time between agreements that is aimed at while a checkpoint is in progress, ms: an allreduce of
-/// some microseconds in each is below a hundredth of the run.
-pub(super) const PROGRESS_MS: u64 = 1;
-/// Sync points from one agreement to the next while a checkpoint is in progress, at most: the next
-/// ones may be slow.
-pub(super) const PROGRESS_SYNC_POINTS_MAX: u64 = 4;
 /// A conference is held although a rank is busy when the last one is this long ago.
 pub const CONFERENCE_MS: u64 = 1000;
 
