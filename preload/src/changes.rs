@@ -106,11 +106,8 @@ mod tests {
         assert!(!come_to_rest(&[1602, 1601]));
         assert!(come_to_rest(&[1602]));
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(PATIENCE / 4);
-                one.end();
-            });
-            assert!(come_to_rest(&[1601]));
+            scope.spawn(|| one.end());
+            while !come_to_rest(&[1601]) {}
         });
         open_files::detach(1601);
     }

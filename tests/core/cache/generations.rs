@@ -158,6 +158,12 @@ fn a_return_that_was_interrupted_goes_on() {
         for name in ["state", "d/side"].iter().take(renamed) {
             fs::rename(copy(&prefix, 1, name), prefix.join(name)).unwrap();
         }
+        // While its summary cannot be read nothing of it is thrown away.
+        let summary = prefix.join(".scr/scr.dataset.1/summary.scr");
+        let aside = prefix.join("aside");
+        fs::rename(&summary, &aside).unwrap();
+        finish_returns(&prefix).unwrap();
+        fs::rename(&aside, &summary).unwrap();
         finish_returns(&prefix).unwrap();
         assert_eq!(names(&cluster), those_of(1), "{renamed}");
         assert_eq!(listed(&cluster), [(2, false, true), (1, true, false)], "{renamed}");
