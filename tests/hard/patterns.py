@@ -88,22 +88,22 @@ def log_that_stays_open_in_a_run_that_is_killed(mpi, program):
             assert lines == want, f"the log of rank {rank} ends with {lines[-1:]}: {died}"
 
 
-def busy_log(mpi, program, manner, pause=False):
-    """A log that a thread writes in that manner moves to the prefix while it is open. With `pause`
-    the thread goes on for a while when its content is there, and its descriptor is not."""
+def busy_log(mpi, program, manner, ranks=2, meanwhile=None):
+    """A log that a thread writes in that manner moves to the prefix while it is open. When its
+    content is there, and its descriptor is not, the move waits until `meanwhile` is over."""
     settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"}
     with place(mpi, program) as here:
         mark = here.base / "copied"
-        if pause:
+        if meanwhile:
             settings["SCR_TEST_PAUSE"] = f"move.copied:{mark}"
-        run = here.start(2, "busy_log", 160, 20, manner, **settings)
-        if pause:
+        run = here.start(ranks, "busy_log", 160, 20, manner, **settings)
+        if meanwhile:
             wait_for(mark.exists, run)
-            time.sleep(0.5)
+            meanwhile(here, run)
             (here.base / "copied.go").touch()
         got = finish(run)
         # MPICH's launcher mixes the lines of the ranks.
-        assert got.out.count("moved") == 2, f"{manner}: {got}"
+        assert got.out.count("moved") == ranks, f"{manner}: {got}"
         return got
 
 
@@ -118,15 +118,21 @@ def log_that_a_thread_writes_while_it_moves_to_the_prefix(mpi, program):
 
 @case
 def log_in_which_a_thread_seeks_while_it_moves_to_the_prefix(mpi, program):
-    got = busy_log(mpi, program, "counted", pause=True)
+    # The longer, the surer it is found without the wait; with it any time is right.
+    got = busy_log(mpi, program, "counted", meanwhile=lambda *_: time.sleep(0.5))
     assert got.out.count("whole") == 2, f"{got}"
 
 
 @case
 def log_that_is_written_unseen_while_it_moves_to_the_prefix(mpi, program):
     """It is lost, which is told."""
-    got = busy_log(mpi, program, "unseen", pause=True)
-    assert got.out.count("torn") == 2 and got.err.count("what it wrote then is lost") == 2, f"{got}"
+    def two_lines(here, run):
+        ticks = here.prefix / "ticks"
+        before = ticks.stat().st_size if ticks.exists() else 0
+        wait_for(lambda: ticks.exists() and ticks.stat().st_size >= before + 2, run)
+
+    got = busy_log(mpi, program, "unseen", ranks=1, meanwhile=two_lines)
+    assert "torn" in got.out and got.err.count("what it wrote then is lost") == 1, f"{got}"
 
 
 @case
