@@ -54,10 +54,10 @@ int main(int argc, char **argv) {
     int bytes = snprintf(text, sizeof text, "step %d", step);
     int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0666);
     if (fd < 0 || write(fd, text, bytes) != bytes || close(fd)) sim_fail("cannot write", path);
-    sim_calm(120, 1000);
+    sim_calm(24, 5000);
   }
   if (rank == 0) kill(getpid(), SIGKILL);
-  sim_calm(200, 1000);
+  sim_calm(40, 5000);
   MPI_Finalize();
   return 0;
 }
