@@ -13,32 +13,51 @@ use crate::{engine, lazy, open_files};
 
 /// Descriptors whose numbers differ by this share a count.
 const COUNTS: usize = 256;
-/// For calls that are under way. One that never ends (a thread was cancelled in it, or left it by
-/// longjmp from a handler) must not hold up anything.
-const PATIENCE: Duration = Duration::from_millis(100);
 const INTERVAL: Duration = Duration::from_micros(100);
-/// Moves of one file that a call waits for; there is one, usually.
-const MOVES_MAX: usize = 16;
+/// Moves of one file that a call waits for, or is made again after; there is one, usually.
+pub(crate) const MOVES_MAX: usize = 16;
 
 static UNDER_WAY: [AtomicUsize; COUNTS] = [const { AtomicUsize::new(0) }; COUNTS];
+
+/// Files that have moved.
+static MOVES: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of moves, of any files, at a moment: a call that has failed since may have met the
+/// place that its file has left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment(usize);
+
+impl Moment {
+    /// The present one.
+    #[inline]
+    pub(crate) fn now() -> Self {
+        Self(MOVES.load(Ordering::SeqCst))
+    }
+}
+
+/// All descriptors of a file have been replaced.
+pub(crate) fn moved() {
+    MOVES.fetch_add(1, Ordering::SeqCst);
+}
 
 /// A call that is under way until [`Change::end`]. No destructor: a thread that is cancelled in the
 /// real call unwinds through the hook.
 #[must_use]
 #[derive(Clone, Copy)]
-pub(crate) struct Change(Option<usize>);
+pub(crate) struct Change(Option<usize>, Moment);
 
 impl Change {
     fn of(fd: c_int) -> Self {
         let count = usize::try_from(fd).ok().map(|fd| fd % COUNTS);
         count.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_add(1, Ordering::SeqCst));
-        Self(count)
+        Self(count, Moment::now())
     }
 
-    /// The call has been made.
+    /// The call has been made; tells when it began.
     #[inline]
-    pub(crate) fn end(self) {
+    pub(crate) fn end(self) -> Moment {
         self.0.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_sub(1, Ordering::SeqCst));
+        self.1
     }
 }
 
@@ -46,7 +65,7 @@ impl Change {
 /// errno is set.
 #[inline]
 pub(crate) fn begin(fd: c_int) -> Option<Change> {
-    if open_files::may_hold(fd) { begin_held(fd) } else { Some(Change(None)) }
+    if open_files::may_hold(fd) { begin_held(fd) } else { Some(Change(None, Moment(0))) }
 }
 
 fn begin_held(fd: c_int) -> Option<Change> {
@@ -78,9 +97,11 @@ pub(crate) fn wake(fd: c_int) -> Option<bool> {
     woken.map(|woken| woken != 0)
 }
 
-/// Waits until no call is under way on these descriptors, which are lazy; false: that takes long.
-pub(crate) fn come_to_rest(descriptors: &[c_int]) -> bool {
-    let until = Instant::now() + PATIENCE;
+/// Waits until no call is under way on these descriptors, which are lazy; false: that takes longer
+/// than `patience`. A call that never ends (a thread was cancelled in it, or left it by longjmp)
+/// must not hold up anything.
+pub(crate) fn come_to_rest(descriptors: &[c_int], patience: Duration) -> bool {
+    let until = Instant::now() + patience;
     let is_still = |fd: &c_int| {
         usize::try_from(*fd).is_ok_and(|fd| UNDER_WAY[fd % COUNTS].load(Ordering::SeqCst) == 0)
     };
@@ -103,11 +124,12 @@ mod tests {
         assert!(begin(1601).is_some_and(|change| change.0.is_none()), "it is not held");
         open_files::attach(1601, Claim { token: 71, writable: true, lazy: false });
         let one = begin(1601).unwrap();
-        assert!(!come_to_rest(&[1602, 1601]));
-        assert!(come_to_rest(&[1602]));
+        let soon = Duration::from_millis(1);
+        assert!(!come_to_rest(&[1602, 1601], soon));
+        assert!(come_to_rest(&[1602], soon));
         std::thread::scope(|scope| {
             scope.spawn(|| one.end());
-            while !come_to_rest(&[1601]) {}
+            while !come_to_rest(&[1601], soon) {}
         });
         open_files::detach(1601);
     }

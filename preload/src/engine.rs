@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::aliases::{self, Alias};
 use crate::message::complain;
-use crate::{absence, child, ending, guard, lazy, listing, lock, memory, open_files, real};
+use crate::{absence, child, ending, guard, lazy, listing, lock, memory, moves, open_files, real};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -82,7 +82,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         leave_thread: guard::leave_thread,
         names_changed,
         wake: lazy::wake_token,
-        move_out: lazy::move_out,
+        move_out: moves::move_out,
     };
     // The engine may keep the pointer, so the table lives as long as the process.
     let host: &'static Host = Box::leak(Box::new(host));

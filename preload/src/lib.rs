@@ -53,6 +53,8 @@ mod memory;
 #[cfg_attr(test, allow(dead_code))]
 mod message;
 #[cfg_attr(test, allow(dead_code))]
+mod moves;
+#[cfg_attr(test, allow(dead_code))]
 mod open_files;
 #[cfg_attr(test, allow(dead_code))]
 mod paths;

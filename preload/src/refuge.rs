@@ -5,10 +5,9 @@
 
 use std::ffi::c_int;
 
-use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
-use crate::lazy::replace;
-use crate::open_files::Claim;
+use crate::changes::Moment;
+use crate::moves::evacuate;
 use crate::{engine, open_files};
 
 /// Errors that say nothing about the file: the program's mistakes (a directory to be copied from),
@@ -29,10 +28,11 @@ pub(crate) fn harmless(code: c_int) -> bool {
     )
 }
 
-/// A call on `fd` failed with the errno `code`. True if the file has moved and the call is worth
-/// another try; otherwise the engine has heard of the failure.
+/// A call on `fd`, `begun` then and not under way any more, failed with the errno `code`. True if
+/// the file has moved and the call is worth another try; otherwise the engine has heard of the
+/// failure.
 #[cold]
-pub(crate) fn try_again(fd: c_int, code: c_int) -> bool {
+pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
     if harmless(code) || !open_files::may_hold(fd) {
         return false;
     }
@@ -40,7 +40,7 @@ pub(crate) fn try_again(fd: c_int, code: c_int) -> bool {
     let moved = handle(0, active, || {
         let Some(claim) = open_files::claim(fd) else { return Outcome::Pass };
         let full = matches!(code, libc::ENOSPC | libc::EDQUOT);
-        if full && evacuate(&active.table, claim, fd) {
+        if full && evacuate(&active.table, claim, begun) {
             return Outcome::Done(1);
         }
         (active.table.failed)(claim.token, code);
@@ -56,6 +56,7 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
         return;
     }
     let Some(active) = engine::active() else { return };
+    let begun = Moment::now();
     let _: Option<c_int> = handle(0, active, || {
         let (Ok(offset), Ok(bytes)) = (u64::try_from(offset), u64::try_from(bytes)) else {
             return Outcome::Pass;
@@ -63,32 +64,10 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
         if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable)
             && (active.table.reserve)(claim.token, fd, offset, bytes) != 0
         {
-            evacuate(&active.table, claim, fd);
+            evacuate(&active.table, claim, begun);
         }
         Outcome::Pass
     });
-}
-
-/// Moves the file of `fd` to the PFS with all descriptors that are open on it. Guard held.
-pub(crate) fn evacuate(table: &Engine, claim: Claim, fd: c_int) -> bool {
-    let holders = open_files::holders_of_same_file(fd);
-    // What is written through a mapping of the old file would be lost.
-    if holders.iter().any(|(token, _)| open_files::is_mapped(*token)) {
-        return false;
-    }
-    let new = (table.evacuate)(claim.token, fd);
-    if new < 0 {
-        return false;
-    }
-    replace(claim.token, new);
-    // The file was opened more than once: the other descriptors follow it.
-    for &(token, fd) in holders.iter().filter(|(token, _)| *token != claim.token) {
-        match (table.evacuate)(token, fd) {
-            -1 => (table.failed)(token, libc::ENOSPC),
-            new => replace(token, new),
-        }
-    }
-    true
 }
 
 /// Most bytes that one call of write(2) takes on Linux.

@@ -118,25 +118,25 @@ unsafe extern "C-unwind" fn file_write(
 ) -> isize {
     // SAFETY: the address was compared with libc's own export before this function was installed.
     let write = unsafe { std::mem::transmute::<usize, Write>(ORIGINAL.load(Ordering::Acquire)) };
-    // SAFETY: as below.
-    let Some(change) = changes::begin(unsafe { fileno_unlocked(stream) }) else { return 0 };
+    let mut done = 0;
     // SAFETY: libc holds the stream and calls with its own buffer; the rest of that is written in a
-    // second call just as libc's loop would do it. An error mark that was not there before is ours
+    // further call just as libc's loop would do it. An error mark that was not there before is ours
     // to take back.
     unsafe {
-        let marked = ferror_unlocked(stream);
-        let mut done = write(stream, data, bytes);
-        let code = guard::errno();
-        if done < bytes && refuge::try_again(fileno_unlocked(stream), code) {
+        let (fd, marked) = (fileno_unlocked(stream), ferror_unlocked(stream));
+        for _ in 0..=changes::MOVES_MAX {
+            let Some(change) = changes::begin(fd) else { break };
+            done += write(stream, data.byte_offset(done), bytes - done).max(0);
+            let (code, begun) = (guard::errno(), change.end());
+            if done >= bytes || !refuge::try_again(fd, code, begun) {
+                break;
+            }
             if marked == 0 {
                 clearerr_unlocked(stream);
             }
-            done = done.max(0);
-            done += write(stream, data.byte_offset(done), bytes - done).max(0);
         }
-        change.end();
-        done
     }
+    done
 }
 
 /// Writes what the stream holds back, outside of our work, where a full store can be dealt with.

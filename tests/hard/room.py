@@ -25,8 +25,12 @@ def all_ways(mpi):
     return ["-mapping"] if mpi == "mpich" else []
 
 
-def run_in_store(here, mib, ranks, name, *arguments, **settings):
-    """Runs with a RAM disk of so many MiB as the store; `STORE` among the arguments is a file in
+def run_in_store(*arguments, **settings):
+    return finish(start_in_store(*arguments, **settings))
+
+
+def start_in_store(here, mib, ranks, name, *arguments, **settings):
+    """Starts with a RAM disk of so many MiB as the store; `STORE` among the arguments is a file in
     it."""
     store = here.base / "small"
     store.mkdir()
@@ -35,7 +39,7 @@ def run_in_store(here, mib, ranks, name, *arguments, **settings):
     alone = ["unshare", *NAMESPACES, "sh", "-c", mount, "sh"]
     command = alone + here.command(ranks, name, arguments)
     settings = {"SCR_FLUSH": "1", "SCR_CACHE_BASE": str(store), **PATTERN, **settings}
-    return finish(here.start(ranks, name, command=command, **settings))
+    return here.start(ranks, name, command=command, **settings)
 
 
 def messages(got):
@@ -60,6 +64,36 @@ def cache_that_fills_up_in_mid_write(mpi, program):
     got = same_as_plain(mpi, program, 3, 2, 2, 4096, 0, "none", *all_ways(mpi))
     told = messages(got)
     assert len(told) == 1 and "no room" in told[0], f"not exactly one message: {got}"
+
+
+@case
+def cache_that_fills_up_under_threads(mpi, program):
+    """Of the threads that write one file one finds the cache full: what the others write while it
+    moves is there, and no one gets an error."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(1, "filling_threads", 4, 16384, shim=False)
+        got = run_in_store(here, 12, 1, "filling_threads", 4, 16384, SCR_LEARN="0")
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
+        told = messages(got)
+        assert len(told) == 1 and "no room" in told[0], f"not exactly one message: {got}"
+
+
+@case
+def cache_that_fills_up_while_a_file_is_written_unseen(mpi, program):
+    """What is written by the bare system call while the file moves is lost; that is told, and the
+    checkpoint is none."""
+    with place(mpi, program) as here:
+        mark, ticks = here.prefix / "mark", here.prefix / "ticks"
+        run = start_in_store(here, 12, 1, "filling_threads", 2, 16384, "unseen", SCR_LEARN="0",
+                             SCR_TEST_PAUSE=f"move.copied:{mark}")
+        hard().wait_for(mark.exists, run)
+        before = ticks.stat().st_size
+        hard().wait_for(lambda: ticks.stat().st_size >= before + 2, run)
+        mark.with_name("mark.go").touch()
+        got = finish(run)
+        assert got.status == 0 and "what it wrote then is lost" in got.err, f"{got}"
+        assert "checkpoint 1 is not valid and is given up" in got.err, f"{got}"
 
 
 @case

@@ -8,9 +8,10 @@ use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
+use crate::changes::{self, Moment};
 use crate::family::interpose;
 use crate::refuge::{left_undone, try_again};
-use crate::{changes, engine, guard};
+use crate::{engine, guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
@@ -66,30 +67,20 @@ interpose! {
         -> c_int = PosixFallocate => posix_fallocate;
 }
 
-/// Makes a call that changes the file; -1 if it is impossible, errno is set.
+/// Makes a call that changes the file, and once more when that has moved; -1 if it is impossible,
+/// errno is set. While the file moves no call is under way, this one neither.
 macro_rules! checked {
-    ($fd:expr, $call:expr) => {
-        match changes::begin($fd) {
-            Some(change) => {
-                let result = retried!($fd, $call);
-                change.end();
-                result
-            }
-            None => -1,
-        }
-    };
-}
-
-/// Makes a call, and once more when its file has moved.
-macro_rules! retried {
     ($fd:expr, $call:expr) => {{
-        // SAFETY: the program's own call, made again when its file has moved.
-        let result = unsafe { $call };
-        if result == -1 && try_again($fd, guard::errno()) {
-            // SAFETY: as above.
-            unsafe { $call }
-        } else {
-            result
+        let mut tries = 0..changes::MOVES_MAX;
+        loop {
+            let Some(change) = changes::begin($fd) else { break -1 };
+            // SAFETY: the program's own call, made again when its file has moved.
+            let result = unsafe { $call };
+            let begun = change.end();
+            let again = result == -1 && tries.next().is_some();
+            if !(again && try_again($fd, guard::errno(), begun)) {
+                break result;
+            }
         }
     }};
 }
@@ -313,11 +304,20 @@ unsafe fn splice(
 }
 
 unsafe fn fsync(real: Sync, fd: c_int) -> c_int {
-    retried!(fd, real(fd))
+    synced(real, fd)
 }
 
 unsafe fn fdatasync(real: Sync, fd: c_int) -> c_int {
-    retried!(fd, real(fd))
+    synced(real, fd)
+}
+
+/// Changes nothing: the file may move meanwhile.
+fn synced(real: Sync, fd: c_int) -> c_int {
+    let begun = Moment::now();
+    // SAFETY: the program's own call, made again when its file has moved.
+    let call = || unsafe { real(fd) };
+    let result = call();
+    if result == -1 && try_again(fd, guard::errno(), begun) { call() } else { result }
 }
 
 unsafe fn ftruncate(real: Ftruncate, fd: c_int, length: off_t) -> c_int {
@@ -330,13 +330,15 @@ unsafe fn fallocate(real: Fallocate, fd: c_int, mode: c_int, offset: off_t, byte
 
 /// Returns its error instead of setting errno.
 unsafe fn posix_fallocate(real: PosixFallocate, fd: c_int, offset: off_t, bytes: off_t) -> c_int {
-    let Some(change) = changes::begin(fd) else { return guard::errno() };
-    // SAFETY: the program's own call.
-    let mut code = unsafe { real(fd, offset, bytes) };
-    if code != 0 && try_again(fd, code) {
-        // SAFETY: as above.
-        code = unsafe { real(fd, offset, bytes) };
+    let mut tries = 0..changes::MOVES_MAX;
+    loop {
+        let Some(change) = changes::begin(fd) else { return guard::errno() };
+        // SAFETY: as in `checked`.
+        let code = unsafe { real(fd, offset, bytes) };
+        let begun = change.end();
+        let again = code != 0 && tries.next().is_some();
+        if !(again && try_again(fd, code, begun)) {
+            return code;
+        }
     }
-    change.end();
-    code
 }

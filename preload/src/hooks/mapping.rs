@@ -11,6 +11,7 @@ use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::family::interpose;
 use crate::hooks::hidden;
+use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
 use crate::open_files::{self, Claim};
 use crate::{changes, engine, guard, refuge};
@@ -48,11 +49,14 @@ unsafe fn mmap(
         hidden::reached();
     }
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
-    let Some(change) = changes::begin(if shared { fd } else { -1 }) else { return FAILED };
     if shared {
+        if !may_change(fd) {
+            return FAILED;
+        }
         // A page that finds no room when it is written is a SIGBUS.
         refuge::ensure(fd, offset, length);
     }
+    let Some(change) = changes::begin(if shared { fd } else { -1 }) else { return FAILED };
     // SAFETY: the program's own call.
     let start = unsafe { real(address, length, protection, flags, fd, offset) };
     if start != FAILED && shared && open_files::may_hold(fd) {

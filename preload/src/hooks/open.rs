@@ -6,11 +6,13 @@ use libc::{AT_FDCWD, mode_t};
 
 use crate::abi::TOKEN_LAZY;
 use crate::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
+use crate::changes::Moment;
 use crate::family::interpose;
 use crate::hooks::hidden;
 use crate::lazy::{wake_beyond, wake_descriptor};
+use crate::moves::evacuate;
 use crate::open_files::{self, Claim, Released};
-use crate::{engine, guard, identity, refuge};
+use crate::{engine, guard, identity};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -236,8 +238,9 @@ fn open_as_told<T>(
                 let claim = Claim { token, writable, lazy };
                 let stale = open_files::attach(*fd, claim);
                 report(table, stale);
+                let begun = Moment::now();
                 if (table.opened)(token, *fd, 0) != 0 {
-                    refuge::evacuate(table, claim, *fd);
+                    evacuate(table, claim, begun);
                 }
             }
             Err(code) => {

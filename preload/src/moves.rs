@@ -1,0 +1,182 @@
+//! Moves a file to the PFS while the program has it open: it is never quiet, or its store is full.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use crate::abi::Engine;
+use crate::changes::{self, Moment};
+use crate::lazy::{WAKING, hold, put_in_place};
+use crate::message::say;
+use crate::open_files::{self, Claim};
+use crate::{engine, guard, stream_writes};
+
+/// For calls that are under way on a file that is to move: it can wait for another occasion, or its
+/// store is full and the program waits.
+const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE_WITHOUT_ROOM: Duration = Duration::from_secs(5);
+
+/// For [`crate::abi::Host::move_out`].
+pub(crate) extern "C" fn move_out(token: u64) {
+    let Some(active) = engine::active() else { return };
+    guard::enter_thread();
+    without_signals(|| {
+        let _one_at_a_time = WAKING.lock();
+        move_file(&active.table, token, Why::NeverQuiet)
+    });
+    guard::leave_thread();
+}
+
+/// Moves the file of `claim`, which finds no room, to the PFS, unless it has moved since a call
+/// found that which was `begun` then. False: it is impossible. Guard held; no call of this thread
+/// on the file is under way.
+pub(crate) fn evacuate(table: &Engine, claim: Claim, begun: Moment) -> bool {
+    without_signals(|| {
+        let _one_at_a_time = WAKING.lock();
+        Moment::now() != begun || move_file(table, claim.token, Why::NoRoom)
+    })
+}
+
+/// A handler on this thread could not wait with what it writes until the file has moved.
+fn without_signals<T>(job: impl FnOnce() -> T) -> T {
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset writes the set that the next call reads, and that one writes `before`,
+    // which is put back.
+    unsafe {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let done = job();
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+        done
+    }
+}
+
+/// Why a file moves to the PFS while it is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// If anything may write to it unseen it moves another time, at the latest at its close.
+    NeverQuiet,
+    /// It moves now, or the program gets an error.
+    NoRoom,
+}
+
+/// Moves the file of `token` with all descriptors that are open on it. Meanwhile other threads that
+/// write wait as before a lazy descriptor. True if it has moved. [`WAKING`] is held.
+fn move_file(table: &Engine, token: u64, why: Why) -> bool {
+    stream_writes::watch();
+    let Some(own) = hold(token) else { return false };
+    let holders = open_files::holders_of_same_file(own).into_iter().map(|(token, _)| token);
+    let tokens: Vec<u64> = [token].into_iter().chain(holders.filter(|one| *one != token)).collect();
+    let lazy = open_files::lazy_holders();
+    let mut awake = tokens.clone();
+    awake.retain(|token| !lazy.iter().any(|(one, _)| one == token));
+    awake.iter().for_each(|token| open_files::set_lazy(*token, true));
+    let writers = writers(&tokens, why);
+    let moves = match why {
+        Why::NeverQuiet => writers == Writers::Wait,
+        Why::NoRoom => writers != Writers::Map,
+    };
+    let moved = moves && move_held(table, own, &tokens, (why, writers));
+    if moved {
+        changes::moved();
+    }
+    awake.iter().for_each(|token| open_files::set_lazy(*token, false));
+    // SAFETY: made above.
+    unsafe { libc::close(own) };
+    moved
+}
+
+/// What could write to a file whose tokens are lazy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    /// All that could be seen wait until the tokens are not lazy any more.
+    Wait,
+    /// Streams whose writes are not seen, or a number so high that no hook could tell.
+    MayWrite,
+    /// A call is under way and does not end.
+    Write,
+    /// A mapping: what is written through it to the old file would be lost.
+    Map,
+}
+
+fn writers(tokens: &[u64], why: Why) -> Writers {
+    let descriptors = open_files::descriptors_of(tokens);
+    // The program's standard streams may be on descriptors that it has put there.
+    let waits = |(fd, has_stream): &(c_int, bool)| {
+        let may_write = *has_stream || *fd <= libc::STDERR_FILENO;
+        open_files::may_be_lazy(*fd) && (!may_write || stream_writes::are_seen())
+    };
+    let numbers: Vec<c_int> = descriptors.iter().map(|(fd, _)| *fd).collect();
+    let patience = if why == Why::NoRoom { PATIENCE_WITHOUT_ROOM } else { PATIENCE };
+    let at_rest = changes::come_to_rest(&numbers, patience);
+    // A call that makes a mapping is under way until that is known.
+    if tokens.iter().any(|token| open_files::is_mapped(*token)) {
+        Writers::Map
+    } else if !at_rest {
+        Writers::Write
+    } else if !descriptors.iter().all(waits) {
+        Writers::MayWrite
+    } else {
+        Writers::Wait
+    }
+}
+
+/// `old` is on the file of all `tokens`. False if not even the first of them could move.
+fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, Writers)) -> bool {
+    let before = stamp(old);
+    let (mut moved, mut name) = (false, None);
+    for token in tokens {
+        let Some(own) = hold(*token) else { continue };
+        match (table.evacuate)(*token, own) {
+            -1 if moved => (table.failed)(*token, libc::EIO),
+            -1 => {}
+            new => {
+                moved = true;
+                name = std::fs::read_link(format!("/proc/self/fd/{new}")).ok().or(name);
+                replace_in_use(*token, own, new);
+            }
+        }
+        // SAFETY: made above.
+        unsafe { libc::close(own) };
+    }
+    if moved && (writers == Writers::Write || stamp(old) != before) {
+        say(&format!(
+            "{} was written while it moved to the PFS, by a call that SCR does not see; what it \
+             wrote then is lost",
+            name.unwrap_or_default().display()
+        ));
+        if why == Why::NoRoom {
+            (table.failed)(tokens[0], libc::EIO);
+        }
+    }
+    moved
+}
+
+/// Like [`replace`]; a thread that only reads or seeks has not waited, so what it has done to the
+/// place of `own`, a copy of the token's descriptors, since the engine looked is done to `new`.
+fn replace_in_use(token: u64, own: c_int, new: c_int) {
+    // SAFETY: system calls on numbers; the engine gave us the descriptor.
+    unsafe {
+        let place = |fd| libc::lseek(fd, 0, libc::SEEK_CUR);
+        let before = place(new);
+        open_files::replace(token, |fd| put_in_place(new, fd));
+        let after = place(own);
+        if after != before && place(new) == before {
+            libc::lseek(new, after, libc::SEEK_SET);
+        }
+        libc::close(new);
+    }
+}
+
+/// Size and time of the last change; `None` if the kernel does not tell.
+fn stamp(fd: c_int) -> Option<(i64, i64, i64)> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes the structure when it returns 0.
+    unsafe {
+        if libc::fstat(fd, found.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let found = found.assume_init();
+        Some((found.st_size, found.st_mtime, found.st_mtime_nsec))
+    }
+}
