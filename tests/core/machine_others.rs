@@ -279,6 +279,7 @@ fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
     assert!(!open(&mut ranks[1], "6"));
     sync(&mut ranks, 200);
     assert!(open(&mut ranks[0], "7") && open(&mut ranks[1], "7"));
+    assert!(!open(&mut ranks[1], "6"), "one file for all descriptors");
 }
 
 /// Rank 0 has a private copy of its file of checkpoint 5, and rank 1, of another node, writes it on

@@ -97,6 +97,19 @@ def cache_that_fills_up_while_a_file_is_written_unseen(mpi, program):
 
 
 @case
+def threads_change_one_file_by_several_descriptors(mpi, program):
+    """In a cache with room, in one without room for what they change, and in one that has none left
+    when a file is opened once more: that descriptor is on the same file as those before it."""
+    for mib, how, learn in (200, "over", "1"), (3, "over", "0"), (5, "anew", "0"):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(1, "threads_update", 5, 1920, how, shim=False)
+            got = run_in_store(here, mib, 1, "threads_update", 5, 1920, how, SCR_LEARN=learn,
+                               SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/**")
+            assert_same(want, got)
+            assert_same_files(plain, here, (mib, how, got))
+
+
+@case
 def cache_that_another_program_eats_up(mpi, program):
     """In the middle of every file, however it is written, the room that is left is taken."""
     got = same_as_plain(mpi, program, 40, 2, 1, 512, 1, "STORE", *all_ways(mpi))

@@ -176,9 +176,12 @@ impl Session {
                 }
             }
             Placement::Dataset(mut placed) => {
-                // What another descriptor holds until it goes to the PFS is one file for all.
+                // What another descriptor holds until it goes to the PFS is one file for all; so is
+                // what one has open in the cache: it moves with all of them if it finds no room.
                 let held = matches!(found.place, Place::Private(_));
-                if (room.is_none() || held) && !placed.on_prefix {
+                let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
+                    && state.tokens.writer(name).is_some();
+                if ((room.is_none() && !opened) || held) && !placed.on_prefix {
                     state.machine.moved_to_prefix(&placed.key, name);
                     self.tally.one(Count::FellBack);
                     placed.on_prefix = true;

@@ -232,6 +232,14 @@ impl Machine {
         dataset.and_then(|dataset| dataset.files.get(name)).is_some_and(|file| file.on_prefix)
     }
 
+    /// This rank has it open for writing in the cache: a further descriptor is to be on that file.
+    #[must_use]
+    pub fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
+        let dataset = self.series[key.series].find(key);
+        let file = dataset.and_then(|dataset| dataset.files.get(name));
+        file.is_some_and(|file| file.open > 0 && !file.on_prefix && !file.deleted)
+    }
+
     /// Which dataset a change of `file` belongs to.
     pub(super) fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
@@ -352,9 +360,10 @@ impl Machine {
         let shared = &self.shared.series[file.series];
         let on_prefix = keep_on_prefix
             || self.file_is_on_prefix(&key, &file.name)
-            || self.stays_on_prefix(file)
-            || self.is_out_of_reach(file, &key)
-            || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only);
+            || (!self.is_open_in_cache(&key, &file.name)
+                && (self.stays_on_prefix(file)
+                    || self.is_out_of_reach(file, &key)
+                    || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only)));
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let learning = shared.routing.watches() || self.is_new(file);
