@@ -84,12 +84,15 @@ fn link_all(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<bool> {
     let (mut dirs, mut whole) = (BTreeSet::new(), true);
     for file in files {
         let source = join_relative(prefix, &file.name)?;
+        let link = place(prefix, id, &file.name)?;
+        if !is_published(&source, file) && is_published(&link, file) {
+            continue; // It was on its way back, and could not come.
+        }
         whole &= is_published(&source, file);
         if !source.symlink_metadata().is_ok_and(|found| found.is_file()) {
             whole = false;
             continue;
         }
-        let link = place(prefix, id, &file.name)?;
         let dir = link.parent().unwrap_or(prefix).to_path_buf();
         create_dirs(&dir, 0o777)?;
         match fs::hard_link(&source, &link) {

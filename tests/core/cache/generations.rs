@@ -11,7 +11,7 @@ use scr_core::transfer::{self, Check, Options, bring_back, finish_returns, list_
 use super::cluster::{Cluster, IDENTITY, seal_files};
 
 /// Flushes these generations with room for `keep`; `late` comes with the third.
-fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
+pub fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
     let options = Options { prefix_size: keep, ..Options::default() };
     cluster.launch("ab").transfer(options).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
@@ -27,7 +27,7 @@ fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
 }
 
 /// By dataset, newest first: whether it has the names, and whether it is kept.
-fn listed(cluster: &Cluster) -> Vec<(u64, bool, bool)> {
+pub fn listed(cluster: &Cluster) -> Vec<(u64, bool, bool)> {
     let all = list_prefix(&cluster.prefix()).unwrap();
     all.iter().map(|one| (one.id, one.holds_names, one.kept)).collect()
 }
@@ -37,22 +37,22 @@ fn copy(prefix: &Path, id: u64, name: &str) -> PathBuf {
 }
 
 /// What is under the names, `-` for nothing.
-fn names(cluster: &Cluster) -> [String; 3] {
+pub fn names(cluster: &Cluster) -> [String; 3] {
     ["state", "d/side", "late"]
         .map(|name| fs::read_to_string(cluster.prefix().join(name)).unwrap_or_else(|_| "-".into()))
 }
 
-fn those_of(id: u64) -> [String; 3] {
+pub fn those_of(id: u64) -> [String; 3] {
     let late = if id < 3 { "-" } else { "late" };
     [format!("state {id}"), format!("side {id}"), late.into()]
 }
 
-fn collective<T: Send>(cluster: &Cluster, body: impl Fn(&Ctx) -> T + Sync) -> T {
+pub fn collective<T: Send>(cluster: &Cluster, body: impl Fn(&Ctx) -> T + Sync) -> T {
     let mut outcome = cluster.launch("ab").run(body);
     outcome.results.remove(0).unwrap()
 }
 
-fn back(cluster: &Cluster, id: u64, damaged: bool) -> Result<(), String> {
+pub fn back(cluster: &Cluster, id: u64, damaged: bool) -> Result<(), String> {
     collective(cluster, |ctx| bring_back(ctx, id, damaged).unwrap())
 }
 
@@ -207,4 +207,29 @@ fn files_of_those_that_leave_the_index_by_the_users_wish_stay() {
     fs::remove_file(prefix.join(".scr/index.scr")).unwrap();
     transfer::repair_prefix(&prefix).unwrap();
     assert_eq!(listed(&cluster), [(1, true, false)]);
+}
+
+#[test]
+fn what_could_not_come_back_is_not_lost_to_another_that_does() {
+    let cluster = Cluster::new();
+    flushed(&cluster, 4, &[1, 2, 3]);
+    let side = cluster.prefix().join("d/side");
+    let in_the_way = |ctx: &Ctx| {
+        if ctx.world.rank() == 0 {
+            fs::remove_file(&side).unwrap();
+            fs::create_dir_all(side.join("x")).unwrap();
+        }
+        ctx.world.barrier().unwrap();
+        let failed = bring_back(ctx, 2, true).is_err();
+        ctx.world.barrier().unwrap();
+        if ctx.world.rank() == 0 {
+            fs::remove_dir_all(&side).unwrap();
+        }
+        failed
+    };
+    assert!(collective(&cluster, in_the_way));
+    assert_eq!(back(&cluster, 1, true), Ok(()));
+    assert_eq!(names(&cluster)[..2], those_of(1)[..2]);
+    assert_eq!(back(&cluster, 2, false), Ok(()));
+    assert_eq!(names(&cluster)[..2], those_of(2)[..2]);
 }
