@@ -109,6 +109,7 @@ impl Session {
             true => announce_background(
                 &self.site.prefix,
                 &self.site.filemap.get_id(id)?,
+                self.site.size,
                 self.site.transfer.prefix_size,
             ),
             false => Ok(Vec::new()),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::flush::{decided, finish_journal, give_up};
 use super::journal::{Journal, Mark, Published, own_folder, publish_part};
+use super::newer::{leave_to_newer, taken_by_newer};
 use super::options::{Options, SYNC_BYTES};
 use super::stage::{stage, staged_path};
 use super::throttle::Throttle;
@@ -317,16 +318,19 @@ fn complete_one(
     if let Some(error) = journal.missing_parts(&about, parts.len()) {
         return Err(error);
     }
-    let of_seal = parts.iter().filter(|part| part.epoch == about.dataset.epoch);
+    let taken = taken_by_newer(prefix, &about.dataset)?.unwrap_or_default();
+    let mut of_seal = parts;
+    of_seal.retain(|part| part.epoch == about.dataset.epoch);
     let mut published = Published::default();
-    for part in of_seal.clone() {
+    for part in &mut of_seal {
+        leave_to_newer(prefix, part, &taken)?;
         published = published.and(publish_part(prefix, part)?);
     }
     if published.there == 0 && published.gone.is_some() {
         give_up(prefix, &journal, id)?;
         return Ok(Vec::new());
     }
-    let entries = of_seal.flat_map(|part| part.entries.clone()).collect();
+    let entries = of_seal.into_iter().flat_map(|part| part.entries).collect();
     let keep = published.gone.is_none().then_some(options.prefix_size);
     finish_journal(prefix, &journal, &about, entries, keep)?;
     if keep.is_some() {

@@ -22,9 +22,10 @@ use std::time::{Duration, Instant};
 
 use super::about::About;
 use super::flush::{Announced, announce_flush, keep_window};
+use super::half::close_half;
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
-use super::ledger::Ledger;
+use super::ledger::{self, Ledger};
 use super::looks;
 use super::options::{Options, SYNC_BYTES};
 use super::sign::Sign;
@@ -37,7 +38,7 @@ use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
 use crate::log;
-use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile, update_or_renew};
+use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile};
 use crate::system;
 
 /// Between two looks at the prefix, at least, and at what the node's leader says.
@@ -99,6 +100,8 @@ struct Job {
     hurry: AtomicBool,
     /// All of this rank's files have their final names.
     finished: AtomicBool,
+    /// This rank has failed, and its mark that says so cannot be written either.
+    unheard: AtomicBool,
 }
 
 impl AsyncFlush {
@@ -138,6 +141,7 @@ impl AsyncFlush {
             stop: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             finished: AtomicBool::new(false),
+            unheard: AtomicBool::new(false),
         });
         let planned = if ctx.world.rank() == 0 { job.journal.plan(&job.about) } else { Ok(()) };
         let planned = planned.and_then(|()| job.clear_signs());
@@ -198,6 +202,12 @@ impl AsyncFlush {
         self.job.hurry.store(true, Ordering::Relaxed);
     }
 
+    /// This rank has failed, and nothing on the prefix tells rank 0 of it.
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        self.job.unheard.load(Ordering::Relaxed)
+    }
+
     /// Makes this rank's part stop within a few megabytes. What is staged stays, for a later start.
     pub fn stop(mut self) {
         self.halt_thread();
@@ -213,7 +223,7 @@ impl AsyncFlush {
         let _ = self.job.clear_signs();
     }
 
-    /// Gives it up after a failure: nothing of it is left on the prefix. Collective.
+    /// Gives it up after a failure: nothing staged of it is left on the prefix. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -225,7 +235,7 @@ impl AsyncFlush {
         });
         let removed = removed.and_then(|()| job.leave());
         match agree(ctx.world, removed) {
-            Ok(()) if ctx.world.rank() == 0 => drop(job.journal.remove()),
+            Ok(()) if ctx.world.rank() == 0 => drop(close_half(ctx.prefix, &job.journal)),
             Err(error @ Error::Comm(_)) => return Err(error),
             _ => {} // What cannot be removed now the next start removes.
         }
@@ -255,35 +265,13 @@ impl Job {
             let staged = staged_path(&target, self.record.epoch)?;
             entries.push((self.key(file), staged, file.size));
         }
-        if entries.is_empty() {
-            return Ok(());
-        }
-        update_or_renew(&self.transfer_file, |all: &mut TransferFile| {
-            all.exit = false;
-            all.percent = self.options.percent;
-            all.bandwidth = self.options.bytes_per_second as f64;
-            for (source, staged, size) in entries {
-                let destination = staged.display().to_string();
-                let same = |old: &Transfer| old.destination == destination && old.size == size;
-                let there = staged.metadata().map_or(0, |found| found.len());
-                let old = all.files.get(&source).filter(|old| same(old));
-                let written = old.and_then(|old| old.written).map(|written| written.min(there));
-                all.files.insert(source, Transfer { destination, size, written });
-            }
-            Ok(())
-        })
+        ledger::enter(&self.transfer_file, &self.options, entries)
     }
 
     /// Takes this rank's files off the transfer file.
     fn leave(&self) -> Result<()> {
         let own: Vec<String> = self.own_files().map(|file| self.key(file)).collect();
-        if own.is_empty() {
-            return Ok(());
-        }
-        update_or_renew(&self.transfer_file, |all: &mut TransferFile| {
-            own.iter().for_each(|source| drop(all.files.remove(source)));
-            Ok(())
-        })
+        ledger::leave(&self.transfer_file, &own)
     }
 
     fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
@@ -304,6 +292,7 @@ impl Job {
             && !self.stopped()
             && let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string())
         {
+            self.unheard.store(true, Ordering::Relaxed);
             log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
         }
     }

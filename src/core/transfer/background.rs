@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::about::About;
 use super::async_flush::PublishIf;
 use super::flush::keep_window;
+use super::half::note_half;
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark, own_folder};
 use super::single::publish_as;
@@ -30,6 +31,8 @@ use crate::system;
 
 /// First part of the name of a rank's mark: all of its files are published.
 const DONE: &str = "done";
+/// What all ranks are about to publish.
+const BEGUN: &str = "begun";
 /// A file of the rank could not be.
 const FAILED: &str = "failed";
 
@@ -57,12 +60,23 @@ pub struct BackgroundJob {
 /// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one
 /// whose files have the same names (a series without ids) is not restorable any more, since the new
 /// files take their names one by one. Of a series without ids its files are kept if `keep`
-/// (`SCR_PREFIX_SIZE`) is more than one. Local.
+/// (`SCR_PREFIX_SIZE`) is more than one. The next start learns which files these are, those of all
+/// `ranks`: it may find a part of them, and no cache. Local.
 ///
 /// # Errors
 /// If the index cannot be read or written; then no flush should begin.
-pub fn announce_background(prefix: &Path, record: &DatasetRecord, keep: u64) -> Result<Vec<u64>> {
-    announce(prefix, &About::of_record(record, 0).dataset, keep)
+pub fn announce_background(
+    prefix: &Path,
+    record: &DatasetRecord,
+    ranks: usize,
+    keep: u64,
+) -> Result<Vec<u64>> {
+    let about = About::of_record(record, ranks);
+    let replaced = announce(prefix, &about.dataset, keep)?;
+    if let Some(all) = Catalog::read(&record.dir)? {
+        write_catalog(prefix, &about, all, &format!("{BEGUN}.scr"))?;
+    }
+    Ok(replaced)
 }
 
 /// What the rank wants of its thread.
@@ -215,12 +229,16 @@ fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
         key: about.dataset.key.clone(),
         entries,
     };
+    write_catalog(&job.prefix, &about, catalog, &mark_name(stem, rank))
+}
+
+fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Result<()> {
     let mut tree = KvTree::new();
     tree.set("ABOUT", about.to_tree());
-    tree.set("FILES", catalog.to_tree());
-    let folder = marks_folder(&job.prefix, about.dataset.id);
+    tree.set("FILES", files.to_tree());
+    let folder = marks_folder(prefix, about.dataset.id);
     create_dirs(&folder, 0o777)?;
-    tree.write_file(folder.join(mark_name(stem, rank)))
+    tree.write_file(folder.join(name))
 }
 
 /// Whether all ranks have marked dataset `id` as published by their [`Background`]; if so its
@@ -266,7 +284,7 @@ pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
     for id in background_ids(prefix)? {
         match complete_background(prefix, id, keep) {
             Ok(Some(left)) => entered.push((id, left)),
-            Ok(None) => {}
+            Ok(None) => note_begun(prefix, id)?,
             Err(error @ Error::Corrupt { .. }) => {
                 log::message(1, format_args!("dataset {id}: {error}; its flush begins anew"));
             }
@@ -275,6 +293,16 @@ pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
         remove_tree(&marks_folder(prefix, id))?;
     }
     Ok(entered)
+}
+
+/// A part of the files may be there, and no rank goes on.
+fn note_begun(prefix: &Path, id: u64) -> Result<()> {
+    let path = marks_folder(prefix, id).join(format!("{BEGUN}.scr"));
+    match path.exists().then(|| read_mark(&path)).transpose() {
+        Ok(Some((about, all))) => note_half(prefix, &about, &all.entries),
+        Ok(None) | Err(Error::Corrupt { .. }) => Ok(()),
+        Err(other) => Err(other),
+    }
 }
 
 fn read_mark(path: &Path) -> Result<(About, Catalog)> {

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use super::about::About;
 use super::along::{Along, Sources, take_along};
+use super::half::note_half_of;
 use super::index::{announce, mark_failed, record_flushed};
 use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
+use super::newer::{leave_to_newer, taken_by_newer};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
@@ -139,7 +141,8 @@ pub(super) fn announce_flush(
 ) -> Result<Announced> {
     let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
     let journal = Journal::new(ctx.prefix, id);
-    let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
+    let clear = || note_half_of(ctx.prefix, &journal).and_then(|()| journal.clear());
+    let cleared = if ctx.world.rank() == 0 { clear() } else { Ok(()) };
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
     let mut record = agree(ctx.world, cleared.and(found))?;
     for file in record.files.iter_mut().filter(|file| !file.on_prefix && left_out(&file.name)) {
@@ -324,16 +327,22 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// What is to be completed: committed, or staged everywhere. `keep` as in [`announce`].
+/// What is to be completed: committed, or staged everywhere; but not if a newer one has taken its
+/// names meanwhile, since the run went on after an error. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<About>> {
-    if let Some(about) = journal.committed()? {
-        // The commit may have been the last that its writer did.
-        announce(prefix, &about.dataset, keep)?;
-        return Ok(Some(about));
+    let committed = journal.committed()?;
+    let is_committed = committed.is_some();
+    let staged = if is_committed { None } else { journal.staged_plan()? };
+    let Some(about) = committed.or(staged) else { return Ok(None) };
+    if taken_by_newer(prefix, &about.dataset)?.is_none() {
+        journal.revoke()?;
+        return Ok(None);
     }
-    let Some(about) = journal.staged_plan()? else { return Ok(None) };
+    // The commit may have been the last that its writer did.
     announce(prefix, &about.dataset, keep)?;
-    journal.commit(&about)?;
+    if !is_committed {
+        journal.commit(&about)?;
+    }
     Ok(Some(about))
 }
 
@@ -365,9 +374,11 @@ fn carry_out(
     let same_seal = |part: &Catalog| commit.is_some_and(|c| c.dataset.epoch == part.epoch);
     let (mut entries, mut published) = (Vec::new(), Published::default());
     let names = journal.parts()?;
+    let taken = commit.map(|about| taken_by_newer(ctx.prefix, &about.dataset)).transpose()?;
+    let taken = taken.flatten().unwrap_or_default();
     published.gone = commit.and_then(|about| journal.missing_parts(about, names.len()));
     for (index, name) in names.iter().enumerate() {
-        let part = match journal.read_part(name) {
+        let mut part = match journal.read_part(name) {
             Ok(part) => part,
             Err(error @ Error::Corrupt { .. }) => {
                 published.gone = published.gone.or(commit.map(|_| error));
@@ -375,6 +386,9 @@ fn carry_out(
             }
             Err(other) => return Err(other),
         };
+        if same_seal(&part) {
+            leave_to_newer(ctx.prefix, &mut part, &taken)?;
+        }
         if index % ctx.world.size() == ctx.world.rank() {
             match same_seal(&part) {
                 true => published = published.and(publish_part(ctx.prefix, &part)?),

@@ -148,6 +148,12 @@ impl Journal {
         names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
+    /// It is not to be completed any more: what is staged is to go.
+    pub fn revoke(&self) -> Result<()> {
+        [COMMIT, PLAN].iter().try_for_each(|name| remove_tree(&self.dir().join(name)))?;
+        sync_dir(&self.dir())
+    }
+
     /// The commit, if it was reached.
     pub fn committed(&self) -> Result<Option<About>> {
         self.about(COMMIT)

@@ -1,10 +1,11 @@
 //! How far a rank's files are on the prefix, as the node's transfer file says it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::options::Options;
 use crate::error::Result;
-use crate::records::{TransferFile, update};
+use crate::records::{Transfer, TransferFile, update, update_or_renew};
 
 /// Between two writes of the transfer file by a rank.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -42,4 +43,47 @@ impl<'a> Ledger<'a> {
             Ok(())
         })
     }
+}
+
+/// Enters files that are about to be copied, each with its source, its staged file and its size;
+/// what an earlier launch has written of them counts.
+///
+/// # Errors
+/// If the transfer file cannot be changed.
+pub(super) fn enter(
+    path: &Path,
+    options: &Options,
+    entries: Vec<(String, PathBuf, u64)>,
+) -> Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    update_or_renew(path, |all: &mut TransferFile| {
+        all.exit = false;
+        all.percent = options.percent;
+        all.bandwidth = options.bytes_per_second as f64;
+        for (source, staged, size) in entries {
+            let destination = staged.display().to_string();
+            let same = |old: &Transfer| old.destination == destination && old.size == size;
+            let there = staged.metadata().map_or(0, |found| found.len());
+            let old = all.files.get(&source).filter(|old| same(old));
+            let written = old.and_then(|old| old.written).map(|written| written.min(there));
+            all.files.insert(source, Transfer { destination, size, written });
+        }
+        Ok(())
+    })
+}
+
+/// Takes files off again.
+///
+/// # Errors
+/// If the transfer file cannot be changed.
+pub(super) fn leave(path: &Path, sources: &[String]) -> Result<()> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    update_or_renew(path, |all: &mut TransferFile| {
+        sources.iter().for_each(|source| drop(all.files.remove(source)));
+        Ok(())
+    })
 }

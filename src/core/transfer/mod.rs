@@ -20,6 +20,7 @@
 //! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
+//! | `half.rs` | a flush that ended halfway, and does not go on |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
 //! | `kept.rs` | copies of pointer files, by dataset |
 //! | `replaced.rs` | older generations of a series without ids, and the way back to them |
@@ -33,6 +34,7 @@ mod async_flush;
 mod background;
 mod fetch;
 mod flush;
+mod half;
 mod index;
 mod journal;
 mod kept;

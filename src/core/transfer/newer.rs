@@ -1,11 +1,15 @@
 //! What newer datasets have on the prefix already: a flush of an older one must not write over it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use super::index::{folder, index_path};
+use super::stage::remove_staged;
 use super::verify::names_on_prefix;
-use crate::cache::Ctx;
+use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
-use crate::records::DatasetKey;
+use crate::files::join_relative;
+use crate::records::{Dataset, DatasetKey, PrefixIndex, Record as _, Summary};
 
 /// Names that a flush of dataset `id` has to leave as they are, since a newer dataset of its series
 /// has them on the prefix (a pointer file); `None` if a newer one has taken all its names. `there`
@@ -29,4 +33,45 @@ pub fn kept_by_newer<'a>(
         names.extend(names_on_prefix(ctx, other)?);
     }
     Ok(Some(names))
+}
+
+/// The same for one whose flush was interrupted, by what the index says: the run may have gone on
+/// after an error, and newer ones may have come. Local.
+///
+/// # Errors
+/// If the index cannot be read.
+pub(super) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for entry in index.newest_first().take_while(|entry| entry.id > dataset.id) {
+        let key = entry.dataset.as_ref().map(|newer| &newer.key);
+        let Some(key) = key.filter(|key| key.series == dataset.key.series) else { continue };
+        if !entry.complete || entry.replaced_by.is_some() {
+            continue;
+        }
+        if key.id == dataset.key.id {
+            return Ok(None);
+        }
+        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
+        let files = summary.into_iter().flat_map(|summary| summary.files.into_values().flatten());
+        names.extend(files.map(|file| file.name));
+    }
+    Ok(Some(names))
+}
+
+/// What is staged of these names goes: they are only listed, like other files on the prefix.
+///
+/// # Errors
+/// If it cannot be removed.
+pub(super) fn leave_to_newer(
+    prefix: &Path,
+    part: &mut Catalog,
+    taken: &BTreeSet<String>,
+) -> Result<()> {
+    let copied = part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix);
+    for entry in copied.filter(|entry| taken.contains(&entry.meta.name)) {
+        remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;
+        (entry.meta.on_prefix, entry.meta.crc32) = (true, None);
+    }
+    Ok(())
 }

@@ -22,7 +22,7 @@ fn begin(ctx: &Ctx, id: u64) -> AsyncFlush {
 }
 
 /// Looks until `come` is true of what rank 0 sees; the others wait for it. Collective.
-fn until(ctx: &Ctx, flush: &mut AsyncFlush, come: impl Fn(&Advance) -> bool) -> Advance {
+pub fn until(ctx: &Ctx, flush: &mut AsyncFlush, come: impl Fn(&Advance) -> bool) -> Advance {
     let begun = Instant::now();
     let mut seen = Advance::Pending;
     while ctx.world.rank() == 0 {
@@ -37,7 +37,7 @@ fn until(ctx: &Ctx, flush: &mut AsyncFlush, come: impl Fn(&Advance) -> bool) -> 
     seen
 }
 
-fn is_over(seen: &Advance) -> bool {
+pub fn is_over(seen: &Advance) -> bool {
     *seen != Advance::Pending
 }
 

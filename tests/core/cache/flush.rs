@@ -438,7 +438,7 @@ fn a_rewritten_checkpoint_replaces_the_older_entry() {
         ctx.world.barrier().unwrap();
         if ctx.world.rank() == 0 {
             // File by file would leave a mixture of the two: the older one is given up first.
-            assert_eq!(transfer::announce_background(ctx.prefix, &record, 0).unwrap(), [1]);
+            assert_eq!(transfer::announce_background(ctx.prefix, &record, 2, 0).unwrap(), [1]);
             assert!(!list_prefix(ctx.prefix).unwrap()[0].restorable);
         }
         transfer::flush_sync(ctx, 2, &|_| false).unwrap();

@@ -8,6 +8,7 @@ mod durable;
 mod fetch;
 mod flush;
 mod generations;
+mod half;
 mod job;
 mod other_size;
 mod random;
