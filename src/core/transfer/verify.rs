@@ -89,6 +89,8 @@ fn verify(
     let in_place = summary.dataset.key.id.is_empty();
     let is_rewritten = |file: &FileMeta| may_change(file) && is_changed(ctx.prefix, file);
     share.filter(|file| !(in_place && is_rewritten(file))).for_each(|file| {
+        // One of another generation may be as long; the time tells that it is not this one's.
+        let contents = contents || (in_place && is_changed(ctx.prefix, file));
         own.count(ctx.prefix, (id, &summary.dataset.key), file, contents);
     });
     let all = ctx.world.all_gather(&own.to_tree().encode())?;

@@ -8,7 +8,7 @@ use scr_core::cache::{self, Ctx};
 use scr_core::error::{Error, Result};
 use scr_core::records::DatasetKey;
 use scr_core::transfer::{
-    self, Advance, AsyncFlush, Background, JournalReport, Options, PublishIf, list_prefix,
+    self, Advance, AsyncFlush, Background, Check, JournalReport, Options, PublishIf, list_prefix,
 };
 
 use super::background::{is_over, until};
@@ -60,6 +60,9 @@ fn goes_back(cluster: &Cluster) {
     });
     assert_eq!(listed(cluster), [(2, true, false), (1, false, true)]);
     assert!(!list_prefix(&cluster.prefix()).unwrap()[0].restorable);
+    // However large its files are: those of the other generation are as large.
+    let look = |ctx: &Ctx| transfer::verify_on_prefix(ctx, 2, Check::Sizes).unwrap();
+    assert!(collective(cluster, look).fault.is_some());
     assert_eq!(back(cluster, 1, true), Ok(()));
     assert_eq!(names(cluster), those_of(1));
 }
