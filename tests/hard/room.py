@@ -195,3 +195,21 @@ def checkpoint_that_the_store_failed_to_write(mpi, program):
             got = shimmed.run(2, "careless", 18, 5, 0)
             assert got.line("restart") == "restart 10", f"{call}: {got}"
             assert got.line("checksum") == want.line("checksum"), f"{call}: {want}\n{got}"
+
+
+@case
+def flush_by_threads_that_can_write_nothing(mpi, program):
+    """One rank can write neither its file to the prefix nor that it cannot. The run ends all the
+    same, and the next one has the checkpoint, since the cache stays."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+        bad = {"FAIL_CALL": "fsync", "FAIL_WORDS": "/.rank_1.dat.scr- /.failed.1.scr."}
+        tool = f"{support.SHIM}:{program('failing_disk.so')}"
+        settings = {"SCR_FLUSH": "2", "SCR_FLUSH_ASYNC": "1"}
+        got = here.run(2, "steady", 20, 5, LD_PRELOAD=tool, **bad, **settings)
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        assert any("stays in the cache" in line for line in messages(got)), f"{got}"
+        again = here.run(2, "steady", 20, 5, **settings)
+        assert again.line("restart") == "restart 20", f"{got}\n{again}"
+        newest = "ckpt/step_20/rank_1.dat"
+        assert here.tree()[newest] == plain.tree()[newest], f"{got}\n{again}"

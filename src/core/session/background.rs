@@ -20,6 +20,9 @@ use crate::transfer::{
 /// Between two looks at a flush that is waited for.
 const WAIT: Duration = Duration::from_millis(2);
 
+/// Looks at it until the ranks tell one another who has failed.
+const LOOKS: usize = 50;
+
 impl Session {
     /// The flush in the background, with the dataset's id.
     pub(super) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
@@ -267,28 +270,46 @@ impl Session {
         if waits {
             self.flushes().values().for_each(AsyncFlush::hurry);
         }
-        let mut found = Vec::new();
-        if self.site.rank == 0 {
-            let advance = loop {
-                self.advance_flushes();
-                let outcome = self.flushes().get(&id).map(AsyncFlush::outcome);
-                match outcome.unwrap_or(Advance::Done) {
-                    Advance::Pending if waits => std::thread::sleep(WAIT),
-                    other => break other,
+        loop {
+            let mut found = match self.site.rank {
+                0 => self.advance_of(id, if waits { LOOKS } else { 1 }),
+                _ => Vec::new(),
+            };
+            links.world.broadcast(&mut found, 0)?;
+            match found.split_first() {
+                None if waits => {}
+                None => return Ok(Advance::Pending),
+                Some((b'+', _)) => return Ok(Advance::Done),
+                Some((_, why)) => {
+                    return Ok(Advance::Failed(String::from_utf8_lossy(why).into_owned()));
                 }
-            };
-            found = match advance {
-                Advance::Pending => Vec::new(),
-                Advance::Done => vec![b'+'],
-                Advance::Failed(why) => [b"-", why.as_bytes()].concat(),
-            };
+            }
+            // Rank 0 would wait for ever for one that could not even write that it has failed; this
+            // one comes after the older ones.
+            let unheard = self.flushes().range(..=id).any(|(_, flush)| flush.is_unheard());
+            let mut word = [i64::from(unheard)];
+            links.world.all_max(&mut word)?;
+            if word[0] != 0 {
+                return Ok(Advance::Failed("a rank could not write that it failed".into()));
+            }
         }
-        links.world.broadcast(&mut found, 0)?;
-        Ok(match found.split_first() {
-            None => Advance::Pending,
-            Some((b'+', _)) => Advance::Done,
-            Some((_, why)) => Advance::Failed(String::from_utf8_lossy(why).into_owned()),
-        })
+    }
+
+    /// What `looks` come to: nothing while it is under way, `+`, or `-` and why it has failed.
+    fn advance_of(&self, id: u64, looks: usize) -> Vec<u8> {
+        for look in 0..looks {
+            if look > 0 {
+                std::thread::sleep(WAIT);
+            }
+            self.advance_flushes();
+            let outcome = self.flushes().get(&id).map(AsyncFlush::outcome);
+            match outcome.unwrap_or(Advance::Done) {
+                Advance::Pending => {}
+                Advance::Done => return vec![b'+'],
+                Advance::Failed(why) => return [b"-", why.as_bytes()].concat(),
+            }
+        }
+        Vec::new()
     }
 
     /// Flushes that an earlier launch had under way go on, where the cache still has the dataset;

@@ -1,5 +1,6 @@
 /* Makes the call $FAIL_CALL (write, fsync or close) fail with EIO, once in a process, on the file
- * whose path ends in $FAIL_PATH; a failing write has written half. */
+ * whose path ends in $FAIL_PATH; a failing write has written half. Or each of these calls, on files
+ * whose paths have one of the words of $FAIL_WORDS in them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,10 +9,25 @@
 #include <string.h>
 #include <unistd.h>
 
+static int fails_always(const char *call, int fd) {
+  char link[64], path[4096], words[256], *rest;
+  const char *wanted = getenv("FAIL_CALL"), *all = getenv("FAIL_WORDS");
+  if (wanted == NULL || all == NULL || strcmp(call, wanted) != 0) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = 0;
+  snprintf(words, sizeof words, "%s", all);
+  for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+    if (strstr(path, word) != NULL) return 1;
+  return 0;
+}
+
 static int fails(const char *call, int fd) {
   static int failed;
   char link[64], path[4096];
   const char *wanted = getenv("FAIL_CALL"), *end = getenv("FAIL_PATH");
+  if (fails_always(call, fd)) return 1;
   if (failed || wanted == NULL || end == NULL || strcmp(call, wanted) != 0) return 0;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, path, sizeof path);
