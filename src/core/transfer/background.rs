@@ -73,7 +73,8 @@ pub fn announce_background(
 ) -> Result<Vec<u64>> {
     let about = About::of_record(record, ranks);
     let replaced = announce(prefix, &about.dataset, keep)?;
-    if let Some(all) = Catalog::read(&record.dir)? {
+    // That a catalog is damaged must not keep the files from whoever waits for them.
+    if let Some(all) = Catalog::read(&record.dir).ok().flatten() {
         write_catalog(prefix, &about, all, &format!("{BEGUN}.scr"))?;
     }
     Ok(replaced)
