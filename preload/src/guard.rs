@@ -7,6 +7,8 @@
 //! both can be read at any time of a thread's life.
 
 use std::cell::Cell;
+use std::ffi::CStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libc::c_int;
@@ -14,6 +16,7 @@ use libc::c_int;
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
     static MPI_DEPTH: Cell<u32> = const { Cell::new(0) };
+    static MPI_FILE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 // Not in the libc crate for Linux; part of glibc and musl since ever.
@@ -81,6 +84,36 @@ impl Drop for MpiDepth {
     }
 }
 
+/// A call of MPI-IO that is under way on this thread: the files that it opens are MPI's own, but
+/// for the one that the program has named.
+pub(crate) struct MpiFiles(Option<u64>);
+
+impl MpiFiles {
+    /// Enters a call that may open `named` (a canonical name) for the program; dropping the value
+    /// leaves.
+    pub(crate) fn other_than(named: Option<&CStr>) -> Self {
+        Self(MPI_FILE.replace(Some(named.map_or(0, number))))
+    }
+
+    /// True if `path` (a canonical name) is opened now by MPI-IO for itself.
+    pub(crate) fn are_at(path: &CStr) -> bool {
+        MPI_FILE.get().is_some_and(|named| named != number(path))
+    }
+}
+
+impl Drop for MpiFiles {
+    fn drop(&mut self) {
+        MPI_FILE.set(self.0);
+    }
+}
+
+/// Stands for a name where nothing that needs a destructor may be kept.
+fn number(name: &CStr) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved.
 ///
 /// Returns `None` when the thread is inside already or the job panicked (its message has been
@@ -117,6 +150,22 @@ mod tests {
         assert_eq!(nested, Some(true));
         assert_eq!(errno(), 7);
         assert!(!inside());
+    }
+
+    #[test]
+    fn mpi_io_has_files_of_its_own_beside_the_one_that_is_named() {
+        let (named, other) = (c"/p/shared.dat", c"/p/shared.dat.locktest.0");
+        assert!(!MpiFiles::are_at(named) && !MpiFiles::are_at(other));
+        {
+            let _opening = MpiFiles::other_than(Some(named));
+            assert!(!MpiFiles::are_at(named) && MpiFiles::are_at(other));
+            {
+                let _closing = MpiFiles::other_than(None);
+                assert!(MpiFiles::are_at(named) && MpiFiles::are_at(other));
+            }
+            assert!(!MpiFiles::are_at(named));
+        }
+        assert!(!MpiFiles::are_at(other));
     }
 
     #[test]

@@ -22,6 +22,7 @@ import generations
 import linked
 import logged
 import moves
+import mpi_io
 import patterns
 import pointers
 import rewritten
@@ -45,19 +46,6 @@ def case(function):
 def plain_program(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5)
     assert got.err.strip() == "", f"not silent: {got}"
-
-
-@case
-def mpi_io_in_the_middle(mpi, program):
-    same(mpi, program, 2, "mpiio_middle",
-         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/rank_{rank}.dat, ckpt/step_{id}/shared.mpi",
-         SCR_LEARN="1")
-
-
-@case
-def mpi_io_after_a_header_that_one_rank_wrote(mpi, program):
-    same(mpi, program, 3, "late_shared", "header", SCR_FLUSH="1",
-         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
 
 
 @case
@@ -464,7 +452,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            others = (bad_input, children, collectives, generations, linked, logged, moves,
+            others = (bad_input, children, collectives, generations, linked, logged, moves, mpi_io,
                       patterns, pointers, rewritten, room, settings, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:

@@ -5,12 +5,12 @@
 //! integers: no MPI header, no data of libmpi, no difference between the two MPIs. Everything that
 //! MPI calls while a hooked call is under way has depth above zero and does not count.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{event, sync_kind};
-use crate::guard::{self, MpiDepth};
+use crate::guard::{self, MpiDepth, MpiFiles};
 use crate::hooks::hidden;
 use crate::real::Symbol;
 use crate::{ending, engine, memory, message, paths};
@@ -78,6 +78,8 @@ pub(super) enum Role {
     Note(c_int),
     /// MPI_File_open; which arguments are the communicator and the name.
     FileOpen(usize, usize),
+    /// Any other call of MPI-IO.
+    File,
     /// Only its depth matters.
     Depth,
 }
@@ -146,17 +148,23 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         return call();
     }
     let synchronises = matches!(role, Role::Sync(..));
+    let mut of_mpi_io = None;
     match role {
         Role::Init => return initialise(call),
         Role::Finalize => return finalise(call),
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
-        Role::FileOpen(comm, name) => note_file_open(arguments[comm], arguments[name]),
+        Role::FileOpen(comm, name) => {
+            let path = note_file_open(arguments[comm], arguments[name]);
+            of_mpi_io = Some(MpiFiles::other_than(path.as_deref()));
+        }
+        Role::File => of_mpi_io = Some(MpiFiles::other_than(None)),
         Role::Depth => {}
     }
     let _depth = MpiDepth::enter();
     let result = call();
+    drop(of_mpi_io);
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on
     }
@@ -185,24 +193,24 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-fn note_file_open(comm: usize, name: usize) {
-    let Some(active) = engine::active() else { return };
+/// Returns the canonical name of what MPI-IO is about to open, if it lies below the prefix.
+fn note_file_open(comm: usize, name: usize) -> Option<CString> {
+    let active = engine::active()?;
     let name = name as *const c_char;
     if name.is_null() {
-        return;
+        return None;
     }
     // SAFETY: the program passes a C string as the file's name.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-    let below = guard::work(|| {
+    let path = guard::work(|| {
         // ROMIO takes a file system's name and a colon before the path.
         let bare = name.iter().position(|&byte| byte == b':').map_or(name, |at| &name[at + 1..]);
         let find = |name| paths::locate(&active.prefix, libc::AT_FDCWD, name);
         find(name).or_else(|| find(bare))
-    });
-    if let Some(Some(path)) = below {
-        let _depth = MpiDepth::enter();
-        let _: Option<()> = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
-    }
+    })??;
+    let _depth = MpiDepth::enter();
+    let _: Option<()> = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
+    Some(path)
 }
 
 /// The real MPI_Init, then the engine.

@@ -190,6 +190,9 @@ pub(super) fn open_below<T>(
     mode: mode_t,
     call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
 ) -> Option<Result<T, c_int>> {
+    if guard::MpiFiles::are_at(&question.path) {
+        return None; // no part of a checkpoint, and ranks of other nodes look for it on the prefix
+    }
     let first = open_as_told(&mut question, flags, mode, &call)?;
     // Another thread's collective may have sealed the file's dataset since the engine answered:
     // its directory has another name then, and the engine knows it.

@@ -1,9 +1,11 @@
 /* Shared files that appear late: argument `header`: rank 0 writes a header by stdio, then all ranks
- * open the file by MPI-IO, from the first checkpoint on. `late`: after some checkpoints of a file a
- * rank, two ranks begin to write into one more file, in turns, which nobody has seen before. */
+ * open the file by MPI-IO, from the first checkpoint on. `ordered`: the same, written behind the
+ * header by the shared file pointer, for which MPI-IO has a file of its own beside it. `late`:
+ * after some checkpoints of a file a rank, two ranks begin to write into one more file, in turns,
+ * which nobody has seen before. */
 #include "sim.h"
 
-static void with_header(const sim_t *sim, const char *name) {
+static void with_header(const sim_t *sim, const char *name, int ordered) {
   MPI_File file;
   if (sim->rank == 0) {
     FILE *stream = fopen(name, "wb");
@@ -13,8 +15,12 @@ static void with_header(const sim_t *sim, const char *name) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file))
     sim_fail("MPI_File_open fails on", name);
-  MPI_File_write_at_all(file, 64 + (MPI_Offset)sim->rank * SIM_CELLS * 8, sim->cells, SIM_CELLS,
-                        MPI_UINT64_T, MPI_STATUS_IGNORE);
+  if (ordered) {
+    MPI_File_seek_shared(file, 64, MPI_SEEK_SET);
+    MPI_File_write_ordered(file, sim->cells, SIM_CELLS, MPI_UINT64_T, MPI_STATUS_IGNORE);
+  } else
+    MPI_File_write_at_all(file, 64 + (MPI_Offset)sim->rank * SIM_CELLS * 8, sim->cells, SIM_CELLS,
+                          MPI_UINT64_T, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
 }
 
@@ -33,6 +39,7 @@ static void in_turns(const sim_t *sim, const char *name) {
 int main(int argc, char **argv) {
   sim_t sim;
   int late = argc > 1 && strcmp(argv[1], "late") == 0;
+  int ordered = argc > 1 && strcmp(argv[1], "ordered") == 0;
   MPI_Init(&argc, &argv);
   sim_init(&sim);
   for (int s = 0; s < 30; s++) {
@@ -41,7 +48,7 @@ int main(int argc, char **argv) {
     char name[256];
     sim_checkpoint(&sim);
     snprintf(name, sizeof name, "ckpt/step_%d/shared.dat", sim.step);
-    if (!late) with_header(&sim, name);
+    if (!late) with_header(&sim, name, ordered);
     if (late && sim.step >= 15) in_turns(&sim, name);
   }
   sim_finish(&sim, MPI_COMM_WORLD);
