@@ -81,3 +81,25 @@ fn a_pointer_comes_there_with_what_it_names() {
     ranks.end();
     assert_eq!(flushed(&ranks), ["2", "3"]);
 }
+
+#[test]
+fn one_that_waits_in_vain_for_a_checkpoint_of_its_series_is_told_of() {
+    let config = |name| SeriesConfig { learn: false, ..SeriesConfig::new(name, true) };
+    for (pointers_series, told) in [(1, true), (0, false)] {
+        let mut ranks = Ranks::of_all(2, vec![config("data"), config("other")]);
+        for id in 1..=3 {
+            write(&mut ranks, id);
+            calm(&mut ranks);
+            assert_eq!(ranks.machines[0].stray().is_some(), told && id > 1, "checkpoint {id}");
+            ranks.write_to(pointers_series, 0, "latest", id);
+            calm(&mut ranks);
+        }
+        let waits = told.then_some((1, "latest"));
+        assert_eq!(ranks.machines[0].stray(), waits);
+        assert_eq!(ranks.machines[1].stray(), None, "it has no such file");
+        // The first checkpoint of its series takes it.
+        ranks.write_to(1, 1, "{id}/other", 1);
+        calm(&mut ranks);
+        assert_eq!(ranks.machines[0].stray(), None);
+    }
+}

@@ -93,3 +93,16 @@ def a_link_to_a_file_leads_to_what_is_left(mpi, program):
         got = here.run(2, "file_link", 0, **settings)
         assert got.out == "begins with 4\n", f"{killed}\n{got}"
         assert "ckpt/latest led to s5.dat, and leads to s4.dat now" in got.err, f"{got}"
+
+
+@case
+def a_pointer_beside_the_wrong_pattern_is_told_of(mpi, program):
+    """Its series has no checkpoint that it could be kept with."""
+    wrong = {"SCR_CHECKPOINT_PATTERN": "ckpt/other_{id}.dat, ckpt/latest",
+             "SCR_CHECKPOINT_PATTERN_2": "ckpt/step_{id}/rank_{rank}.dat", "SCR_LEARN": "0"}
+    for settings, told in ((wrong, 1), (HERE, 0)):
+        with place(mpi, program) as here:
+            got = here.run(2, "pointer", 40, EVERY, 0, **settings)
+            assert got.status == 0 and got.err.count("SCR:") == told, f"{got}"
+            assert not told or "ckpt/latest matches SCR_CHECKPOINT_PATTERN, of" in got.err, f"{got}"
+            assert (here.prefix / "ckpt/latest").read_text() == "step_40\n", f"{got}"

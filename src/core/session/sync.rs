@@ -72,10 +72,28 @@ impl Session {
         self.hush();
         loop {
             let step = self.state().machine.next_step();
-            let Some(step) = step else { return Ok(()) };
+            let Some(step) = step else { break };
             let outcome = self.perform(links, &step)?;
             self.state().machine.done(&step, outcome);
         }
+        self.tell_stray();
+        Ok(())
+    }
+
+    /// Once: a crash would lose the file, and nobody would know why.
+    fn tell_stray(&self) {
+        let state = self.state();
+        let Some((series, name)) = state.machine.stray() else { return };
+        log::warn_once(
+            "stray",
+            format_args!(
+                "rank {}: {name} matches {}, of which the program has written no checkpoint with \
+                 an {{id}} yet, while those of other patterns are complete: it stays in the cache \
+                 until then, and a crash loses it. List it beside the files that it belongs to",
+                self.site.rank,
+                self.series.series()[series].parameter,
+            ),
+        );
     }
 
     /// What a conference has told of other ranks' deletions and changes.

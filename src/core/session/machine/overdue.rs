@@ -23,7 +23,7 @@ use super::steps::{Gone, Overdue};
 
 impl LocalFile {
     /// It is closed, and its content is in the cache alone.
-    fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.open == 0
             && !self.on_prefix
             && self.published == Published::No

@@ -4,6 +4,10 @@
 use super::Machine;
 use super::files::Status;
 use super::keys::DatasetKey;
+use super::shared::SharedSeries;
+
+/// Complete checkpoints of another series after which a file that floats is not just early.
+const STRAY_AFTER: usize = 2;
 
 /// What there is to tell, by rank; the most that any of them has counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +103,28 @@ impl Machine {
             (dataset.key.clone(), files.collect())
         });
         datasets.collect()
+    }
+
+    /// A file without id of this rank that is in the cache alone, with its series, if it waits for
+    /// a checkpoint of that series in vain: there is none yet, while those of another one are
+    /// complete. It may name one of them, but belongs to none, and would be lost in a crash.
+    #[must_use]
+    pub fn stray(&self) -> Option<(usize, &str)> {
+        let sealed = |series: &SharedSeries| {
+            let own = series.datasets.iter().filter(|one| one.seals > 0 && !one.restored);
+            own.count() >= STRAY_AFTER
+        };
+        if !self.shared.series.iter().any(sealed) {
+            return None;
+        }
+        let lacks = |key: &DatasetKey| self.shared.series[key.series].datasets.is_empty();
+        let mut floating = self
+            .in_progress_here()
+            .filter(|dataset| self.is_floating(&dataset.key) && lacks(&dataset.key));
+        floating.find_map(|dataset| {
+            let (name, _) = dataset.files.iter().find(|(_, file)| file.is_pending())?;
+            Some((dataset.key.series, name.as_str()))
+        })
     }
 
     /// Datasets that are open on this rank, floating ones included.
