@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::flush::{decided, finish_journal, give_up};
 use super::journal::{Journal, Mark, Published, own_folder, publish_part};
-use super::newer::{leave_to_newer, taken_by_newer};
+use super::newer::{Decided, leave_to_newer};
 use super::options::{Options, SYNC_BYTES};
 use super::stage::{stage, staged_path};
 use super::throttle::Throttle;
@@ -306,7 +306,7 @@ fn complete_one(
     let names = journal.parts()?;
     let parts: Vec<Catalog> =
         names.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
-    let Some(about) = decided(prefix, &journal, options.prefix_size)? else {
+    let Some(Decided { about, taken }) = decided(prefix, &journal, options.prefix_size)? else {
         if let Some(plan) = journal.planned()? {
             let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
             completed.waiting.push((plan.dataset.name, missing));
@@ -318,7 +318,6 @@ fn complete_one(
     if let Some(error) = journal.missing_parts(&about, parts.len()) {
         return Err(error);
     }
-    let taken = taken_by_newer(prefix, &about.dataset)?.unwrap_or_default();
     let mut of_seal = parts;
     of_seal.retain(|part| part.epoch == about.dataset.epoch);
     let mut published = Published::default();

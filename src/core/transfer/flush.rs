@@ -8,7 +8,7 @@ use super::along::{Along, Sources, take_along};
 use super::half::note_half_of;
 use super::index::{announce, mark_failed, record_flushed};
 use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
-use super::newer::{leave_to_newer, taken_by_newer};
+use super::newer::{Decided, leave_to_newer, taken_by_newer};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
@@ -275,10 +275,10 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
             report.gone.push(id);
             continue;
         }
-        let mut answer = commit.as_ref().map(|about| about.to_tree().encode()).unwrap_or_default();
+        let mut answer = commit.as_ref().map(|it| it.to_tree().encode()).unwrap_or_default();
         ctx.world.broadcast(&mut answer, 0)?;
         if !answer.is_empty() {
-            commit = About::from_tree(&KvTree::decode(&answer)?);
+            commit = Decided::from_tree(&KvTree::decode(&answer)?);
         }
         if commit.is_none() && any(ctx.world, is_root && journal.has_plan())? {
             report.unfinished.push(id);
@@ -293,7 +293,7 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
         let keep = (!partly).then_some(ctx.transfer.prefix_size);
         let finished = match (&commit, is_root) {
             (Some(_), true) if gone => give_up(ctx.prefix, &journal, id),
-            (Some(about), true) => finish_journal(ctx.prefix, &journal, about, entries, keep)
+            (Some(it), true) => finish_journal(ctx.prefix, &journal, &it.about, entries, keep)
                 .map(|mut left| report.left.append(&mut left)),
             (None, true) => journal.remove(),
             _ => Ok(()),
@@ -329,21 +329,21 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
 
 /// What is to be completed: committed, or staged everywhere; but not if a newer one has taken its
 /// names meanwhile, since the run went on after an error. `keep` as in [`announce`].
-pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<About>> {
+pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();
     let staged = if is_committed { None } else { journal.staged_plan()? };
     let Some(about) = committed.or(staged) else { return Ok(None) };
-    if taken_by_newer(prefix, &about.dataset)?.is_none() {
+    let Some(taken) = taken_by_newer(prefix, &about.dataset)? else {
         journal.revoke()?;
         return Ok(None);
-    }
+    };
     // The commit may have been the last that its writer did.
     announce(prefix, &about.dataset, keep)?;
     if !is_committed {
         journal.commit(&about)?;
     }
-    Ok(Some(about))
+    Ok(Some(Decided { about, taken }))
 }
 
 /// Takes the error out of what is damaged.
@@ -369,14 +369,12 @@ fn tell_damaged(id: u64, error: &Error) {
 fn carry_out(
     ctx: &Ctx,
     journal: &Journal,
-    commit: Option<&About>,
+    commit: Option<&Decided>,
 ) -> Result<(Vec<CatalogEntry>, Published)> {
-    let same_seal = |part: &Catalog| commit.is_some_and(|c| c.dataset.epoch == part.epoch);
+    let same_seal = |part: &Catalog| commit.is_some_and(|c| c.about.dataset.epoch == part.epoch);
     let (mut entries, mut published) = (Vec::new(), Published::default());
     let names = journal.parts()?;
-    let taken = commit.map(|about| taken_by_newer(ctx.prefix, &about.dataset)).transpose()?;
-    let taken = taken.flatten().unwrap_or_default();
-    published.gone = commit.and_then(|about| journal.missing_parts(about, names.len()));
+    published.gone = commit.and_then(|it| journal.missing_parts(&it.about, names.len()));
     for (index, name) in names.iter().enumerate() {
         let mut part = match journal.read_part(name) {
             Ok(part) => part,
@@ -386,8 +384,8 @@ fn carry_out(
             }
             Err(other) => return Err(other),
         };
-        if same_seal(&part) {
-            leave_to_newer(ctx.prefix, &mut part, &taken)?;
+        if let Some(it) = commit.filter(|_| same_seal(&part)) {
+            leave_to_newer(ctx.prefix, &mut part, &it.taken)?;
         }
         if index % ctx.world.size() == ctx.world.rank() {
             match same_seal(&part) {

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::about::About;
 use super::index::{folder, index_path};
 use super::stage::remove_staged;
 use super::verify::names_on_prefix;
 use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
 use crate::files::join_relative;
+use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetKey, PrefixIndex, Record as _, Summary};
 
 /// Names that a flush of dataset `id` has to leave as they are, since a newer dataset of its series
@@ -57,6 +59,31 @@ pub(super) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<
         names.extend(files.map(|file| file.name));
     }
     Ok(Some(names))
+}
+
+/// An interrupted flush that is to be completed.
+pub(super) struct Decided {
+    /// What its commit says.
+    pub about: About,
+    /// Names that it leaves to newer datasets.
+    pub taken: BTreeSet<String>,
+}
+
+impl Decided {
+    /// ABOUT, and TAKEN with the names: what rank 0 tells the others.
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("ABOUT", self.about.to_tree());
+        self.taken.iter().for_each(|name| tree.child_mut("TAKEN").set_flag(name, true));
+        tree
+    }
+
+    /// The inverse; `None` if a field is missing or malformed.
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        let about = About::from_tree(tree.get("ABOUT")?)?;
+        let taken = tree.child("TAKEN").into_iter().map(|(name, _)| name.to_string()).collect();
+        Some(Decided { about, taken })
+    }
 }
 
 /// What is staged of these names goes: they are only listed, like other files on the prefix.

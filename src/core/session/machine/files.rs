@@ -233,8 +233,7 @@ impl Machine {
     }
 
     /// This rank has it open for writing in the cache: a further descriptor is to be on that file.
-    #[must_use]
-    pub fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
+    fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
         let dataset = self.series[key.series].find(key);
         let file = dataset.and_then(|dataset| dataset.files.get(name));
         file.is_some_and(|file| file.open > 0 && !file.on_prefix && !file.deleted)
