@@ -10,7 +10,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::Ctx;
 use super::layout::OWN_FOLDER;
+use super::packed::{join_lists, pack, split_lists, unpack};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -45,23 +47,40 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Collects everyone's files. Collective over `world`.
+    /// Collects everyone's files, with ranks of `comm`. Collective over it.
     pub(crate) fn gather(
-        world: &dyn Comm,
+        comm: &dyn Comm,
         id: u64,
         epoch: u64,
         key: &DatasetKey,
         own: &[FileMeta],
     ) -> Result<Catalog> {
         let mut entries = Vec::new();
-        for (rank, bytes) in world.all_gather(&file_list(own).encode())?.iter().enumerate() {
-            let list = KvTree::decode(bytes)?;
-            let files = files_of(&list).ok_or_else(|| {
-                Error::Other(format!("rank {rank} sent a list of files that cannot be read"))
-            })?;
-            entries.extend(files.into_iter().map(|meta| CatalogEntry { rank, meta }));
+        for bytes in comm.all_gather(&pack(comm.rank(), own))? {
+            entries.extend(unpack(&bytes).ok_or_else(unreadable)?);
         }
         Ok(Catalog { id, epoch, key: key.clone(), entries })
+    }
+
+    /// Collects everyone's files on the leaders of the nodes; the others get `None`. Collective over
+    /// the world.
+    pub(super) fn gather_on_leaders(
+        ctx: &Ctx,
+        (id, epoch, key): (u64, u64, &DatasetKey),
+        own: &[FileMeta],
+    ) -> Result<Option<Catalog>> {
+        // In place of each rank's all-gather over the world: a job's files pass a node once.
+        let near = ctx.node.all_gather(&pack(ctx.world.rank(), own))?;
+        let Some(leaders) = ctx.leaders else { return Ok(None) };
+        let mut entries = Vec::new();
+        for bytes in leaders.all_gather(&join_lists(&near))? {
+            for list in split_lists(&bytes).ok_or_else(unreadable)? {
+                entries.extend(unpack(list).ok_or_else(unreadable)?);
+            }
+        }
+        // A node's ranks need not follow one another.
+        entries.sort_by_key(|entry| entry.rank);
+        Ok(Some(Catalog { id, epoch, key: key.clone(), entries }))
     }
 
     /// Where the catalog of the dataset in `dir` lies.
@@ -152,6 +171,10 @@ impl Catalog {
             entries,
         })
     }
+}
+
+fn unreadable() -> Error {
+    Error::Other("a rank sent a list of files that cannot be read".into())
 }
 
 fn file_list(files: &[FileMeta]) -> KvTree {

@@ -29,6 +29,8 @@ mod encoding;
 pub(crate) mod evict;
 mod identity;
 pub mod layout;
+mod node_catalog;
+mod packed;
 pub mod rebuild;
 mod recover;
 mod remains;
@@ -56,6 +58,7 @@ pub use evict::{drop_open, evict, keep_spares};
 pub use identity::finish;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};
+pub use node_catalog::NodeCatalog;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
@@ -81,6 +84,10 @@ pub struct Ctx<'a> {
     /// The ranks of this node, in world order; its rank 0 is the node's leader. They share the
     /// control directory and the stores.
     pub node: &'a dyn Comm,
+    /// World ranks of this node, in node order.
+    pub node_ranks: &'a [usize],
+    /// The leaders of all nodes, in world order; on them only.
+    pub leaders: Option<&'a dyn Comm>,
     /// Host name, for messages and tags.
     pub host: &'a str,
     /// Directories of this node.

@@ -17,7 +17,7 @@ use super::seal::{Marker, protection_of, rename_sealed};
 use super::sharing::{bring_records, keep_records};
 use super::store::Held;
 use super::sweep::sweep;
-use super::{Catalog, Ctx, Share};
+use super::{Catalog, Ctx, NodeCatalog, Share};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
@@ -56,7 +56,7 @@ pub struct Offered {
     /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
     /// All files.
-    pub catalog: Catalog,
+    pub catalog: NodeCatalog,
     /// World ranks whose files were lost and are rebuilt.
     pub rebuilt: Vec<usize>,
     /// World ranks whose files came from another node's cache.
@@ -77,7 +77,19 @@ impl Offered {
     /// Whether none of its files is in the cache.
     #[must_use]
     pub fn is_on_prefix(&self) -> bool {
-        self.catalog.entries.iter().all(|entry| entry.meta.on_prefix)
+        self.catalog.is_on_prefix()
+    }
+
+    /// Whether the file `name` is one of its files.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        !self.catalog.named(name).is_empty()
+    }
+
+    /// Whether it has files in the directory `dir` or below.
+    #[must_use]
+    pub fn holds(&self, dir: &str) -> bool {
+        self.catalog.below(dir).next().is_some()
     }
 }
 
@@ -395,16 +407,20 @@ fn restore(
 
 /// Sees to it that every node has the catalog, and the marker of what the dataset is from now on.
 /// Collective.
-fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<Catalog> {
+fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<NodeCatalog> {
     let files = &recovered.record.files;
-    let catalog = Catalog::gather(ctx.world, chosen.id, chosen.epoch, &chosen.key, files)?;
+    let about = (chosen.id, chosen.epoch, &chosen.key);
     let own = store_of(&recovered.record);
-    let dirs = ctx.led_stores().into_iter().filter_map(|store| {
-        let dir = ctx.layout.dataset_dir(&store.name, chosen.id);
-        (store.name == own || dir.exists()).then_some(dir)
-    });
-    let dirs: Vec<PathBuf> = dirs.collect();
-    agree(ctx.world, dirs.iter().try_for_each(|dir| complete_folder(dir, chosen, &catalog)))?;
+    let complete = |whole: &Catalog| {
+        ctx.led_stores().into_iter().try_for_each(|store| {
+            let dir = ctx.layout.dataset_dir(&store.name, chosen.id);
+            let is_wanted = store.name == own || dir.exists();
+            if is_wanted { complete_folder(&dir, chosen, whole) } else { Ok(()) }
+        })
+    };
+    let whole = Catalog::gather_on_leaders(ctx, about, files)
+        .and_then(|whole| whole.iter().try_for_each(complete).map(|()| whole));
+    let catalog = agree(ctx.world, NodeCatalog::share(ctx, whole))?;
     keep_records(ctx, &recovered.record)?;
     Ok(catalog)
 }

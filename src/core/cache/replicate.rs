@@ -7,7 +7,7 @@ use std::path::Path;
 use super::agree::any;
 use super::disk::make_own_dir;
 use super::rebuild::Offered;
-use super::{Catalog, CatalogEntry, Ctx};
+use super::{CatalogEntry, Ctx, NodeCatalog};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -40,9 +40,7 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
         }
     }
     let all = ctx.world.all_gather(&bytes)?;
-    let my_rank = (me as u64).to_be_bytes();
-    let local = ctx.node.all_gather(&my_rank)?;
-    let is_local = |rank: usize| local.iter().any(|bytes| *bytes == (rank as u64).to_be_bytes());
+    let is_local = |rank: usize| ctx.node_ranks.contains(&rank);
     let mut names = KvTree::new();
     if ctx.is_node_leader() {
         for (rank, content) in all.iter().enumerate().filter(|(rank, _)| !is_local(*rank)) {
@@ -59,9 +57,9 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
 }
 
 /// The smallest files first, as many as fit. The same on all ranks.
-fn choose(catalog: &Catalog) -> Vec<&CatalogEntry> {
-    let mut files: Vec<_> = catalog.entries.iter().filter(|e| !e.meta.on_prefix).collect();
-    files.sort_by_key(|entry| (entry.meta.size, &entry.meta.name, entry.rank));
+fn choose(catalog: &NodeCatalog) -> Vec<CatalogEntry> {
+    let mut files: Vec<_> = catalog.entries().filter(|e| !e.meta.on_prefix).collect();
+    files.sort_by_key(|entry| entry.meta.size); // stable: by name and rank before
     let mut left = REPLICATED_BYTES_MAX;
     files.retain(|entry| {
         let fits = entry.meta.size <= left;
@@ -72,7 +70,7 @@ fn choose(catalog: &Catalog) -> Vec<&CatalogEntry> {
 }
 
 /// Writes the files of one rank out of its `content`.
-fn unpack(dir: &Path, files: &[&&CatalogEntry], content: &[u8], names: &mut KvTree) -> Result<()> {
+fn unpack(dir: &Path, files: &[&CatalogEntry], content: &[u8], names: &mut KvTree) -> Result<()> {
     let total: u64 = files.iter().map(|entry| entry.meta.size).sum();
     if total != content.len() as u64 {
         return Ok(());

@@ -18,7 +18,7 @@ use super::decide::ranks_text;
 use super::disk::{describe, make_own_dir};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
-use super::{Catalog, Ctx, Store};
+use super::{Catalog, Ctx, NodeCatalog, Store};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
@@ -101,7 +101,7 @@ pub struct Prepared {
     /// This rank's files, complete with size and CRC32.
     pub files: Vec<FileMeta>,
     /// All files of all ranks.
-    pub catalog: Catalog,
+    pub catalog: NodeCatalog,
     /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
 }
@@ -175,10 +175,13 @@ fn prepare_unvoted(
 
     keep_records(ctx, &record)?;
     let files = record.files;
-    let catalog = Catalog::gather(ctx.world, request.id, request.epoch, request.key, &files)?;
-    let written = write_catalogs(ctx, &catalog);
-    let vote = written.and_then(|()| still(&mut || Ok(())));
-    agree(ctx.world, vote)?;
+    let about = (request.id, request.epoch, request.key);
+    let write = |whole: &Catalog| write_catalogs(ctx, whole);
+    let whole = Catalog::gather_on_leaders(ctx, about, &files)
+        .and_then(|whole| whole.iter().try_for_each(write).map(|()| whole));
+    let catalog = NodeCatalog::share(ctx, whole);
+    let vote = catalog.and_then(|catalog| still(&mut || Ok(())).map(|()| catalog));
+    let catalog = agree(ctx.world, vote)?;
     Ok(Prepared {
         id: request.id,
         epoch: request.epoch,

@@ -2,6 +2,7 @@
 //! lost, or never sealed, and nothing but directories is left on the prefix. A program that goes on
 //! from its newest directory would choose one with nothing in it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt as _;
@@ -41,17 +42,17 @@ pub(super) struct IdPart {
 pub(super) struct Newest<'a> {
     /// Its captured id.
     pub captured: &'a str,
-    names: Vec<&'a str>,
+    names: Vec<Cow<'a, str>>,
     /// When the last of its files was written: seconds, nanoseconds.
     written: Option<(i64, i64)>,
 }
 
 impl Newest<'_> {
     fn of_cache(offered: &Offered) -> Newest<'_> {
-        let files = || offered.catalog.entries.iter().map(|entry| &entry.meta);
+        let files = || offered.catalog.entries().map(|entry| entry.meta);
         Newest {
             captured: &offered.key.id,
-            names: files().map(|file| file.name.as_str()).collect(),
+            names: files().map(|file| file.name.into()).collect(),
             written: files().map(|file| (file.mtime_seconds, file.mtime_nanoseconds)).max(),
         }
     }
@@ -91,7 +92,7 @@ impl Session {
         let times = some.filter_map(|name| self.site.on_prefix(name).symlink_metadata().ok());
         Newest {
             captured: &found.captured,
-            names: found.names.iter().map(String::as_str).collect(),
+            names: found.names.iter().map(Cow::from).collect(),
             written: times.map(|found| (found.mtime(), found.mtime_nsec())).max(),
         }
     }
@@ -117,7 +118,7 @@ impl Session {
     pub(super) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();
-        for name in newest.names.iter().copied() {
+        for name in newest.names.iter().map(|name| &**name) {
             let Some(matched) = self.match_name(name) else { continue };
             let dir = own_dirs(name, &matched.masked).next();
             let Some(own) = dir.or(files.then_some(name)) else { continue };

@@ -3,7 +3,7 @@
 
 use super::machine::{Contested, DatasetKey};
 use super::runtime::Session;
-use crate::cache::{Catalog, CatalogEntry, ranks_phrase};
+use crate::cache::{CatalogEntry, NodeCatalog, ranks_phrase};
 use crate::error::{Error, Result};
 
 impl Session {
@@ -12,11 +12,15 @@ impl Session {
     /// # Errors
     /// Several ranks have the same file: the seal must come to nothing. What is to be done about it
     /// is.
-    pub(super) fn check_writers(&self, key: &DatasetKey, catalog: &Catalog) -> Result<()> {
-        let contested: Vec<_> = catalog.contested().into_iter().collect();
-        let Some((name, writers)) = contested.first() else { return Ok(()) };
-        let error = format!("{name} was written by {}", ranks_phrase(&ranks_of(writers)));
-        let of_file = |(name, writers): &(&str, Vec<&CatalogEntry>)| {
+    pub(super) fn check_writers(&self, key: &DatasetKey, catalog: &NodeCatalog) -> Result<()> {
+        let contested: Vec<CatalogEntry> = catalog.contested().collect();
+        let contested: Vec<&[CatalogEntry]> =
+            contested.chunk_by(|one, next| one.meta.name == next.meta.name).collect();
+        let Some(first) = contested.first() else { return Ok(()) };
+        let (name, ranks) = (&first[0].meta.name, ranks_of(first));
+        let error = format!("{name} was written by {}", ranks_phrase(&ranks));
+        let of_file = |writers: &&[CatalogEntry]| {
+            let name = &writers[0].meta.name;
             let (file, ranks) = (self.file_ref(name)?, ranks_of(writers));
             let others = || ranks_phrase(&ranks[1..]);
             let spoiled = (!are_alike(writers)).then(|| reason(name, &others()));
@@ -34,15 +38,15 @@ impl Session {
     }
 }
 
-fn ranks_of(writers: &[&CatalogEntry]) -> Vec<usize> {
+fn ranks_of(writers: &[CatalogEntry]) -> Vec<usize> {
     writers.iter().map(|writer| writer.rank).collect()
 }
 
 /// Ranks of one node that wrote to one file have one content, and so may any others.
-fn are_alike(writers: &[&CatalogEntry]) -> bool {
+fn are_alike(writers: &[CatalogEntry]) -> bool {
     let content = |writer: &CatalogEntry| (writer.meta.size, writer.meta.crc32);
-    let mut all = writers.iter().copied();
-    all.all(|one| !one.meta.on_prefix && content(one) == content(writers[0]))
+    let mut all = writers.iter();
+    all.all(|one| !one.meta.on_prefix && content(one) == content(&writers[0]))
 }
 
 /// Why a dataset with `name` is given up, which these have written, too.

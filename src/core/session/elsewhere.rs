@@ -278,8 +278,11 @@ impl Session {
 fn made_here(state: &State) -> BTreeSet<String> {
     let sealed = |key: &DatasetKey| state.books.get(key).is_some_and(|book| book.id != 0);
     let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
-    open.flat_map(|layer| layer.names_here().into_iter().chain(layer.on_prefix.iter().cloned()))
-        .collect()
+    let on_prefix = |layer: &Layer| {
+        let known = layer.known_below("").into_iter();
+        known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
+    };
+    open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
 }
 
 #[cfg(test)]

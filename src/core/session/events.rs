@@ -136,7 +136,7 @@ impl Session {
             event.seconds = Some(begun.elapsed().as_secs_f64());
             let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
             let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
-            event.size = catalog.map(|catalog| size_of(&catalog));
+            event.size = catalog.map(|catalog| (catalog.entries.len() as u64, catalog.bytes()));
             event.note(why.unwrap_or_default())
         });
         self.log_left(&left.unwrap_or_default());
@@ -197,7 +197,7 @@ impl Session {
                 (None, false) => format!("moved from other nodes: ranks {:?}", one.moved),
                 (None, true) => String::new(),
             };
-            let (files, bytes) = size_of(&one.catalog);
+            let (files, bytes) = one.catalog.size();
             let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
             self.event(|| event.seconds(one.seconds).note(note));
         }
@@ -226,12 +226,6 @@ pub(super) const OUTSIDE_WINDOW: &str = "outside the window (SCR_PREFIX_SIZE)";
 /// An event for each dataset that has left the prefix.
 pub(super) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {
     left.iter().map(move |(id, key)| Event::new("DELETED").dataset(*id, key.title()).note(why))
-}
-
-/// Files and bytes of all ranks.
-pub(super) fn size_of(catalog: &Catalog) -> (u64, u64) {
-    let bytes = catalog.entries.iter().fold(0_u64, |sum, e| sum.saturating_add(e.meta.size));
-    (catalog.entries.len() as u64, bytes)
 }
 
 /// Whether somebody has set the parameter.

@@ -7,7 +7,7 @@ use super::hiding::is_cached;
 use super::restore::{Index, Listed};
 use super::runtime::Session;
 use super::site::Links;
-use crate::cache::{CatalogEntry, RebuildReport};
+use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
@@ -80,7 +80,7 @@ impl Session {
                 Ok(Fetching::InPlace)
             }
             Fetched::Cached(offered) => {
-                let (bytes, seconds) = (cached_bytes(&offered.catalog.entries), offered.seconds);
+                let (bytes, seconds) = (offered.catalog.cached_bytes(), offered.seconds);
                 let from = self.site.prefix.display();
                 self.mention(format_args!(
                     "{} is fetched from {from} into the cache: {bytes} bytes, {seconds:.2} s",
@@ -111,9 +111,4 @@ impl Session {
             log::message(1, text);
         }
     }
-}
-
-fn cached_bytes(entries: &[CatalogEntry]) -> u64 {
-    let cached = entries.iter().filter(|entry| !entry.meta.on_prefix);
-    cached.fold(0, |sum: u64, entry| sum.saturating_add(entry.meta.size))
 }

@@ -2,7 +2,6 @@
 //! their own, when a directory was renamed, say. A program that scans for its newest checkpoint
 //! would begin with half of one, so that part is hidden like a damaged checkpoint.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::hiding::Hidden;
@@ -25,8 +24,7 @@ impl Session {
     ) -> Result<()> {
         let counts = |one: &&Withheld| one.id > 0 && !one.deleted && !one.key.id.is_empty();
         let chosen: Vec<&Withheld> = known.lost(report).filter(counts).collect();
-        let offered = report.offered.iter().flat_map(|one| &one.catalog.entries);
-        let offered: BTreeSet<&str> = offered.map(|entry| entry.meta.name.as_str()).collect();
+        let is_offered = |name: &str| report.offered.iter().any(|offered| offered.has(name));
         for one in chosen {
             let catalog = self.catalog_of(one);
             // Each node has one; a single rank looks at the prefix.
@@ -41,7 +39,7 @@ impl Session {
             let mut bytes = tree.encode();
             links.world.broadcast(&mut bytes, root)?;
             let tree = KvTree::decode(&bytes)?;
-            let names = tree.keys().filter(|name| !offered.contains(name));
+            let names = tree.keys().filter(|name| !is_offered(name));
             hidden.names.extend(names.map(str::to_string));
         }
         Ok(())

@@ -353,7 +353,7 @@ impl Session {
     pub(super) fn reject(&self, offered: Offered, hidden: &mut Hidden) {
         let Some(key) = self.machine_key(&offered.key) else { return };
         hidden.rejected.push(Rejected { key, id: offered.id });
-        let names = offered.catalog.entries.into_iter().map(|entry| entry.meta.name);
+        let names = offered.catalog.entries().map(|entry| entry.meta.name);
         hidden.names.extend(names);
     }
 
@@ -409,8 +409,6 @@ impl Session {
             let Some(matched) = self.match_name(name) else { continue };
             wanted.extend(own_dirs(name, &matched.masked).map(str::to_string));
         }
-        let catalogs = report.offered.iter().flat_map(|offered| &offered.catalog.entries);
-        let kept: BTreeSet<&str> = catalogs.map(|entry| entry.meta.name.as_str()).collect();
         let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
         // The innermost first: an outer one may have nothing but those.
         for dir in wanted.into_iter().rev() {
@@ -421,8 +419,7 @@ impl Session {
                 let name = format!("{dir}/{name}");
                 Some(ns::is_ours(&name) || names.contains(&name) || dirs.contains_key(&name))
             };
-            let below = format!("{dir}/");
-            let holds = kept.range(below.as_str()..).next().is_some_and(|n| n.starts_with(&below));
+            let holds = report.offered.iter().any(|offered| offered.holds(&dir));
             if !holds && entries.into_iter().all(|entry| is_hidden(entry) == Some(true)) {
                 let mtime = (found.mtime(), found.mtime_nsec());
                 dirs.insert(dir, HiddenDir { path, mtime });

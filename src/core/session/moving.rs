@@ -208,7 +208,7 @@ impl Session {
         if let Some(layer) = state.view.layer_mut(key)
             && on_prefix
         {
-            layer.on_prefix.insert(new.to_string());
+            layer.set_on_prefix(new, true);
         }
         match here.filter(|_| lands) {
             Some(here) => ns::remove(&here),
@@ -339,10 +339,8 @@ impl Session {
     }
 
     fn remove_if_lost(&self, last: &str, report: &RebuildReport) {
-        let below = |name: &str| name.strip_prefix(last).is_some_and(|rest| rest.starts_with('/'));
-        let mut kept = report.offered.iter().flat_map(|offered| &offered.catalog.entries);
         let dir = self.site.on_prefix(last);
-        if !kept.any(|entry| below(&entry.meta.name)) && has_no_file(&dir) {
+        if !report.offered.iter().any(|offered| offered.holds(last)) && has_no_file(&dir) {
             remove_dirs(&dir);
         }
     }

@@ -379,7 +379,7 @@ impl Session {
         ns::make_parents(&layer.dir, name)?;
         if !found.exists {
             // What has no such reason to be there, another rank of the node has made just now.
-            let outdated = state.view.is_absent(name) || layer.on_prefix.contains(name);
+            let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
             return if outdated { ns::remove(&target) } else { Ok(()) };
         }
         let path = self.site.on_prefix(name);

@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use super::events::size_of;
 use super::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
-use super::namespace::{self as ns, OnPrefix, Remote};
+use super::namespace::{self as ns, OnPrefix};
 use super::runtime::{Session, State};
 use super::site::Links;
-use crate::cache::{self, Catalog, Prepared, Protect as _, SealRequest};
+use crate::cache::{self, Prepared, Protect as _, SealRequest};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
@@ -62,12 +61,12 @@ impl Session {
         let (begin, begin_ms) = (Instant::now(), monotonic_ms());
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
-                self.show_sealed(&mut self.state(), links, &plan.key, &prepared);
+                show_sealed(&mut self.state(), &plan.key, &prepared);
                 if self.site.rank == 0 {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
-                let (files, bytes) = size_of(&prepared.catalog);
+                let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
                 self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
                     event.seconds(seconds).size(files, bytes)
@@ -172,43 +171,6 @@ impl Session {
         };
         let files = book.files.iter().filter(|file| !gone(file));
         (book.store.clone(), files.map(meta).collect())
-    }
-
-    /// The directory has its final name, and everybody's files are known.
-    fn show_sealed(&self, state: &mut State, links: &Links, key: &DatasetKey, sealed: &Prepared) {
-        if state.view.layer(key).is_none() {
-            state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
-        }
-        let book = state.books.entry(key.clone()).or_default();
-        book.id = sealed.id;
-        book.epoch = sealed.epoch;
-        book.redundancy_bytes = sealed.redundancy_bytes;
-        self.show_catalog(state, links, key, &sealed.catalog);
-        if let Some(layer) = state.view.layer_mut(key) {
-            layer.dir = sealed.sealed_dir.clone();
-        }
-    }
-
-    /// Enters the files of other nodes, and what lies on the PFS, into the layer of `key`.
-    pub(super) fn show_catalog(
-        &self,
-        state: &mut State,
-        links: &Links,
-        key: &DatasetKey,
-        catalog: &Catalog,
-    ) {
-        catalog.entries.iter().for_each(|entry| state.view.unhide(&entry.meta.name));
-        let Some(layer) = state.view.layer_mut(key) else { return };
-        layer.elsewhere.clear();
-        for entry in &catalog.entries {
-            let meta = &entry.meta;
-            if meta.on_prefix {
-                layer.on_prefix.insert(meta.name.clone());
-            } else if !links.node_ranks.contains(&entry.rank) {
-                let remote = Remote { owner: entry.rank, meta: meta.clone() };
-                layer.elsewhere.insert(meta.name.clone(), remote);
-            }
-        }
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
@@ -392,5 +354,20 @@ impl Session {
     /// A dataset in words.
     pub(super) fn title(&self, key: &DatasetKey) -> String {
         self.record_key(key).title()
+    }
+}
+
+/// The directory has its final name, and everybody's files are known.
+fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
+    if state.view.layer(key).is_none() {
+        state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
+    }
+    let book = state.books.entry(key.clone()).or_default();
+    book.id = sealed.id;
+    book.epoch = sealed.epoch;
+    book.redundancy_bytes = sealed.redundancy_bytes;
+    state.view.show(key, &sealed.catalog);
+    if let Some(layer) = state.view.layer_mut(key) {
+        layer.dir = sealed.sealed_dir.clone();
     }
 }

@@ -137,7 +137,7 @@ impl Session {
         for (offered, number) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
-            self.show_offered(&links, &key, offered, flushed);
+            self.show_offered(&key, offered, flushed);
             resumed.own.push(self.own_part(offered));
             resumed.decision.offered.push(Offer {
                 key,
@@ -333,7 +333,7 @@ impl Session {
         RestoredFiles { files: offered.files.iter().map(part).collect() }
     }
 
-    fn show_offered(&self, links: &Links, key: &DatasetKey, offered: &Offered, flushed: bool) {
+    fn show_offered(&self, key: &DatasetKey, offered: &Offered, flushed: bool) {
         let mut state = self.state();
         state.view.put(Layer::new(key.clone(), offered.dir.clone()));
         let book = state.books.entry(key.clone()).or_default();
@@ -343,7 +343,7 @@ impl Session {
         book.epoch = offered.epoch;
         book.flushed = flushed;
         book.files = offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
-        self.show_catalog(&mut state, links, key, &offered.catalog);
+        state.view.show(key, &offered.catalog);
     }
 
     /// Directories are real: those of the cached files may have gone with an abandoned clean-up.
@@ -363,7 +363,7 @@ impl Session {
             let names = replicate_small(&links.ctx(&self.site), offered)?;
             let Some(key) = self.machine_key(&offered.key) else { continue };
             if let Some(layer) = self.state().view.layer_mut(&key) {
-                names.iter().for_each(|name| drop(layer.elsewhere.remove(name)));
+                names.iter().for_each(|name| layer.drop_elsewhere(name));
             }
         }
         Ok(())

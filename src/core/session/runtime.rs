@@ -91,12 +91,8 @@ impl State {
             self.view.tell_on_prefix(name);
         }
         if let Some(layer) = self.view.layer_mut(key) {
-            layer.elsewhere.remove(name);
-            if on_prefix {
-                layer.on_prefix.insert(name.to_string());
-            } else {
-                layer.on_prefix.remove(name);
-            }
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, on_prefix);
         }
         self.view.revive(name);
     }
@@ -107,7 +103,7 @@ impl State {
             book.files.remove(name);
         }
         if let Some(layer) = self.view.layer_mut(key) {
-            layer.on_prefix.remove(name);
+            layer.set_on_prefix(name, false);
         }
     }
 }

@@ -106,6 +106,8 @@ pub struct Links {
     pub node: Box<dyn Comm>,
     /// World ranks of this node, in node order.
     pub node_ranks: Vec<usize>,
+    /// The leaders of all nodes; on them only.
+    pub leaders: Option<Box<dyn Comm>>,
     /// Schemes and sets.
     pub sets: Sets,
     /// Which nodes reach the same store.
@@ -118,6 +120,8 @@ impl Links {
         Ctx {
             world: self.world.as_ref(),
             node: self.node.as_ref(),
+            node_ranks: &self.node_ranks,
+            leaders: self.leaders.as_deref(),
             host: &site.node_name,
             layout: &site.layout,
             sharing: &self.sharing,

@@ -14,7 +14,7 @@ use super::namespace::{self as ns, Place};
 use super::runtime::{Session, State};
 use super::site::Links;
 use super::tally::Count;
-use crate::cache::Catalog;
+use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
@@ -51,10 +51,10 @@ impl Session {
         &self,
         links: &Links,
         title: &str,
-        catalog: &Catalog,
+        catalog: &NodeCatalog,
     ) -> Result<()> {
         let shortage = &self.shortage;
-        let on_prefix = catalog.entries.iter().any(|entry| entry.meta.on_prefix);
+        let on_prefix = catalog.has_files_on_prefix();
         if !on_prefix || shortage.told.load(Ordering::Relaxed) {
             return Ok(());
         }

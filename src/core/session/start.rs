@@ -66,6 +66,8 @@ impl Preparation {
             (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
         let first = node_ranks.first().copied().unwrap_or(self.rank);
         let node = require(world.split(first as i64, self.rank as i64)?)?;
+        let leads = if node.rank() == 0 { 0 } else { -1 };
+        let leaders = world.split(leads, self.rank as i64)?;
         let for_sets = require(world.split(0, self.rank as i64)?)?;
         let descriptors = Descriptors::new(&self.settings, &hosts)?;
         let Some(leases) = self.take_leases(world.as_ref(), node.rank() == 0)? else {
@@ -99,7 +101,7 @@ impl Preparation {
         if site.rank == 0 {
             warn(&site, &series, &sharing);
         }
-        let links = Links { world, node, node_ranks, sets, sharing };
+        let links = Links { world, node, node_ranks, leaders, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
         let mut events = purge(&links, &site)?;
         events.append(&mut take_over_other_size(&links, &site, &identity)?);

@@ -76,10 +76,9 @@ fn staying<'a>(
 /// them.
 fn take_older(offered: &mut Vec<Offered>, one: &Listed, names: &BTreeSet<String>) -> Vec<Offered> {
     let goes = |cached: &Offered| {
-        let mut cached_names = cached.catalog.entries.iter().map(|entry| &entry.meta.name);
         let same_key = (&cached.key.series, &cached.key.id) == (&one.key.series, &one.key.id);
         let of_series = cached.key.series == one.key.series && cached.id < one.id;
-        of_series && (same_key || cached_names.any(|name| names.contains(name)))
+        of_series && (same_key || names.iter().any(|name| cached.has(name)))
     };
     let (gone, stay) = std::mem::take(offered).into_iter().partition(goes);
     *offered = stay;
@@ -97,7 +96,7 @@ pub(super) fn is_newest(report: &RebuildReport, index: &Index) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{Catalog, CatalogEntry, Takeover};
+    use crate::cache::{Catalog, CatalogEntry, NodeCatalog, Takeover};
     use crate::records::FileMeta;
 
     fn key(captured: &str, generation: u64) -> DatasetKey {
@@ -110,7 +109,8 @@ mod tests {
             CatalogEntry { rank: 0, meta }
         };
         let entries = names.iter().map(entry).collect();
-        let catalog = Catalog { id, epoch: 1, key: key.clone(), entries };
+        let whole = Catalog { id, epoch: 1, key: key.clone(), entries };
+        let catalog = NodeCatalog::of(&whole, &[0]);
         Offered {
             id,
             key,

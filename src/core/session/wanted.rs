@@ -61,7 +61,7 @@ impl Session {
             let waited = awaited.wait(&remote.meta, request.as_deref(), super::REMOTE_DEADLINE);
             if waited == Waited::Come {
                 if let Some(layer) = self.state().view.layer_mut(&key) {
-                    layer.on_prefix.insert(name.to_string());
+                    layer.set_on_prefix(name, true);
                 }
                 return Answer::PASS;
             }

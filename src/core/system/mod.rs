@@ -15,6 +15,7 @@ mod pause;
 mod peer;
 mod reserve;
 mod secure_dir;
+mod shared_bytes;
 mod shared_log;
 mod space;
 
@@ -32,6 +33,7 @@ pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
+pub use shared_bytes::SharedBytes;
 pub use shared_log::{Heard, SharedLog};
 pub use space::{Space, space};
 

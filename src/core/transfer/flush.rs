@@ -151,7 +151,7 @@ pub(super) fn announce_flush(
     }
     let sources = take_along(ctx, &mut record, along)?;
     let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
-    let part = with_world_ranks(ctx, part)?;
+    let part = with_world_ranks(ctx, part);
     let about = About::of_record(&record, ctx.world.size());
     let announced = match ctx.is_node_leader() {
         true => journal.write_part(ctx.world.rank(), &part, &about),
@@ -171,14 +171,9 @@ pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
 }
 
 /// Turns the ranks of a catalog gathered over the node into world ranks.
-fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Result<Catalog> {
-    let gathered = ctx.node.all_gather(&(ctx.world.rank() as u64).to_be_bytes())?;
-    let world_rank = |bytes: &Vec<u8>| bytes.iter().fold(0, |n, byte| n << 8 | usize::from(*byte));
-    let world_ranks: Vec<usize> = gathered.iter().map(world_rank).collect();
-    for entry in &mut part.entries {
-        entry.rank = world_ranks[entry.rank];
-    }
-    Ok(part)
+fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Catalog {
+    part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
+    part
 }
 
 fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {

@@ -160,7 +160,13 @@ impl Run<'_> {
         };
         let mut found = remains.rebuild()?;
         let alone = Solo::new();
-        let ctx = Ctx { world: &alone, node: &alone, ..*self.ctx };
+        let ctx = Ctx {
+            world: &alone,
+            node: &alone,
+            node_ranks: &[0],
+            leaders: Some(&alone),
+            ..*self.ctx
+        };
         let mut listed = list_prefix(ctx.prefix)?;
         listed.retain(|one| one.restorable);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();

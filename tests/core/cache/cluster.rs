@@ -144,6 +144,9 @@ impl Launch<'_> {
         let host = &self.hosts[me];
         let first = self.hosts.iter().position(|other| other == host).unwrap();
         let node = world.split(first as i64, me as i64)?.unwrap();
+        let leaders = world.split(if node.rank() == 0 { 0 } else { -1 }, me as i64)?;
+        let node_ranks: Vec<usize> =
+            (0..self.hosts.len()).filter(|rank| self.hosts[*rank] == *host).collect();
         let layout = self.cluster.layout(host);
         fs::create_dir_all(&layout.control_dir).unwrap();
         for store in &layout.stores {
@@ -156,6 +159,8 @@ impl Launch<'_> {
         let ctx = Ctx {
             world,
             node: &*node,
+            node_ranks: &node_ranks,
+            leaders: leaders.as_deref(),
             host,
             layout: &layout,
             sharing: &sharing,
@@ -355,7 +360,7 @@ pub fn check(ctx: &Ctx, offered: &Offered) {
     check_files(&offered.dir, &expected);
     assert_eq!(offered.files.len(), expected.len());
     let all: usize = (0..ctx.world.size()).map(|rank| content(step, rank).len()).sum();
-    assert_eq!(offered.catalog.entries.len(), all);
+    assert_eq!(offered.catalog.size().0, all as u64);
 }
 
 pub fn check_files(dir: &Path, expected: &BTreeMap<String, Vec<u8>>) {

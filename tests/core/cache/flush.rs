@@ -340,7 +340,7 @@ fn helper_threads_publish_and_the_last_mark_completes() {
         let report = cache::rebuild(ctx, IDENTITY).unwrap();
         if ctx.world.rank() == 0 {
             // Another rank's file appears while this one waits.
-            let entry = report.offered[0].catalog.entries.iter().find(|e| e.rank == 2).unwrap();
+            let entry = report.offered[0].catalog.entries().find(|e| e.rank == 2).unwrap();
             let target = ctx.prefix.join(&entry.meta.name);
             let wait = |patience| {
                 Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, None, patience)

@@ -85,7 +85,7 @@ impl Dataset {
         check_files(&offered.dir, &expected);
         assert_eq!(offered.files.len(), expected.len());
         let all: usize = self.sizes.iter().map(Vec::len).sum();
-        assert_eq!(offered.catalog.entries.len(), all);
+        assert_eq!(offered.catalog.size().0, all as u64);
     }
 
     /// Whether what was protected on `placement` survives the loss of these nodes.

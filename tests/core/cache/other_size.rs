@@ -202,6 +202,8 @@ fn seal_in_sets(cluster: &Cluster, ranks: usize, nodes: usize) {
             let ctx = Ctx {
                 world: &*comm,
                 node: &alone,
+                node_ranks: &[comm.rank()],
+                leaders: Some(&*comm),
                 host: "",
                 layout: &layout,
                 sharing: &sharing,

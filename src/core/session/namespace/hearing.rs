@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::layer::{Layer, Remote};
+use super::layer::{Known, Layer, Remote};
 use super::told::{Move, Told};
 use super::view::View;
 use crate::session::machine::DatasetKey;
@@ -45,13 +45,11 @@ impl View {
     /// A directory has moved, with the files of datasets for which `is_open` holds.
     pub fn follow(&mut self, one: &Move, is_open: impl Fn(&DatasetKey) -> bool) {
         for layer in self.layers.iter_mut().filter(|layer| is_open(&layer.key)) {
-            for (name, mut remote) in std::mem::take(&mut layer.elsewhere) {
+            layer.change(|name, mut known| {
                 let name = one.new_name(&name).unwrap_or(name);
-                remote.meta.name.clone_from(&name);
-                layer.elsewhere.insert(name, remote);
-            }
-            let names = std::mem::take(&mut layer.on_prefix).into_iter();
-            layer.on_prefix = names.map(|name| one.new_name(&name).unwrap_or(name)).collect();
+                known.remote.iter_mut().for_each(|remote| remote.meta.name.clone_from(&name));
+                (name, known)
+            });
         }
     }
 
@@ -92,7 +90,10 @@ impl View {
     ) {
         self.deleted_by.retain(is_near);
         for layer in self.layers.iter_mut().filter(|layer| !is_sealed(&layer.key)) {
-            layer.on_prefix.extend(std::mem::take(&mut layer.elsewhere).into_keys());
+            layer.change(|name, known| {
+                let on_prefix = known.on_prefix || known.remote.is_some();
+                (name, Known { remote: None, on_prefix })
+            });
         }
     }
 
@@ -119,9 +120,9 @@ impl View {
 
     /// The PFS has the newest content of a file of another node.
     pub fn left_elsewhere(&mut self, name: &str) {
-        for layer in self.layers.iter_mut().filter(|layer| layer.elsewhere.contains_key(name)) {
-            layer.elsewhere.remove(name);
-            layer.on_prefix.insert(name.to_string());
+        for layer in self.layers.iter_mut().filter(|layer| layer.is_elsewhere(name)) {
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, true);
         }
     }
 
@@ -132,17 +133,17 @@ impl View {
         self.hidden.remove(&name);
         self.forget_others(&name);
         if let Some(layer) = self.layer_mut(key) {
-            layer.on_prefix.remove(&name);
-            layer.elsewhere.insert(name, remote);
+            layer.set_on_prefix(&name, false);
+            layer.put_elsewhere(remote);
         }
     }
 
     /// There is no such file of `rank` any more.
     pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {
         if let Some(layer) = self.layer_mut(key) {
-            let is_theirs = layer.elsewhere.get(name).is_some_and(|remote| remote.owner == rank);
-            if is_theirs {
-                layer.elsewhere.remove(name);
+            let remote = layer.known(name).remote;
+            if remote.is_some_and(|remote| remote.owner == rank) {
+                layer.drop_elsewhere(name);
             }
         }
     }
@@ -171,7 +172,7 @@ mod tests {
             place => panic!("{place:?}"),
         };
         view.made_elsewhere(&key(0), remote(3, "x", 1));
-        view.layer_mut(&key(0)).unwrap().on_prefix.insert("x".into());
+        view.layer_mut(&key(0)).unwrap().set_on_prefix("x", true);
         assert_eq!(view.place("x"), Place::Prefix);
         view.made_elsewhere(&key(0), remote(3, "x", 2));
         assert_eq!(size(&view), 2, "written again since it was brought to the prefix");
@@ -192,12 +193,12 @@ mod tests {
             view.put(Layer::new(key(id), format!("/none/{id}").into()));
             view.made_elsewhere(&key(id), remote(3, "new/x", 5));
         }
-        view.layer_mut(&key("10")).unwrap().on_prefix.insert("new/y".into());
+        view.layer_mut(&key("10")).unwrap().set_on_prefix("new/y", true);
         let (from, to) = ("new".to_string(), "10".to_string());
         view.follow(&Move { number: 1, from, to, landed: false }, |of| *of == key("10"));
         let Place::Elsewhere(of, found) = view.place("10/x") else { panic!() };
         assert_eq!((of, found.meta.name.as_str()), (key("10"), "10/x"));
-        assert!(view.layer(&key("10")).unwrap().on_prefix.contains("10/y"));
+        assert!(view.layer(&key("10")).unwrap().is_on_prefix("10/y"));
         let Place::Elsewhere(of, _) = view.place("new/x") else { panic!() };
         assert_eq!(of, key("20"), "sealed under that name");
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::names::stable_number;
+use crate::cache::{CatalogEntry, NodeCatalog};
 use crate::records::FileMeta;
 use crate::session::answer::Attributes;
 use crate::session::machine::DatasetKey;
@@ -30,6 +31,15 @@ impl Remote {
     }
 }
 
+/// What is known of a file besides what lies on this node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Another node has it in its cache; it may be known to be on the PFS, too.
+    pub remote: Option<Remote>,
+    /// Its current content is on the PFS, although an older layer may have the file.
+    pub on_prefix: bool,
+}
+
 /// One cached dataset.
 #[derive(Debug, Clone)]
 pub struct Layer {
@@ -39,16 +49,25 @@ pub struct Layer {
     pub dir: PathBuf,
     /// It failed verification, or is newer than what the user chose: nothing of it is shown.
     pub hidden: bool,
-    /// Files of other nodes; also those of them that are known to be on the PFS by now.
-    pub elsewhere: BTreeMap<String, Remote>,
-    /// Names whose current content is on the PFS although an older layer may have them.
-    pub on_prefix: BTreeSet<String>,
+    /// What the seal has told of all files.
+    catalog: Option<NodeCatalog>,
+    /// What has been heard since.
+    remote: BTreeMap<String, Option<Remote>>,
+    on_prefix: BTreeMap<String, bool>,
 }
 
 impl Layer {
     /// A layer with nothing on other nodes.
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
-        Layer { key, dir, hidden: false, elsewhere: BTreeMap::new(), on_prefix: BTreeSet::new() }
+        let (remote, on_prefix) = (BTreeMap::new(), BTreeMap::new());
+        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix }
+    }
+
+    /// Everybody's files are known; what was told of files of other nodes before is in there.
+    pub fn show(&mut self, catalog: NodeCatalog) {
+        self.catalog = Some(catalog);
+        self.remote.clear();
+        self.on_prefix.retain(|_, on_prefix| *on_prefix);
     }
 
     /// Its files on this node.
@@ -60,8 +79,90 @@ impl Layer {
 
     /// Whether it has the content of `name`, on this node or on another.
     pub fn has(&self, name: &str) -> bool {
-        self.elsewhere.contains_key(name) || self.dir.join(name).symlink_metadata().is_ok()
+        self.is_elsewhere(name) || self.dir.join(name).symlink_metadata().is_ok()
     }
+
+    /// Whether another node has it.
+    pub fn is_elsewhere(&self, name: &str) -> bool {
+        self.known(name).remote.is_some()
+    }
+
+    /// Whether the current content of `name` is on the PFS.
+    pub fn is_on_prefix(&self, name: &str) -> bool {
+        self.known(name).on_prefix
+    }
+
+    /// What is known of `name`.
+    pub fn known(&self, name: &str) -> Known {
+        let (remote, on_prefix) = (self.remote.get(name), self.on_prefix.get(name));
+        let mut known = Known::default();
+        if let Some(catalog) = &self.catalog
+            && (remote.is_none() || on_prefix.is_none())
+        {
+            catalog.named(name).into_iter().for_each(|entry| known.add(catalog, entry));
+        }
+        Known {
+            remote: remote.map_or(known.remote, Clone::clone),
+            on_prefix: on_prefix.copied().unwrap_or(known.on_prefix),
+        }
+    }
+
+    /// The same of all files in the directory `dir` and below.
+    pub fn known_below(&self, dir: &str) -> BTreeMap<String, Known> {
+        let mut all: BTreeMap<String, Known> = BTreeMap::new();
+        if let Some(catalog) = &self.catalog {
+            for entry in catalog.below(dir) {
+                all.entry(entry.meta.name.clone()).or_default().add(catalog, entry);
+            }
+        }
+        for (name, remote) in self.remote.iter().filter(|(name, _)| is_below(dir, name)) {
+            all.entry(name.clone()).or_default().remote.clone_from(remote);
+        }
+        for (name, on_prefix) in self.on_prefix.iter().filter(|(name, _)| is_below(dir, name)) {
+            all.entry(name.clone()).or_default().on_prefix = *on_prefix;
+        }
+        all
+    }
+
+    /// Another node has the file.
+    pub fn put_elsewhere(&mut self, remote: Remote) {
+        self.remote.insert(remote.meta.name.clone(), Some(remote));
+    }
+
+    /// No other node has it.
+    pub fn drop_elsewhere(&mut self, name: &str) {
+        self.remote.insert(name.to_string(), None);
+    }
+
+    /// Whether the current content of `name` is on the PFS is known.
+    pub fn set_on_prefix(&mut self, name: &str, on_prefix: bool) {
+        self.on_prefix.insert(name.to_string(), on_prefix);
+    }
+
+    /// All that is known is changed, file by file.
+    pub fn change(&mut self, mut change: impl FnMut(String, Known) -> (String, Known)) {
+        let all = self.known_below("");
+        (self.catalog, self.remote, self.on_prefix) = Default::default();
+        for (name, known) in all {
+            let (name, known) = change(name, known);
+            self.on_prefix.extend(known.on_prefix.then(|| (name.clone(), true)));
+            self.remote.extend(known.remote.map(|remote| (name, Some(remote))));
+        }
+    }
+}
+
+impl Known {
+    fn add(&mut self, catalog: &NodeCatalog, entry: CatalogEntry) {
+        match entry.meta.on_prefix {
+            true => self.on_prefix = true,
+            false if catalog.is_near(entry.rank) => {}
+            false => self.remote = Some(Remote { owner: entry.rank, meta: entry.meta }),
+        }
+    }
+}
+
+fn is_below(dir: &str, name: &str) -> bool {
+    dir.is_empty() || name.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Adds the names of all files in `dir` below `top`.

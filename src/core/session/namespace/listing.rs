@@ -47,14 +47,15 @@ fn shown_in(view: &View, dir: &str) -> BTreeMap<String, Shown> {
                 shown.insert(name, Shown { ino, over: true });
             }
         });
-        // What has moved to the PFS since is listed there, or gone; a sealed copy may be left here.
-        for name in layer.on_prefix.iter().filter_map(|name| child_of(dir, name)) {
-            shown.remove(&name);
-        }
-        for (full, remote) in &layer.elsewhere {
-            if let Some(name) = child_of(dir, full) {
-                let over = !layer.on_prefix.contains(full);
-                shown.insert(name, Shown { ino: remote.attributes().ino, over });
+        for (full, known) in layer.known_below(dir) {
+            let Some(name) = child_of(dir, &full) else { continue };
+            // What has moved to the PFS since is listed there, or gone; a sealed copy may be left
+            // here.
+            if known.on_prefix {
+                shown.remove(&name);
+            }
+            if let Some(remote) = known.remote {
+                shown.insert(name, Shown { ino: remote.attributes().ino, over: !known.on_prefix });
             }
         }
     }
@@ -96,7 +97,12 @@ fn read(dir: &Path, mut entry: impl FnMut(String, bool, u64)) {
 mod tests {
     use super::*;
     use crate::session::machine::DatasetKey;
+    use crate::records::FileMeta;
     use crate::session::namespace::{Layer, Place, Remote};
+
+    fn remote(name: &str) -> Remote {
+        Remote { owner: 3, meta: FileMeta { name: name.into(), ..FileMeta::default() } }
+    }
 
     #[test]
     fn a_listing_adds_what_is_cached_and_hides_what_is_deleted_or_ours() {
@@ -109,13 +115,13 @@ mod tests {
             std::fs::write(base.path().join(file), "").unwrap();
         }
         let mut layer = Layer::new(DatasetKey::new(0, "", 0), dir);
-        layer.elsewhere.insert("c/far".into(), Remote::default());
-        layer.elsewhere.insert("c/s2/far".into(), Remote::default());
+        layer.put_elsewhere(remote("c/far"));
+        layer.put_elsewhere(remote("c/s2/far"));
         let mut view = View::default();
         view.put(layer);
         view.delete("c/old");
         std::fs::write(base.path().join("d/c/moved"), "").unwrap();
-        view.layer_mut(&DatasetKey::new(0, "", 0)).unwrap().on_prefix.insert("c/moved".into());
+        view.layer_mut(&DatasetKey::new(0, "", 0)).unwrap().set_on_prefix("c/moved", true);
         let text = |view: &View, dir: &str| -> Vec<String> {
             let flag = |e: &Entry| if e.hide { "-" } else { "" };
             entries(view, &prefix, dir).iter().map(|e| format!("{}{}", e.name, flag(e))).collect()

@@ -10,6 +10,7 @@ use super::hearing::FarNews;
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, Remote, files_below};
 use super::told::{ByOthers, Told};
+use crate::cache::NodeCatalog;
 use crate::session::answer::Attributes;
 use crate::session::machine::DatasetKey;
 
@@ -117,15 +118,16 @@ impl View {
             return Place::Deleted;
         }
         for layer in self.layers.iter().rev().filter(|layer| !layer.hidden) {
-            if layer.on_prefix.contains(name) {
+            let known = layer.known(name);
+            if known.on_prefix {
                 return Place::Prefix;
             }
             let here = layer.dir.join(name);
             if here.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
                 return Place::Cached(layer.key.clone(), here);
             }
-            if let Some(remote) = layer.elsewhere.get(name) {
-                return Place::Elsewhere(layer.key.clone(), remote.clone());
+            if let Some(remote) = known.remote {
+                return Place::Elsewhere(layer.key.clone(), remote);
             }
         }
         if self.hidden.contains(name) {
@@ -138,14 +140,15 @@ impl View {
     /// flush has brought to the PFS for this rank counts.
     pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
         let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
-        let newest = layers.find(|layer| layer.on_prefix.contains(name) || layer.has(name))?;
-        let cached = !newest.on_prefix.contains(name) || newest.elsewhere.contains_key(name);
+        let newest = layers.find(|layer| layer.is_on_prefix(name) || layer.has(name))?;
+        let known = newest.known(name);
+        let cached = !known.on_prefix || known.remote.is_some();
         cached.then_some(&newest.key)
     }
 
     /// Whether some dataset has the file, in the cache or on the PFS.
     pub fn is_in_a_layer(&self, name: &str) -> bool {
-        self.layers.iter().any(|layer| layer.on_prefix.contains(name) || layer.has(name))
+        self.layers.iter().any(|layer| layer.is_on_prefix(name) || layer.has(name))
     }
 
     /// Whether a layer above that of `key` has the file.
@@ -166,8 +169,8 @@ impl View {
     /// The PFS has the newest content of `name`.
     pub fn moved_to_prefix(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
-            layer.elsewhere.remove(name);
-            layer.on_prefix.insert(name.to_string());
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, true);
         }
     }
 
@@ -176,7 +179,7 @@ impl View {
         let mut names = BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| !layer.hidden) {
             names.extend(layer.names_here());
-            names.extend(layer.elsewhere.keys().cloned());
+            names.extend(elsewhere_below(layer, ""));
         }
         names
     }
@@ -188,7 +191,7 @@ impl View {
         let mut names = BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| !layer.hidden) {
             files_below(&layer.dir, dir, &mut names);
-            names.extend(layer.elsewhere.keys().filter(|name| name.starts_with(&below)).cloned());
+            names.extend(elsewhere_below(layer, dir));
         }
         let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
         let others = others.chain(self.ghosts.keys());
@@ -292,6 +295,14 @@ impl View {
         self.hidden.remove(name);
     }
 
+    /// Everybody's files of the dataset `key` are known, and newer than what is hidden.
+    pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
+        self.hidden.retain(|name| catalog.named(name).is_empty());
+        if let Some(layer) = self.layer_mut(key) {
+            layer.show(catalog.clone());
+        }
+    }
+
     /// Nor the directory.
     pub fn hide_dir(&mut self, name: &str, dir: HiddenDir) {
         self.hidden_dirs.insert(name.to_string(), dir);
@@ -312,8 +323,7 @@ impl View {
     /// The layer `key` is about to go: a deletion that only hid its copy of `name` is real then.
     pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
         let mut others = self.layers.iter().filter(|layer| layer.key != *key);
-        let held =
-            others.any(|layer| layer.dir.join(name).exists() || layer.elsewhere.contains_key(name));
+        let held = others.any(|layer| layer.dir.join(name).exists() || layer.is_elsewhere(name));
         if !held {
             self.settle(name);
         }
@@ -389,6 +399,11 @@ impl View {
     }
 }
 
+fn elsewhere_below(layer: &Layer, dir: &str) -> impl Iterator<Item = String> + use<> {
+    let known = layer.known_below(dir).into_iter();
+    known.filter(|(_, known)| known.remote.is_some()).map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt as _;
@@ -413,7 +428,7 @@ mod tests {
         view.put(layer(1, &new));
         let Place::Cached(key, path) = view.place("x") else { panic!() };
         assert_eq!((key.generation, path), (1, new.join("x")));
-        view.layer_mut(&key).unwrap().on_prefix.insert("x".into());
+        view.layer_mut(&key).unwrap().set_on_prefix("x", true);
         assert_eq!(view.place("x"), Place::Prefix);
         view.layer_mut(&key).unwrap().hidden = true;
         assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));

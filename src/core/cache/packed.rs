@@ -1,0 +1,314 @@
+//! Lists of files in few bytes: an entry tells what differs from the one before it, so that a rank's
+//! file costs about as much as its checksum and what is new in its name.
+//!
+//! ```text
+//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes
+//! name   number of bytes as before, number of other bytes, those
+//! rank, size, mode, seconds    differences, zigzag         nanoseconds    zigzag
+//! checksum u32, little-endian     attributes: count, then name and value of each
+//! ```
+//! Numbers are variable-length, seven bits a byte.
+
+use std::collections::BTreeMap;
+
+use super::CatalogEntry;
+use crate::files::is_safe_relative;
+use crate::records::FileMeta;
+
+const HAS_CRC: u8 = 1;
+const ON_PREFIX: u8 = 2;
+const HAS_ATTRIBUTES: u8 = 4;
+
+/// Writes a list.
+#[derive(Default)]
+pub(super) struct Packer {
+    bytes: Vec<u8>,
+    name: Vec<u8>,
+    numbers: [u64; 4],
+}
+
+impl Packer {
+    /// The next entry.
+    pub fn put(&mut self, rank: usize, meta: &FileMeta) {
+        let flag = |flag, set| if set { flag } else { 0 };
+        self.bytes.push(
+            flag(HAS_CRC, meta.crc32.is_some())
+                | flag(ON_PREFIX, meta.on_prefix)
+                | flag(HAS_ATTRIBUTES, !meta.attributes.is_empty()),
+        );
+        let name = meta.name.as_bytes();
+        let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
+        self.number(same as u64);
+        self.text(&name[same..]);
+        self.name.truncate(same);
+        self.name.extend(&name[same..]);
+        let numbers = [rank as u64, meta.size, meta.mode.into(), meta.mtime_seconds as u64];
+        for (now, before) in numbers.into_iter().zip(self.numbers) {
+            self.number(zigzag(now.wrapping_sub(before) as i64));
+        }
+        self.numbers = numbers;
+        self.number(zigzag(meta.mtime_nanoseconds));
+        self.bytes.extend(meta.crc32.iter().flat_map(|crc32| crc32.to_le_bytes()));
+        if !meta.attributes.is_empty() {
+            self.number(meta.attributes.len() as u64);
+        }
+        for (name, value) in &meta.attributes {
+            self.text(name.as_bytes());
+            self.text(value);
+        }
+    }
+
+    /// The next entry begins a list of its own, at this byte.
+    pub fn begin(&mut self) -> usize {
+        self.name.clear();
+        self.numbers = [0; 4];
+        self.bytes.len()
+    }
+
+    /// The lists.
+    pub fn bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.number(text.len() as u64);
+        self.bytes.extend(text);
+    }
+}
+
+/// Reads one list, entry by entry, without making any that is not asked for.
+pub(super) struct Unpacker<'a> {
+    rest: &'a [u8],
+    name: Vec<u8>,
+    numbers: [u64; 4],
+    nanoseconds: i64,
+    crc32: Option<u32>,
+    on_prefix: bool,
+    attributes: &'a [u8],
+}
+
+impl<'a> Unpacker<'a> {
+    /// Before the first entry of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Unpacker {
+            rest: bytes,
+            name: Vec::new(),
+            numbers: [0; 4],
+            nanoseconds: 0,
+            crc32: None,
+            on_prefix: false,
+            attributes: &[],
+        }
+    }
+
+    /// Goes to the next entry. `None`: there is none, or it is malformed, and bytes are left.
+    pub fn step(&mut self) -> Option<()> {
+        let (&flags, rest) = self.rest.split_first()?;
+        let mut rest = rest;
+        let same = usize::try_from(number(&mut rest)?).ok()?;
+        self.name.truncate(match same <= self.name.len() {
+            true => same,
+            false => return None,
+        });
+        self.name.extend(text(&mut rest)?);
+        for value in &mut self.numbers {
+            *value = value.wrapping_add(unzigzag(number(&mut rest)?) as u64);
+        }
+        self.nanoseconds = unzigzag(number(&mut rest)?);
+        self.crc32 = match flags & HAS_CRC {
+            0 => None,
+            _ => {
+                let (crc32, after) = rest.split_first_chunk()?;
+                rest = after;
+                Some(u32::from_le_bytes(*crc32))
+            }
+        };
+        self.on_prefix = flags & ON_PREFIX != 0;
+        let before = rest;
+        let count = if flags & HAS_ATTRIBUTES == 0 { 0 } else { number(&mut rest)? };
+        for _ in 0..count.checked_mul(2)? {
+            text(&mut rest)?;
+        }
+        self.attributes = &before[..before.len() - rest.len()];
+        self.rest = rest;
+        Some(())
+    }
+
+    /// Whether all has been read.
+    pub fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The name of this entry.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The entry; `None` if it is malformed.
+    pub fn entry(&self) -> Option<CatalogEntry> {
+        let [rank, size, mode, seconds] = self.numbers;
+        let meta = FileMeta {
+            name: std::str::from_utf8(&self.name).ok()?.to_string(),
+            size,
+            crc32: self.crc32,
+            mode: u32::try_from(mode).ok()?,
+            mtime_seconds: seconds as i64,
+            mtime_nanoseconds: self.nanoseconds,
+            on_prefix: self.on_prefix,
+            attributes: self.attributes()?,
+        };
+        Some(CatalogEntry { rank: usize::try_from(rank).ok()?, meta })
+    }
+
+    fn attributes(&self) -> Option<BTreeMap<String, Vec<u8>>> {
+        let mut rest = self.attributes;
+        let mut found = BTreeMap::new();
+        let count = if rest.is_empty() { 0 } else { number(&mut rest)? };
+        for _ in 0..count {
+            let name = std::str::from_utf8(text(&mut rest)?).ok()?.to_string();
+            found.insert(name, text(&mut rest)?.to_vec());
+        }
+        Some(found)
+    }
+}
+
+/// The files of one rank as a list.
+pub(super) fn pack(rank: usize, files: &[FileMeta]) -> Vec<u8> {
+    let mut packer = Packer::default();
+    files.iter().for_each(|meta| packer.put(rank, meta));
+    packer.bytes()
+}
+
+/// All entries of a list that another rank has sent. `None` if one is malformed, or has a name that
+/// could lie outside the dataset's directory: names are joined to paths.
+pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
+    let mut unpacker = Unpacker::new(bytes);
+    let mut entries = Vec::new();
+    while unpacker.step().is_some() {
+        entries.push(unpacker.entry().filter(|entry| is_safe_relative(&entry.meta.name))?);
+    }
+    unpacker.is_done().then_some(entries)
+}
+
+/// Several lists as one message.
+pub(super) fn join_lists(lists: &[Vec<u8>]) -> Vec<u8> {
+    let mut packer = Packer::default();
+    lists.iter().for_each(|list| packer.text(list));
+    packer.bytes()
+}
+
+/// The inverse; `None` if the message is malformed.
+pub(super) fn split_lists(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut lists = Vec::new();
+    while !bytes.is_empty() {
+        lists.push(text(&mut bytes)?);
+    }
+    Some(lists)
+}
+
+/// Small numbers of either sign as small ones.
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)) as u64
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut found = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        found |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(number(rest)?).ok()?;
+    let (text, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> Vec<FileMeta> {
+        let plain = |name: &str| FileMeta { name: name.into(), ..FileMeta::default() };
+        let odd = FileMeta {
+            size: u64::MAX,
+            crc32: Some(0xffff_fffe),
+            mode: u32::MAX,
+            mtime_seconds: i64::MIN,
+            mtime_nanoseconds: 999_999_999,
+            on_prefix: true,
+            attributes: [("user.a".to_string(), vec![0, 255]), ("user.b".to_string(), vec![])]
+                .into(),
+            ..plain("step 6/\u{e4}")
+        };
+        // Two names whose first different byte is the second one of a letter.
+        vec![plain("step 6/a"), odd, plain("step 6/\u{e5}"), plain("z"), plain("step 6/a")]
+    }
+
+    #[test]
+    fn every_field_survives() {
+        let entries = unpack(&pack(70_000, &files())).unwrap();
+        assert!(entries.iter().all(|entry| entry.rank == 70_000));
+        assert_eq!(entries.into_iter().map(|entry| entry.meta).collect::<Vec<_>>(), files());
+        assert_eq!(unpack(&[]), Some(vec![]));
+        let lists = [pack(1, &files()), vec![], vec![7; 300]];
+        let joined = join_lists(&lists);
+        assert_eq!(split_lists(&joined).unwrap(), lists);
+        assert_eq!(split_lists(&joined[..joined.len() - 1]), None);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        let whole = pack(3, &files());
+        let mut cut: Vec<usize> = Vec::new();
+        for length in 0..whole.len() {
+            cut.extend(unpack(&whole[..length]).map(|entries| entries.len()));
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[length] ^= 1 << bit;
+                let _ = unpack(&bytes);
+            }
+        }
+        assert_eq!(cut, [0, 1, 2, 3, 4]); // only where an entry ends
+        let outside = FileMeta { name: "../a".into(), ..FileMeta::default() };
+        assert_eq!(unpack(&pack(0, &[outside])), None);
+    }
+
+    #[test]
+    fn a_rank_s_file_costs_little_more_than_its_checksum() {
+        let mut packer = Packer::default();
+        for rank in 0..1000 {
+            let meta = FileMeta {
+                name: format!("ckpt/step_600/rank_{rank:06}.dat"),
+                size: 1 << 30,
+                crc32: Some(0x9e37_79b9_u32.wrapping_mul(rank)),
+                mode: 0o640,
+                mtime_seconds: 1_700_000_000,
+                mtime_nanoseconds: 123_456_789,
+                ..FileMeta::default()
+            };
+            packer.put(rank as usize, &meta);
+        }
+        let bytes = packer.bytes().len();
+        assert!(bytes < 24_000, "{bytes} for 1000 files");
+    }
+}
