@@ -68,9 +68,9 @@ def in_a_run(here, scheme, run):
             assert own.keys() <= there.keys(), f"node {rank} has {sorted(there)}, not {own.keys()}"
             wrong = [name for name, data in there.items() if everyone[name] != data]
             assert not wrong, f"node {rank}: other content in {wrong}"
-            catalog = read(folder / ".scr" / "catalog.scr")
+            catalog = records.packed(read(folder / ".scr" / "catalog.scr"))
             for other in range(RANKS):
-                records.listed(catalog["RANK"].get(str(other), {}), written(step, other),
+                records.listed(catalog.get(other, {}), written(step, other),
                                f"{folder}: catalog, rank {other}")
     on_the_prefix(here, CACHED)
 

@@ -27,6 +27,48 @@ def listed(tree, files, what):
         one_file(tree["FILE"][name], data, f"{what}: {name}")
 
 
+def packed(tree):
+    """The FILE lists of a catalog by rank. An entry tells what differs from the one before."""
+    assert value(tree, "VERSION") == "2", f"catalog of version {tree['VERSION']}"
+    data, at, ranks = bytes.fromhex(value(tree, "FILES")), 0, {}
+
+    def number():
+        nonlocal at
+        found = shift = 0
+        while True:
+            at += 1
+            found |= (data[at - 1] & 0x7f) << shift
+            shift += 7
+            if data[at - 1] < 0x80:
+                return found
+
+    def signed():
+        found = number()
+        return found >> 1 if found % 2 == 0 else -(found >> 1) - 1
+
+    def take(count):
+        nonlocal at
+        at += count
+        assert at <= len(data), "a catalog that is cut"
+        return data[at - count:at]
+
+    name, numbers = b"", [0, 0, 0, 0]
+    while at < len(data):
+        flags = take(1)[0]
+        same = number()
+        name = name[:same] + take(number())
+        numbers = [(before + signed()) % 2**64 for before in numbers]
+        rank, size, mode, seconds = numbers
+        fields = {"SIZE": size, "MODE": f"{mode:o}", "MTIME": seconds, "MTIME_NSECS": signed()}
+        if flags & 1:
+            fields["CRC"] = hex(int.from_bytes(take(4), "little"))
+        assert not flags & 4, "these programs set no attributes"
+        fields["PFS"] = flags >> 1 & 1
+        files = ranks.setdefault(rank, {"FILE": {}})["FILE"]
+        files[name.decode()] = {key: {str(field): {}} for key, field in fields.items()}
+    return ranks
+
+
 def filemap(path, rank, ids, files_of, scheme):
     """A process's filemap: the datasets `ids` of `rank`, each with its files and descriptor. What
     was evicted since the last change may still be listed."""

@@ -1,9 +1,15 @@
 //! What a sealed dataset holds: every file of every rank.
 //!
-//! Each node's leader keeps it as `.scr/catalog.scr` in the dataset's directory:
+//! Each node's leader keeps it as `.scr/catalog.scr` in the dataset's directory, in few bytes: every
+//! node has all files of a job.
 //! ```text
-//! VERSION / 1
+//! VERSION / 2
 //! DSET / <id>      EPOCH / <hex>      KEY / SERIES, ID, GENERATION
+//! FILES / <all files in order of ranks, packed (`packed.rs`), in hexadecimal>
+//! ```
+//! Elsewhere, and up to version 1, the files are a list that people can read:
+//! ```text
+//! VERSION / 1      DSET, EPOCH, KEY
 //! RANK / <world rank> / FILE / <name> / SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, INDEX
 //! ```
 
@@ -12,17 +18,19 @@ use std::path::{Path, PathBuf};
 
 use super::Ctx;
 use super::layout::OWN_FOLDER;
-use super::packed::{join_lists, pack, split_lists, unpack};
+use super::packed::{Packer, join_lists, pack, split_lists, unpack};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::text::{epoch_text, parse_epoch};
+use crate::records::text::{epoch_text, hex_text, parse_epoch, parse_hex};
 use crate::records::{DatasetKey, FileMeta, files_from_list, files_to_list};
 
 /// Name of the catalog in a dataset's own folder.
 const FILE_NAME: &str = "catalog.scr";
-/// Version of the format.
-const VERSION: u64 = 1;
+/// Version of the format in which files are a list.
+const LISTED: u64 = 1;
+/// Version of the format in which they are packed.
+const PACKED: u64 = 2;
 
 /// One file of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +112,11 @@ impl Catalog {
 
     /// Writes the catalog of the dataset in `dir`, durably.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
-        self.to_tree().write_file(Self::path(dir))
+        let mut tree = self.head(PACKED);
+        let mut packer = Packer::default();
+        self.entries.iter().for_each(|entry| packer.put(entry.rank, &entry.meta));
+        tree.set_value("FILES", hex_text(&packer.bytes()));
+        tree.write_file(Self::path(dir))
     }
 
     /// Files of one rank.
@@ -133,14 +145,19 @@ impl Catalog {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.meta.size))
     }
 
-    /// The tree of the file head's picture.
-    #[must_use]
-    pub fn to_tree(&self) -> KvTree {
+    fn head(&self, version: u64) -> KvTree {
         let mut tree = KvTree::new();
-        tree.set_value("VERSION", VERSION);
+        tree.set_value("VERSION", version);
         tree.set_value("DSET", self.id);
         tree.set_value("EPOCH", epoch_text(self.epoch));
         tree.set("KEY", self.key.to_tree());
+        tree
+    }
+
+    /// The tree of the second picture above.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = self.head(LISTED);
         let mut rest = &self.entries[..];
         while let Some(first) = rest.first() {
             let count = rest.iter().take_while(|entry| entry.rank == first.rank).count();
@@ -151,19 +168,14 @@ impl Catalog {
         tree
     }
 
-    /// The inverse; `None` if a field is missing, malformed, or of another version.
+    /// Reads either picture; `None` if a field is missing, malformed, or of another version.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Catalog> {
-        if tree.get_u64("VERSION") != Some(VERSION) {
-            return None;
-        }
-        let mut entries = Vec::new();
-        for (rank, list) in tree.child("RANK") {
-            let rank = rank.parse().ok()?;
-            entries.extend(files_of(list)?.into_iter().map(|meta| CatalogEntry { rank, meta }));
-        }
-        // Keys are in byte order, in which 10 comes before 9.
-        entries.sort_by_key(|entry| entry.rank);
+        let entries = match tree.get_u64("VERSION")? {
+            LISTED => listed(tree.child("RANK"))?,
+            PACKED => unpack(&parse_hex(tree.get_value("FILES")?)?)?,
+            _ => return None,
+        };
         Some(Catalog {
             id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
@@ -175,6 +187,17 @@ impl Catalog {
 
 fn unreadable() -> Error {
     Error::Other("a rank sent a list of files that cannot be read".into())
+}
+
+fn listed(ranks: &KvTree) -> Option<Vec<CatalogEntry>> {
+    let mut entries = Vec::new();
+    for (rank, list) in ranks {
+        let rank = rank.parse().ok()?;
+        entries.extend(files_of(list)?.into_iter().map(|meta| CatalogEntry { rank, meta }));
+    }
+    // Keys are in byte order, in which 10 comes before 9.
+    entries.sort_by_key(|entry| entry.rank);
+    Some(entries)
 }
 
 fn file_list(files: &[FileMeta]) -> KvTree {
@@ -212,6 +235,12 @@ mod tests {
         assert_eq!(catalogs[0].files_of_rank(0).count(), 0);
         assert_eq!(catalogs[0].bytes(), 30);
         assert_eq!(Catalog::from_tree(&catalogs[0].to_tree()), Some(catalogs[0].clone()));
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(OWN_FOLDER)).unwrap();
+        catalogs[0].write(dir.path()).unwrap();
+        assert_eq!(Catalog::read(dir.path()).unwrap().as_ref(), Some(&catalogs[0]));
+        catalogs[0].to_tree().write_file(Catalog::path(dir.path())).unwrap(); // of version 1
+        assert_eq!(Catalog::read(dir.path()).unwrap().as_ref(), Some(&catalogs[0]));
     }
 
     #[test]

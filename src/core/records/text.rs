@@ -31,7 +31,8 @@ pub fn parse_epoch(text: &str) -> Option<u64> {
 /// Bytes as two hex digits each.
 #[must_use]
 pub fn hex_text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('?');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Reads bytes that [`hex_text`] has written.

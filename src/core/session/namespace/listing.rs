@@ -96,8 +96,8 @@ fn read(dir: &Path, mut entry: impl FnMut(String, bool, u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::DatasetKey;
     use crate::records::FileMeta;
+    use crate::session::machine::DatasetKey;
     use crate::session::namespace::{Layer, Place, Remote};
 
     fn remote(name: &str) -> Remote {
