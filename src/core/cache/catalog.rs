@@ -72,7 +72,7 @@ impl Catalog {
 
     /// Collects everyone's files on the leaders of the nodes; the others get `None`. Collective over
     /// the world.
-    pub(super) fn gather_on_leaders(
+    pub(crate) fn gather_on_leaders(
         ctx: &Ctx,
         (id, epoch, key): (u64, u64, &DatasetKey),
         own: &[FileMeta],

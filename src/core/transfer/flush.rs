@@ -25,9 +25,9 @@ use crate::system::test_pause;
 /// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlushReport {
-    /// Files of all ranks that were copied.
+    /// Files of all ranks that were copied; known to the leaders of the nodes.
     pub files: u64,
-    /// Their bytes.
+    /// Their bytes; the same.
     pub bytes: u64,
     /// Seconds.
     pub seconds: f64,
@@ -73,10 +73,13 @@ pub fn flush_with(
         return Err(error);
     }
     test_pause("flush.staged");
-    let catalog = Catalog::gather(ctx.world, id, record.epoch, &record.key, &record.files)?;
-    let parts = (&own, &catalog.entries[..]);
+    let files = (id, record.epoch, &record.key);
+    let whole = Catalog::gather_on_leaders(ctx, files, &record.files);
+    // Rank 0, which leads its node, writes index and summary.
+    let entries = agree(ctx.world, whole)?.map_or_else(Vec::new, |whole| whole.entries);
+    let parts = (&own, &entries[..]);
     let (replaced, left) = publish_staged_parts(ctx, &journal, &about, parts, publish_if)?;
-    let copied = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let copied = entries.iter().filter(|entry| !entry.meta.on_prefix);
     Ok(FlushReport {
         files: copied.clone().count() as u64,
         bytes: copied.map(|entry| entry.meta.size).sum(),
@@ -86,9 +89,9 @@ pub fn flush_with(
     })
 }
 
-/// Everything is staged: commit, names (`own` are this rank's files, `entries` those of all),
-/// summary, index, window. Gives the ids of what it replaces, and, to rank 0, what has left the
-/// prefix for it. Collective.
+/// Everything is staged: commit, names (`own` are this rank's files, `entries` those of all, on
+/// rank 0), summary, index, window. Gives the ids of what it replaces, and, to rank 0, what has
+/// left the prefix for it. Collective.
 pub(super) fn publish_staged_parts(
     ctx: &Ctx,
     journal: &Journal,

@@ -1,6 +1,7 @@
 //! Cache and transfer on nodes that are directories and ranks that are threads.
 
 mod background;
+mod catalogs;
 mod cluster;
 mod crash;
 mod damage;
