@@ -1,7 +1,7 @@
 //! What a sealed dataset holds: every file of every rank.
 //!
-//! Each node's leader keeps it as `.scr/catalog.scr` in the dataset's directory, in few bytes: every
-//! node has all files of a job.
+//! Each node's leader keeps it as `.scr/catalog.scr` in the dataset's directory, in few bytes:
+//! every node has all files of a job.
 //! ```text
 //! VERSION / 2
 //! DSET / <id>      EPOCH / <hex>      KEY / SERIES, ID, GENERATION
@@ -70,8 +70,8 @@ impl Catalog {
         Ok(Catalog { id, epoch, key: key.clone(), entries })
     }
 
-    /// Collects everyone's files on the leaders of the nodes; the others get `None`. Collective over
-    /// the world.
+    /// Collects everyone's files on the leaders of the nodes; the others get `None`. Collective
+    /// over the world.
     pub(crate) fn gather_on_leaders(
         ctx: &Ctx,
         (id, epoch, key): (u64, u64, &DatasetKey),

@@ -1,6 +1,6 @@
-//! The catalog of a dataset as the ranks of a node have it: once in their memory, packed, and sorted
-//! by name, so that a rank's own memory and time do not grow with the size of the job (DESIGN
-//! section 5).
+//! The catalog of a dataset as the ranks of a node have it: once in their memory, packed, and
+//! sorted by name, so that a rank's own memory and time do not grow with the size of the job
+//! (DESIGN section 5).
 //!
 //! ```text
 //! words u64, little-endian: files, files on the prefix, bytes, bytes in caches, lists, contested
@@ -58,8 +58,8 @@ impl Deref for Bytes {
 }
 
 impl NodeCatalog {
-    /// Passes what the node's leader has gathered to the other ranks of the node, which have `None`.
-    /// Collective over the node.
+    /// Passes what the node's leader has gathered to the other ranks of the node, which have
+    /// `None`. Collective over the node.
     ///
     /// # Errors
     /// Not the same on all ranks: the leader has an error instead, or memory cannot be shared.

@@ -1,5 +1,5 @@
-//! Lists of files in few bytes: an entry tells what differs from the one before it, so that a rank's
-//! file costs about as much as its checksum and what is new in its name.
+//! Lists of files in few bytes: an entry tells what differs from the one before it, so that a
+//! rank's file costs about as much as its checksum and what is new in its name.
 //!
 //! ```text
 //! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes

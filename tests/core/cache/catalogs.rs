@@ -1,5 +1,5 @@
-//! The catalog that the ranks of a node share: every rank finds every file in it, whatever memory it
-//! came through.
+//! The catalog that the ranks of a node share: every rank finds every file in it, whatever memory
+//! it came through.
 
 use scr_core::cache::{self, Ctx, NodeCatalog};
 use scr_core::files::crc32;
