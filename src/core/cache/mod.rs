@@ -15,6 +15,7 @@
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
 //! | `sharing.rs` | stores that several nodes reach |
+//! | `on_prefix.rs` | what a restart asks of files that the prefix has of a cached dataset |
 //! | `replicate.rs` | small files of other nodes, copied to every node |
 //!
 //! Collective functions are marked so; all ranks of the world call them in the same order, all get
@@ -30,6 +31,7 @@ pub(crate) mod evict;
 mod identity;
 pub mod layout;
 mod node_catalog;
+mod on_prefix;
 mod packed;
 pub mod rebuild;
 mod recover;
@@ -59,6 +61,8 @@ pub use identity::finish;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use layout::{Layout, Store};
 pub use node_catalog::NodeCatalog;
+pub(crate) use on_prefix::spoiled_in;
+pub use on_prefix::withhold_spoiled;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;

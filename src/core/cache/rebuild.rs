@@ -107,6 +107,9 @@ pub struct Withheld {
     pub deleted: bool,
     /// It is whole all the same.
     pub stranded: Option<Stranded>,
+    /// The cache has its part, but files on the prefix are not what was sealed
+    /// ([`super::withhold_spoiled`]).
+    pub spoiled: bool,
 }
 
 /// A dataset all of whose files are on the nodes present, but cannot come to where their ranks run:
@@ -187,6 +190,7 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
                 reason,
                 deleted: matches!(decision.verdict, Verdict::Delete(_)),
                 stranded,
+                spoiled: false,
             }),
         }
     }

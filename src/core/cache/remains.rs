@@ -99,7 +99,14 @@ impl Remains<'_> {
                 }
             };
             let (id, key) = (decision.id, decision.key.clone());
-            brought.withheld.push(Withheld { id, key, reason, deleted, stranded: None });
+            brought.withheld.push(Withheld {
+                id,
+                key,
+                reason,
+                deleted,
+                stranded: None,
+                spoiled: false,
+            });
         }
         Ok(brought)
     }

@@ -42,6 +42,12 @@ impl DatasetKey {
         }
     }
 
+    /// Whether other datasets of the series have a file of this name, too.
+    #[must_use]
+    pub fn is_shared_name(&self, name: &str) -> bool {
+        !self.id.is_empty() && !name.contains(&self.id)
+    }
+
     /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
     #[must_use]
     pub fn directory_name(&self) -> String {

@@ -32,7 +32,7 @@ impl Session {
             let Some(root) = having.iter().position(|has| has == &[1]) else { continue };
             let mut tree = KvTree::new();
             if let Some(catalog) = catalog.filter(|_| root == self.site.rank) {
-                for name in self.part_on_prefix(&catalog) {
+                for name in self.part_on_prefix(&catalog, one.spoiled) {
                     tree.child_mut(name);
                 }
             }
@@ -52,17 +52,30 @@ impl Session {
         (found.id == one.id && found.key == one.key).then_some(found)
     }
 
-    /// The files that the prefix has as they were sealed; none if it has all of them.
-    fn part_on_prefix<'a>(&self, catalog: &'a Catalog) -> impl Iterator<Item = &'a str> {
+    /// The files that the prefix has as they were sealed, or, of one that is `spoiled`, in whatever
+    /// state; none if it has all of them.
+    fn part_on_prefix<'a>(
+        &self,
+        catalog: &'a Catalog,
+        spoiled: bool,
+    ) -> impl Iterator<Item = &'a str> {
         let is_there = |file: &FileMeta| {
             let time = (file.mtime_seconds, file.mtime_nanoseconds);
+            let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
             self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
-                found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time
+                let same = found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time;
+                changed || same
             })
         };
         let files = catalog.entries.iter().map(|entry| &entry.meta);
-        let there: Vec<&str> = files.filter(|file| is_there(file)).map(|it| &*it.name).collect();
-        let is_part = there.len() < catalog.entries.len();
+        let there: Vec<&str> =
+            files.clone().filter(|file| is_there(file)).map(|it| &*it.name).collect();
+        let is_absent =
+            |file: &FileMeta| self.site.on_prefix(&file.name).symlink_metadata().is_err();
+        let is_part = match spoiled {
+            true => files.clone().any(is_absent), // else somebody may have written all of it anew
+            false => there.len() < catalog.entries.len(),
+        };
         there.into_iter().filter(move |_| is_part)
     }
 }

@@ -287,7 +287,7 @@ impl Session {
                 None if found.names.is_empty() => "which files it has is not known: none is hidden",
                 None => "its files are hidden from the program",
             };
-            self.tell(format_args!("{} (dataset {}): {fault}; {remedy}", one.name, one.id));
+            self.tell_damaged(one, report, &format!("{fault}; {remedy}"));
             if is_cached.is_some() {
                 return Ok(true);
             }
@@ -328,6 +328,9 @@ impl Session {
         index: &Index,
         report: &mut RebuildReport,
     ) -> Result<Verified> {
+        if let Some(found) = self.look_at_spoiled(links, one, report)? {
+            return Ok(found);
+        }
         let ctx = links.ctx(&self.site);
         let contents = check_of(&self.site.settings);
         if !is_cached(one, report) {

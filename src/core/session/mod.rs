@@ -94,6 +94,7 @@ mod runtime;
 mod shadow;
 mod site;
 mod space;
+mod spoiled;
 mod start;
 mod staying;
 mod stores;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::arrival::vanished_in_words;
+use super::arrival::{newest_left, vanished_in_words};
 use super::hiding::Hidden;
 use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use super::namespace::{self as ns, Layer};
@@ -119,6 +119,7 @@ impl Session {
         let Some(links) = self.links() else { return Ok(()) };
         let mut known = self.read_index(&links)?;
         self.log_journal(left, &known);
+        self.withhold_spoiled(&links, report, &mut known)?;
         if self.publish_stranded(&links, report, &known)? {
             known = self.read_index(&links)?;
         }
@@ -372,7 +373,12 @@ impl Session {
     /// What the cache cannot give and the prefix has not, and in the last of these lines where the
     /// run goes on if that is from the prefix.
     fn tell_lost(&self, report: &RebuildReport, known: &Index, hidden: &Hidden) {
-        let lost = known.lost(report).map(|one| self.describe_withheld(one));
+        // What the program has deleted of one that a newer one has followed is nobody's loss.
+        let (lost, past): (Vec<_>, Vec<_>) = known
+            .lost(report)
+            .partition(|one| !one.spoiled || one.id > newest_left(&one.key.series, report, known));
+        past.into_iter().for_each(|one| self.mention(self.describe_withheld(one)));
+        let lost = lost.into_iter().map(|one| self.describe_withheld(one));
         let mut lines: Vec<String> = lost.chain(vanished_in_words(report, known)).collect();
         let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
         let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);

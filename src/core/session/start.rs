@@ -276,7 +276,7 @@ fn build(
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
-        hushed: Hushed::default(),
+        hushed: Hushed::new(known),
         directories: Directories::new(known),
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::about;
-use super::kept::{find, is_of_another, is_shared_name};
+use super::kept::{find, is_of_another};
 use super::options::in_turns;
 use super::verify::{is_changed, note_fault, read_summary};
 use crate::cache::agree::agree;
@@ -253,7 +253,7 @@ impl From<'_> {
             if let Some(kept) = find(ctx.prefix, id, file) {
                 return copy_file(&kept, &target, how()).map(|_| true).map_err(unable);
             }
-        } else if !(is_shared_name(self.key(), &file.name) && is_changed(ctx.prefix, file)) {
+        } else if !(self.key().is_shared_name(&file.name) && is_changed(ctx.prefix, file)) {
             return Err(Trouble::Wrong(file.name.clone()));
         }
         remove_file_if_there(&target).map_err(unable)?;

@@ -16,18 +16,13 @@ use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
 use crate::files::{CopyOptions, join_relative};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, FileMeta, PrefixIndex, Record as _, Summary};
+use crate::records::{FileMeta, PrefixIndex, Record as _, Summary};
 
 /// Larger ones are no pointers; a copy of each for each checkpoint would fill the file system.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Folder of the copies, in that of the dataset.
 pub(super) const FILES: &str = "files";
-
-/// Whether other datasets of the series of `key` have a file of this name, too.
-pub(super) fn is_shared_name(key: &DatasetKey, name: &str) -> bool {
-    !key.id.is_empty() && !name.contains(&key.id)
-}
 
 /// Where the copy of a file of dataset `id` is.
 pub(super) fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
@@ -39,7 +34,7 @@ pub(super) fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
 /// # Errors
 /// If it cannot be written. A restart from an older checkpoint does without it then.
 pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()> {
-    if !is_shared_name(&part.key, &meta.name) || meta.size > BYTES_MAX {
+    if !part.key.is_shared_name(&meta.name) || meta.size > BYTES_MAX {
         return Ok(());
     }
     let staged = staged_path(&join_relative(prefix, &meta.name)?, part.epoch)?;
@@ -82,7 +77,7 @@ pub fn put_back(ctx: &Ctx, id: u64) -> Result<(Vec<String>, Vec<String>)> {
     let mut tree = KvTree::new();
     let mut work = || {
         for file in summary.files.values().flatten() {
-            if !is_shared_name(&summary.dataset.key, &file.name) {
+            if !summary.dataset.key.is_shared_name(&file.name) {
                 continue;
             }
             let target = join_relative(ctx.prefix, &file.name)?;

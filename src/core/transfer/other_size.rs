@@ -20,6 +20,7 @@ use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
     self, Ctx, Layout, Protect, Remains, Share, Store, Withheld, drop_other_size, is_filemap_name,
+    spoiled_in,
 };
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
@@ -180,6 +181,11 @@ impl Run<'_> {
         found.whole.sort_by_key(|one| !turn.is_some_and(|turn| turn.leaves(one.id)));
         for cache::Whole { id, key, records } in &found.whole {
             if listed.iter().any(|one| one.id == *id) {
+                continue;
+            }
+            if let Some(reason) = spoiled_in(ctx.prefix, records) {
+                let key = key.clone();
+                found.withheld.push(Withheld::spoiled(*id, key, reason));
                 continue;
             }
             let there = listed.iter().map(|one| (one.id, &one.key));

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::background::is_published;
 use super::index::{folder, index_path, mark_failed};
-use super::kept::is_shared_name;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
@@ -144,7 +143,7 @@ impl Tally {
         let path = path.as_deref();
         let right = path.is_some_and(|path| is_right(path, file, contents));
         let is_others = || {
-            let pointer = is_shared_name(key, &file.name) && is_changed(prefix, file);
+            let pointer = key.is_shared_name(&file.name) && is_changed(prefix, file);
             pointer || listed_by_newer(prefix, id, &file.name)
         };
         if !right && is_others() {

@@ -16,6 +16,7 @@ mod random;
 mod reading;
 mod restart;
 mod shapes;
+mod spoiled;
 mod stores;
 mod table;
 mod touch;

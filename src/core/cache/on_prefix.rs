@@ -1,0 +1,157 @@
+//! Files of a cached dataset that lie on the prefix: shared ones, what had no room. Between two
+//! runs a person, a job script or a purge reaches them, and a program that rewrites them in place
+//! leaves half of a newer checkpoint. With what the cache has they would be a mixture.
+//!
+//! Metadata alone decides, each rank looks at its own. One that is gone, or shorter than it was, is
+//! not what was sealed. Another time of modification proves nothing: copying a directory there and
+//! back gives one, and so does the last data that another client of the prefix sends late. Of a
+//! dataset of which the cache has nothing the program finds what it would find without us.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::Ctx;
+use super::rebuild::{Offered, RebuildReport, Withheld};
+use crate::error::Result;
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+
+/// What has become of the files of one dataset.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The first that is not what was sealed, one sentence.
+    pub spoiled: Option<String>,
+    /// Name of the first that somebody has written to since, and that is no shorter.
+    pub rewritten: Option<String>,
+}
+
+/// Looks at those of `files` that lie on the prefix and that `counts` names. Local.
+///
+/// A name that other datasets of the series have, too (a log or pointer beside files with the id in
+/// their names), does not count: whatever the program does next changes it, and an older dataset
+/// would be no better off.
+pub fn look_on_prefix(
+    prefix: &Path,
+    key: &DatasetKey,
+    files: &[FileMeta],
+    counts: &dyn Fn(&str) -> bool,
+) -> Found {
+    let mut found = Found::default();
+    let own =
+        |file: &&FileMeta| file.on_prefix && !key.is_shared_name(&file.name) && counts(&file.name);
+    for file in files.iter().filter(own) {
+        let Ok(path) = join_relative(prefix, &file.name) else { continue };
+        let shown = path.display();
+        match fs::metadata(&path) {
+            Ok(now) if now.is_file() && now.len() >= file.size => {
+                let time = (now.mtime(), now.mtime_nsec());
+                if time > (file.mtime_seconds, file.mtime_nanoseconds) {
+                    found.rewritten.get_or_insert_with(|| file.name.clone());
+                }
+            }
+            Ok(now) if now.is_file() => {
+                found.spoiled = Some(format!(
+                    "{shown} has {} bytes, and had {} when it was complete",
+                    now.len(),
+                    file.size
+                ));
+            }
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            _ => found.spoiled = Some(format!("{shown} is missing")),
+        }
+        if found.spoiled.is_some() {
+            return found;
+        }
+    }
+    found
+}
+
+/// Takes out of what `report` offers each dataset that the cache has a part of and whose files on
+/// the prefix are not what was sealed. Gives the ids of the others that have a file which was
+/// written since, with its name. Collective.
+///
+/// # Errors
+/// If communication fails.
+pub fn withhold_spoiled(
+    ctx: &Ctx,
+    report: &mut RebuildReport,
+    counts: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(u64, String)>> {
+    let mut own = KvTree::new();
+    let mut note = |id: u64, found: Found| {
+        let parts = [("SPOILED", found.spoiled), ("REWRITTEN", found.rewritten)];
+        for (key, what) in parts {
+            if let Some(what) = what {
+                own.child_mut(id).set_value(key, what);
+            }
+        }
+    };
+    let look =
+        |key: &DatasetKey, files: &[FileMeta]| look_on_prefix(ctx.prefix, key, files, counts);
+    let mut any = false;
+    for one in report.offered.iter().filter(|one| is_divided(one)) {
+        any = true;
+        note(one.id, look(&one.key, &one.files));
+    }
+    for one in &report.withheld {
+        let shares = one.stranded.iter().flat_map(|stranded| &stranded.shares);
+        any |= one.stranded.is_some();
+        shares.for_each(|share| note(one.id, look(&one.key, &share.record.files)));
+    }
+    if !any {
+        return Ok(Vec::new());
+    }
+    let mut all = KvTree::new();
+    for bytes in ctx.world.all_gather(&own.encode())? {
+        for (id, found) in KvTree::decode(&bytes)?.iter() {
+            let all = all.child_mut(id);
+            for key in found.keys() {
+                if let (None, Some(what)) = (all.get(key), found.get_value(key)) {
+                    all.set_value(key, what);
+                }
+            }
+        }
+    }
+    let told = |id: u64, key: &str| all.child(&id.to_string()).get_value(key).map(str::to_owned);
+    let (spoiled, offered): (Vec<_>, Vec<_>) = std::mem::take(&mut report.offered)
+        .into_iter()
+        .partition(|one| told(one.id, "SPOILED").is_some());
+    report.offered = offered;
+    for one in report.withheld.iter_mut().filter(|one| one.stranded.is_some()) {
+        if let Some(reason) = told(one.id, "SPOILED") {
+            (one.reason, one.stranded, one.spoiled) = (reason, None, true);
+        }
+    }
+    let reason = |id: u64| told(id, "SPOILED").unwrap_or_default();
+    let spoiled = spoiled.into_iter().map(|one| Withheld::spoiled(one.id, one.key, reason(one.id)));
+    report.withheld.extend(spoiled);
+    report.withheld.sort_by_key(|one| one.id);
+    let rewritten = |one: &Offered| Some((one.id, told(one.id, "REWRITTEN")?));
+    Ok(report.offered.iter().filter_map(rewritten).collect())
+}
+
+impl Withheld {
+    /// One whose files on the prefix are not what was sealed.
+    pub(crate) fn spoiled(id: u64, key: DatasetKey, reason: String) -> Withheld {
+        Withheld { id, key, reason, deleted: false, stranded: None, spoiled: true }
+    }
+}
+
+/// The same for the records of all ranks; `None` if nothing is wrong. Local.
+pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<String> {
+    let files = || records.iter().flat_map(|record| &record.files);
+    if files().all(|file| file.on_prefix) {
+        return None;
+    }
+    let look = |one: &DatasetRecord| look_on_prefix(prefix, &one.key, &one.files, &|_| true);
+    records.iter().find_map(|one| look(one).spoiled)
+}
+
+/// The cache has some of its files, the prefix others. The same on all ranks.
+fn is_divided(one: &Offered) -> bool {
+    !one.is_on_prefix() && one.catalog.has_files_on_prefix()
+}
