@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 
+import support
 from logged import LOGGED, events
 from support import finish, lines, place, wait_for
 
@@ -122,6 +123,28 @@ def it_is_kept_and_comes_back_though_runs_are_killed(mpi, program):
         killed(here, pause, f"return.noted:{pause}", 0)
         got = begins(here, 3)
         assert "are in place again" not in got.err, f"{got}"
+
+
+@case
+def a_flush_that_fails_while_a_newer_one_is_under_way(mpi, program):
+    """Threads cannot write the older one, and the newer one brings all its names: the index must
+    not call the older one complete meanwhile, of which the prefix has nothing."""
+    with place(mpi, program) as here:
+        pause, held = here.prefix / "pause", here.prefix / "held"
+        journal = here.prefix / ".scr/journal"
+        tool = f"{support.SHIM}:{program('held_back.so')}"
+        run = here.start(2, "rewrites", 3, pause, LD_PRELOAD=tool, HOLD_WORD="/.s.0.scr-",
+                         HOLD_AT=str(held), **{**HERE, **LOGGED, "SCR_FLUSH_ASYNC": "1"})
+        begun = lambda: held.exists() and pause.exists() and (journal / "2").exists()
+        wait_for(begun, run)
+        held.unlink()
+        wait_for((journal / "1/failed.0.scr").exists, run)
+        pause.unlink()
+        got = finish(run)
+        assert "it is tried again" in got.err and got.status == 0, f"{got}"
+        assert (here.prefix / "s.0").read_text().startswith("step 3,"), f"{got}"
+        ended = [one.id for one in events(here, "FLUSH_END")]
+        assert ended == ["2", "3"], f"{ended} {got}"
 
 
 def killed(here, pause, point, steps):

@@ -18,7 +18,7 @@ import nodes  # noqa: E402
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
 PROGRAMS = ROOT / "tests" / "hard" / "programs"
-LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk")  # the others are programs
+LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk", "held_back")  # others: programs
 PATTERN = "ckpt/step_{id}/rank_{rank}.dat"
 LIMIT_SECONDS = 300  # a hang; on a busy machine spinning ranks take half of it
 

@@ -41,6 +41,10 @@ impl Session {
             self.note_flushed(all.chain([key]));
             return Ok(Outcome::Done);
         }
+        // Threads have failed, and newer ones that have begun meanwhile bring all its names.
+        if begun && !self.has_to_flush(links, key, along)? {
+            return Ok(Outcome::Done);
+        }
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
