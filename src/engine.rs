@@ -30,6 +30,7 @@ pub fn start(host: Host, granted: c_int) -> Option<&'static Session> {
         return None;
     }
     let (rank, size) = (mpi::world_rank().ok()?, mpi::world_size().ok()?);
+    mpi::wait_outside(&host);
     let preparation = Preparation::new(rank, size, host)?;
     match start_together(preparation, granted) {
         Ok(session) => session,

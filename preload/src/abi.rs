@@ -15,7 +15,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -54,6 +54,12 @@ pub struct Host {
     /// Has the file of a token moved to the PFS: calls [`Engine::evacuate`] for all tokens that are
     /// open on it. Nothing happens if it is mapped. No lock of the engine may be held.
     pub move_out: extern "C" fn(token: u64),
+    /// The calling thread is about to wait for other ranks: until [`Host::step_in`] with what this
+    /// returns, signal handlers of the program run on it, and their calls reach the engine. No lock
+    /// of the engine may be held.
+    pub step_out: extern "C" fn() -> u32,
+    /// See [`Host::step_out`].
+    pub step_in: extern "C" fn(u32),
 }
 
 /// How the hook goes on. Values of [`Verdict::kind`].

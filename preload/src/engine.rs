@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use crate::abi::{ABI_VERSION, ENTRY, Engine, Host, event};
 use crate::aliases::{self, Alias};
 use crate::message::complain;
-use crate::{absence, child, ending, guard, lazy, listing, lock, memory, moves, open_files, real};
+use crate::{
+    absence, child, ending, guard, hand, lazy, listing, lock, memory, moves, open_files, real,
+    signals,
+};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -83,6 +86,8 @@ pub(crate) fn start(version: &str, granted: c_int) {
         names_changed,
         wake: lazy::wake_token,
         move_out: moves::move_out,
+        step_out: guard::step_out,
+        step_in: guard::step_in,
     };
     // The engine may keep the pointer, so the table lives as long as the process.
     let host: &'static Host = Box::leak(Box::new(host));
@@ -118,9 +123,11 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     }
     take_over();
     ending::prepare();
+    hand::prepare();
     ACTIVE.store(Box::into_raw(Box::new(Active { table, prefix, own: true })), Ordering::Release);
     // The rank that has started this process, if one has, may see other names.
     memory::forget();
+    signals::adopt_all();
 }
 
 /// A rank has started this process.

@@ -1,17 +1,21 @@
 //! "Inside the shim": the recursion guard, the MPI depth, and the scope in which hooks do real
 //! work.
 //!
-//! Invariants: a lock of the shim is taken only while the guard is held, so a signal handler that
-//! interrupts us and reaches a hook passes through instead of waiting for its own thread. The
-//! engine is called only from [`work`] or with both marks set. Neither mark has a destructor, so
-//! both can be read at any time of a thread's life.
+//! Invariants: a lock of the shim is taken only while the guard is held, and then the thread's
+//! signal handlers wait ([`crate::signals`]); one that does not, because it was set behind our
+//! back, passes through instead of waiting for its own thread. The engine is called only from
+//! [`work`] or with both marks set. Neither mark has a destructor, so both can be read at any time
+//! of a thread's life.
 
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use libc::c_int;
+
+use crate::{hand, signals};
 
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
@@ -48,16 +52,38 @@ pub(crate) fn in_mpi() -> bool {
     MPI_DEPTH.get() != 0
 }
 
+/// Changes the guard; handlers that have waited run when it is not held any more.
+fn set_inside(count: u32) {
+    INSIDE.set(count);
+    compiler_fence(Ordering::SeqCst); // a handler looks at it at any moment
+    if count == 0 {
+        signals::resume();
+    }
+}
+
 /// Marks the thread as the engine's: both guards, until [`leave_thread`].
 pub(crate) extern "C" fn enter_thread() {
-    INSIDE.set(INSIDE.get() + 1);
+    set_inside(INSIDE.get() + 1);
     MPI_DEPTH.set(MPI_DEPTH.get() + 1);
 }
 
 /// Undoes one [`enter_thread`].
 pub(crate) extern "C" fn leave_thread() {
-    INSIDE.set(INSIDE.get().saturating_sub(1));
+    set_inside(INSIDE.get().saturating_sub(1));
     MPI_DEPTH.set(MPI_DEPTH.get().saturating_sub(1));
+}
+
+/// The engine's call waits for other ranks: handlers run, and what they do is the program's doing.
+/// Returns what [`step_in`] needs.
+pub(crate) extern "C" fn step_out() -> u32 {
+    let before = INSIDE.get();
+    set_inside(0);
+    before
+}
+
+/// Undoes a [`step_out`].
+pub(crate) extern "C" fn step_in(before: u32) {
+    set_inside(before);
 }
 
 /// Counts one hooked MPI call that is under way on this thread.
@@ -79,7 +105,7 @@ impl Drop for MpiDepth {
     /// Restores both marks as they were: a callback that entered the engine and was left by an
     /// exception must not disable the hooks of the program's thread.
     fn drop(&mut self) {
-        INSIDE.set(self.inside);
+        set_inside(self.inside);
         MPI_DEPTH.set(self.depth);
     }
 }
@@ -114,7 +140,8 @@ fn number(name: &CStr) -> u64 {
     hasher.finish()
 }
 
-/// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved.
+/// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved; in a
+/// signal handler on another thread.
 ///
 /// Returns `None` when the thread is inside already or the job panicked (its message has been
 /// printed): the hook then passes through.
@@ -127,13 +154,14 @@ pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
     // A thread that is cancelled below a catch_unwind aborts the process.
     // SAFETY: the pointer is valid for the call.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
-    INSIDE.set(1);
-    let result = catch_unwind(AssertUnwindSafe(job));
-    INSIDE.set(0);
+    set_inside(1);
+    let job = || catch_unwind(AssertUnwindSafe(job));
+    let result = if signals::in_handler() { hand::lend(job) } else { Some(job()) };
+    set_inside(0);
     // SAFETY: restores the state that the call above stored.
     unsafe { pthread_setcancelstate(state, std::ptr::null_mut()) };
     set_errno(saved);
-    result.ok()
+    result?.ok()
 }
 
 #[cfg(test)]

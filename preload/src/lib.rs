@@ -34,6 +34,8 @@ mod engine;
 mod family;
 #[cfg_attr(test, allow(dead_code))]
 mod guard;
+#[cfg_attr(test, allow(dead_code))]
+mod hand;
 #[cfg(not(test))]
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
@@ -62,6 +64,8 @@ mod paths;
 mod real;
 #[cfg_attr(test, allow(dead_code))]
 mod refuge;
+#[cfg_attr(test, allow(dead_code))]
+mod signals;
 #[cfg_attr(test, allow(dead_code))]
 mod spellings;
 #[cfg_attr(test, allow(dead_code))]

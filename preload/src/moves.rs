@@ -19,10 +19,9 @@ const PATIENCE_WITHOUT_ROOM: Duration = Duration::from_secs(5);
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
-    without_signals(|| {
-        let _one_at_a_time = WAKING.lock();
-        move_file(&active.table, token, Why::NeverQuiet)
-    });
+    let one_at_a_time = WAKING.lock();
+    move_file(&active.table, token, Why::NeverQuiet);
+    drop(one_at_a_time);
     guard::leave_thread();
 }
 
@@ -30,25 +29,8 @@ pub(crate) extern "C" fn move_out(token: u64) {
 /// found that which was `begun` then. False: it is impossible. Guard held; no call of this thread
 /// on the file is under way.
 pub(crate) fn evacuate(table: &Engine, claim: Claim, begun: Moment) -> bool {
-    without_signals(|| {
-        let _one_at_a_time = WAKING.lock();
-        Moment::now() != begun || move_file(table, claim.token, Why::NoRoom)
-    })
-}
-
-/// A handler on this thread could not wait with what it writes until the file has moved.
-fn without_signals<T>(job: impl FnOnce() -> T) -> T {
-    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset writes the set that the next call reads, and that one writes `before`,
-    // which is put back.
-    unsafe {
-        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        let done = job();
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
-        done
-    }
+    let _one_at_a_time = WAKING.lock();
+    Moment::now() != begun || move_file(table, claim.token, Why::NoRoom)
 }
 
 /// Why a file moves to the PFS while it is open.

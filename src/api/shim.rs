@@ -173,6 +173,8 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
             names_changed: host.names_changed,
             wake: host.wake,
             move_out: host.move_out,
+            step_out: host.step_out,
+            step_in: host.step_in,
         };
         let Some(session) = engine::start(host, granted) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();

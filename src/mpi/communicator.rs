@@ -10,7 +10,7 @@ use mpi::ffi;
 use scr_core::comm::Comm;
 use scr_core::error::Result;
 
-use super::{check, sparse};
+use super::{check, sparse, wait};
 
 /// Longest single message; well below the `int` that counts it.
 pub(super) const CHUNK_BYTES: usize = 1 << 30;
@@ -67,7 +67,7 @@ impl MpiComm {
 
     pub(super) fn send_part(&self, bytes: &[u8], to: usize, tag: c_int) -> Result<()> {
         // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Send(
                 address(bytes),
                 bytes.len() as c_int,
@@ -76,13 +76,13 @@ impl MpiComm {
                 tag,
                 self.raw,
             )
-        };
+        });
         check(code, "MPI_Send")
     }
 
     pub(super) fn receive_part(&self, into: &mut [u8], from: usize, tag: c_int) -> Result<()> {
         // SAFETY: the pointer and the count describe `into`, which outlives the blocking call.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Recv(
                 into.as_mut_ptr().cast::<c_void>(),
                 into.len() as c_int,
@@ -92,13 +92,13 @@ impl MpiComm {
                 self.raw,
                 ffi::RSMPI_STATUS_IGNORE,
             )
-        };
+        });
         check(code, "MPI_Recv")
     }
 
     fn broadcast_part(&self, bytes: &mut [u8], root: usize) -> Result<()> {
         // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Bcast(
                 bytes.as_mut_ptr().cast::<c_void>(),
                 bytes.len() as c_int,
@@ -106,7 +106,7 @@ impl MpiComm {
                 root as c_int,
                 self.raw,
             )
-        };
+        });
         check(code, "MPI_Bcast")
     }
 
@@ -114,7 +114,7 @@ impl MpiComm {
         let own = own as u64;
         let mut lengths = vec![0_u64; self.size];
         // SAFETY: one word goes out, `size` words come in, both buffers are that long.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Allgather(
                 (&raw const own).cast::<c_void>(),
                 1,
@@ -124,7 +124,7 @@ impl MpiComm {
                 ffi::RSMPI_UINT64_T,
                 self.raw,
             )
-        };
+        });
         check(code, "MPI_Allgather")?;
         Ok(lengths)
     }
@@ -143,7 +143,7 @@ impl MpiComm {
         }
         let mut all = vec![0_u8; total as usize];
         // SAFETY: `counts` and `starts` have one entry a rank and describe ranges within `all`.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Allgatherv(
                 address(bytes),
                 bytes.len() as c_int,
@@ -154,7 +154,7 @@ impl MpiComm {
                 ffi::RSMPI_UINT8_T,
                 self.raw,
             )
-        };
+        });
         check(code, "MPI_Allgatherv")?;
         let part = |(&start, &count): (&c_int, &c_int)| {
             all[start as usize..(start + count) as usize].to_vec()
@@ -193,7 +193,7 @@ impl Comm for MpiComm {
 
     fn barrier(&self) -> Result<()> {
         // SAFETY: the communicator is ours and valid.
-        check(unsafe { ffi::PMPI_Barrier(self.raw) }, "MPI_Barrier")
+        check(wait(|| unsafe { ffi::PMPI_Barrier(self.raw) }), "MPI_Barrier")
     }
 
     fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
@@ -229,7 +229,7 @@ impl Comm for MpiComm {
     fn all_max(&self, words: &mut [i64]) -> Result<()> {
         let own = words.to_vec();
         // SAFETY: both buffers hold `words.len()` words and do not overlap.
-        let code = unsafe {
+        let code = wait(|| unsafe {
             ffi::PMPI_Allreduce(
                 own.as_ptr().cast::<c_void>(),
                 words.as_mut_ptr().cast::<c_void>(),
@@ -238,7 +238,7 @@ impl Comm for MpiComm {
                 ffi::RSMPI_MAX,
                 self.raw,
             )
-        };
+        });
         check(code, "MPI_Allreduce")
     }
 
@@ -250,7 +250,7 @@ impl Comm for MpiComm {
             let room = &mut into[range];
             // SAFETY: each pointer and count describe one of the two slices; MPI_PROC_NULL makes a
             // side void once it has no chunk left.
-            let code = unsafe {
+            let code = wait(|| unsafe {
                 let nobody = ffi::RSMPI_PROC_NULL;
                 ffi::PMPI_Sendrecv(
                     address(part),
@@ -266,7 +266,7 @@ impl Comm for MpiComm {
                     self.raw,
                     ffi::RSMPI_STATUS_IGNORE,
                 )
-            };
+            });
             check(code, "MPI_Sendrecv")?;
         }
         Ok(())
@@ -296,7 +296,8 @@ impl Comm for MpiComm {
         unsafe {
             let color = if color < 0 { ffi::RSMPI_UNDEFINED } else { color as c_int };
             let mut raw = ffi::RSMPI_COMM_NULL;
-            check(ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw), "MPI_Comm_split")?;
+            let code = wait(|| ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw));
+            check(code, "MPI_Comm_split")?;
             if raw == ffi::RSMPI_COMM_NULL {
                 return Ok(None);
             }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use mpi::ffi;
 use scr_core::error::Result;
 
-use super::check;
+use super::{check, wait};
 
 /// Whether MPI_Finalize has completed.
 pub fn is_finalized() -> bool {
@@ -20,7 +20,7 @@ pub fn finalize() {
     if !is_finalized() {
         // SAFETY: MPI is initialised and not finalised; the process makes no MPI call afterwards.
         // An error could not be told to anybody any more.
-        unsafe { ffi::PMPI_Finalize() };
+        wait(|| unsafe { ffi::PMPI_Finalize() });
     }
 }
 

@@ -13,7 +13,25 @@ pub use communicator::MpiComm;
 pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized};
 pub use world::{Classifier, is_shared, thread_multiple_level, world_rank, world_size};
 
+use std::sync::OnceLock;
+
 use scr_core::error::{Error, Result};
+use scr_core::session::Host;
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Calls that wait for other ranks let the program's signal handlers run from now on.
+pub fn wait_outside(host: &Host) {
+    let _ = HOST.set(host.clone());
+}
+
+/// Makes a call that waits for other ranks.
+fn wait<T>(call: impl FnOnce() -> T) -> T {
+    match HOST.get() {
+        Some(host) => host.outside(call),
+        None => call(),
+    }
+}
 
 /// Turns a return code of MPI into a result.
 fn check(code: std::ffi::c_int, call: &'static str) -> Result<()> {

@@ -8,8 +8,8 @@ use mpi::ffi;
 use scr_core::comm::Comm;
 use scr_core::error::Result;
 
-use super::check;
 use super::communicator::{CHUNK_BYTES, MpiComm, address};
+use super::{check, wait};
 
 const TAG_ANNOUNCE: c_int = 4;
 const TAG_CONTENT: c_int = 5;
@@ -44,7 +44,7 @@ fn incoming_count(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<usize> {
     }
     let mut own = 0_i64;
     // SAFETY: `counts` has one word a rank, one word comes back.
-    let code = unsafe {
+    let code = wait(|| unsafe {
         ffi::PMPI_Reduce_scatter_block(
             counts.as_ptr().cast::<c_void>(),
             (&raw mut own).cast::<c_void>(),
@@ -53,7 +53,7 @@ fn incoming_count(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<usize> {
             ffi::RSMPI_SUM,
             comm.raw,
         )
-    };
+    });
     check(code, "MPI_Reduce_scatter_block")?;
     Ok(own as usize)
 }
@@ -80,7 +80,7 @@ fn start_send(comm: &MpiComm, bytes: &[u8], to: usize, tag: c_int) -> Result<ffi
 fn receive_any(comm: &MpiComm) -> Result<(usize, Vec<u8>)> {
     let mut length = [0_u8; 8];
     // SAFETY: `MPI_Status` is plain data that MPI fills in; the buffer is eight bytes long.
-    let (code, status) = unsafe {
+    let (code, status) = wait(|| unsafe {
         let mut status: ffi::MPI_Status = std::mem::zeroed();
         let code = ffi::PMPI_Recv(
             length.as_mut_ptr().cast::<c_void>(),
@@ -92,7 +92,7 @@ fn receive_any(comm: &MpiComm) -> Result<(usize, Vec<u8>)> {
             &mut status,
         );
         (code, status)
-    };
+    });
     check(code, "MPI_Recv")?;
     let source = status.MPI_SOURCE as usize;
     let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
@@ -104,12 +104,12 @@ fn receive_any(comm: &MpiComm) -> Result<(usize, Vec<u8>)> {
 
 fn wait_all(requests: &mut [ffi::MPI_Request]) -> Result<()> {
     // SAFETY: every request was started by `start_send` and is completed here, once.
-    let code = unsafe {
+    let code = wait(|| unsafe {
         ffi::PMPI_Waitall(
             requests.len() as c_int,
             requests.as_mut_ptr(),
             ffi::RSMPI_STATUSES_IGNORE,
         )
-    };
+    });
     check(code, "MPI_Waitall")
 }

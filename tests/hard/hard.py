@@ -28,6 +28,7 @@ import pointers
 import rewritten
 import room
 import settings
+import signals
 import spares
 import support
 from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
@@ -453,7 +454,7 @@ def main(arguments):
         for mpi in mpis:
             program = support.build(mpi, pathlib.Path(scratch) / mpi)
             others = (bad_input, children, collectives, generations, linked, logged, moves, mpi_io,
-                      patterns, pointers, rewritten, room, settings, spares)
+                      patterns, pointers, rewritten, room, settings, signals, spares)
             for function in CASES + [case for module in others for case in module.CASES]:
                 if wanted and function.__name__ not in wanted:
                     continue

@@ -127,7 +127,7 @@ fn an_end_at_once_is_an_end_unless_it_interrupts_what_is_needed_for_it() {
         ("quick_exit", 1, 1),
         ("handler", 1, 1),
         ("finalized", 0, 1),
-        ("in the engine", 0, 0),
+        ("in the engine", 1, 1),
         ("in malloc", 0, 0),
     ] {
         let place = Place::new();

@@ -42,6 +42,7 @@ const FAMILIES: &str = "
     posix_spawn_file_actions_init posix_spawn_file_actions_destroy
     execve execvpe execv execvp popen system pclose
     wait __wait waitpid __waitpid wait3 wait4 waitid
+    sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset
 ";
 
 /// On a descriptor, which leads to the right file already; or a file of no name; or another

@@ -24,6 +24,7 @@ mod names;
 mod open;
 mod programs;
 mod queries;
+mod signals;
 mod stat;
 mod stdio;
 mod tree;

@@ -13,7 +13,7 @@ use crate::abi::{event, sync_kind};
 use crate::guard::{self, MpiDepth, MpiFiles};
 use crate::hooks::hidden;
 use crate::real::Symbol;
-use crate::{ending, engine, memory, message, paths};
+use crate::{ending, engine, memory, message, paths, signals};
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
 const ERR_OTHER: c_int = 15;
@@ -173,6 +173,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
+    signals::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
     if !guard::inside() {

@@ -31,6 +31,10 @@ pub struct Host {
     /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
     /// is possible. It calls [`Session::evacuate`](super::Session::evacuate), too.
     pub move_out: extern "C" fn(token: u64),
+    /// The calling thread is about to wait for other ranks, no lock is held: see [`Host::outside`].
+    pub step_out: extern "C" fn() -> u32,
+    /// Undoes a `step_out`.
+    pub step_in: extern "C" fn(u32),
 }
 
 impl Host {
@@ -45,6 +49,15 @@ impl Host {
         (self.enter_thread)();
         let _leave = Leave(self.leave_thread);
         body()
+    }
+
+    /// Waits in `body` for other ranks, with no lock held: meanwhile the program's signal handlers
+    /// run on this thread, and what they do with files is the program's doing.
+    pub fn outside<T>(&self, body: impl FnOnce() -> T) -> T {
+        let before = (self.step_out)();
+        let result = body();
+        (self.step_in)(before);
+        result
     }
 }
 

@@ -245,7 +245,7 @@ static const char *alias(size_t index, const char **place)
 }
 
 static const struct engine table = {
-    sizeof table, 9, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    sizeof table, 10, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
     evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
     alias,
 };

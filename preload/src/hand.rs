@@ -1,0 +1,160 @@
+//! A thread that does for signal handlers what they cannot do themselves: they have interrupted
+//! anything, malloc and the loader included, perhaps on a stack that is too small for work. So the
+//! handler's thread only waits, without lock and allocation.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use crate::guard;
+use crate::message::complain;
+
+static HAND: OnceLock<Thread> = OnceLock::new();
+/// Its processor time, a clock of the kernel's.
+static CLOCK: AtomicI32 = AtomicI32::new(0);
+/// Number of the job times four, and how far that is.
+static STAGE: AtomicU32 = AtomicU32::new(IDLE);
+static JOB: AtomicPtr<Job> = AtomicPtr::new(std::ptr::null_mut());
+
+const IDLE: u32 = 0;
+const TAKEN: u32 = 1;
+const ASKED: u32 = 2;
+/// Neither malloc nor the loader is held by the thread that waits.
+const BEGUN: u32 = 3;
+const STAGES: u32 = 4;
+
+/// Without any processor time used for so long, the work has met a lock that is never let go.
+const STUCK_BEFORE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_micros(200);
+/// Waits that only let other threads run come first.
+const YIELDS: u32 = 64;
+
+struct Job {
+    call: *mut dyn FnMut(),
+    done: AtomicBool,
+}
+
+/// The process has become a rank.
+pub(crate) fn prepare() {
+    match std::thread::Builder::new().name("scr-hand".into()).spawn(live) {
+        Ok(thread) => drop(HAND.set(thread.thread().clone())),
+        Err(error) => complain(&format!(
+            "no thread can be made ({error}): what the program closes right before _exit or \
+             quick_exit is lost, and signal handlers must not write checkpoints"
+        )),
+    }
+}
+
+/// Has the job done. `None` if the calling thread has interrupted what is needed for that: nothing
+/// has been done.
+pub(crate) fn lend<T>(job: impl FnOnce() -> T) -> Option<T> {
+    lend_for(Duration::MAX, job)
+}
+
+/// The same for a process that ends: without any processor time used for `patience` the job is left
+/// half done.
+pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option<T> {
+    let hand = HAND.get()?;
+    let (mut job, mut result) = (Some(job), None);
+    let mut call = || result = job.take().map(|job| job());
+    let call: &mut dyn FnMut() = &mut call;
+    // SAFETY: only the lifetime changes; see below.
+    let call: *mut (dyn FnMut() + 'static) = unsafe { std::mem::transmute(call) };
+    let mut own = Job { call, done: AtomicBool::new(false) };
+    let number = take_turn();
+    JOB.store(&raw mut own, Ordering::Relaxed);
+    STAGE.store(number + ASKED, Ordering::Release);
+    hand.unpark();
+    // The hand does not touch the job once it is done or withdrawn.
+    wait(&own, number, patience);
+    result
+}
+
+/// Waits until no other thread is being served. Returns the number of the new job.
+fn take_turn() -> u32 {
+    loop {
+        let stage = STAGE.load(Ordering::Acquire);
+        let next = stage.wrapping_add(STAGES);
+        if stage % STAGES == IDLE
+            && STAGE
+                .compare_exchange(stage, next + TAKEN, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+        {
+            return next;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until the job is done, or withdraws it.
+fn wait(job: &Job, number: u32, patience: Duration) {
+    let (mut worked, mut since, mut yields) = (Duration::ZERO, Instant::now(), 0..YIELDS);
+    while !job.done.load(Ordering::Acquire) {
+        if yields.next().is_some() {
+            std::thread::yield_now();
+            continue;
+        }
+        std::thread::sleep(PAUSE);
+        let now = processor_time();
+        if now != worked {
+            (worked, since) = (now, Instant::now());
+            continue;
+        }
+        let (asked, idle) = (number + ASKED, number + IDLE);
+        let withdraw = || STAGE.compare_exchange(asked, idle, Ordering::AcqRel, Ordering::Acquire);
+        if since.elapsed() > patience || since.elapsed() > STUCK_BEFORE && withdraw().is_ok() {
+            return;
+        }
+    }
+}
+
+/// That the hand has used.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is writable; without that clock it stays as it is.
+    unsafe { libc::clock_gettime(CLOCK.load(Ordering::Relaxed), &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+fn live() {
+    let mut clock = 0;
+    // SAFETY: the set is filled before it is used, the clock is written before it is read; the
+    // program's signals are for its own threads.
+    unsafe {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+        libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock);
+    }
+    CLOCK.store(clock, Ordering::Relaxed);
+    guard::enter_thread();
+    loop {
+        let stage = STAGE.load(Ordering::Acquire);
+        if stage % STAGES != ASKED {
+            std::thread::park();
+            continue;
+        }
+        touch_what_may_be_held();
+        let (number, job) = (stage - ASKED, JOB.load(Ordering::Relaxed));
+        let begin =
+            STAGE.compare_exchange(stage, number + BEGUN, Ordering::AcqRel, Ordering::Acquire);
+        if begin.is_ok() {
+            // SAFETY: the thread that asked waits until `done` is set. Jobs do not panic.
+            unsafe {
+                (*(*job).call)();
+                STAGE.store(number + IDLE, Ordering::Release);
+                (*job).done.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// Waits for as long as the thread that asks has interrupted malloc or the loader.
+fn touch_what_may_be_held() {
+    // SAFETY: both only read; mallinfo takes the lock of each of malloc's arenas in turn.
+    unsafe {
+        libc::mallinfo();
+        libc::dlsym(libc::RTLD_NEXT, c"_exit".as_ptr());
+    }
+}

@@ -1,0 +1,208 @@
+//! Handlers of the program wait while their thread is in our own or the engine's work: they may
+//! write a checkpoint, or end the process, and what they would meet is half done and locked.
+//!
+//! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
+//! moment is sent once more, to the same thread, which does not take it before it leaves the work.
+//! (To block the signals beforehand would hand them to other threads, of MPI's for instance.)
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::LocalKey;
+
+use libc::{siginfo_t, sigset_t, ucontext_t};
+
+use crate::real::Symbol;
+use crate::{engine, guard};
+
+const SIGNALS: usize = 65;
+
+/// The program's handlers and their flags, by signal.
+static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+static FLAGS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+
+thread_local! {
+    /// A bit for each signal that waits.
+    static WAITING: Cell<u64> = const { Cell::new(0) };
+    /// Handlers that this thread is in.
+    static HANDLERS_RUN: Cell<u32> = const { Cell::new(0) };
+    /// Calls that it is in of functions that no handler may call.
+    static UNSAFE_CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// They tell of the very instruction that is being run, and cannot wait.
+const AT_ONCE: [c_int; 7] = [
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+];
+
+type SetAction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+type Handler = unsafe extern "C-unwind" fn(c_int);
+type HandlerWithInfo = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+
+fn set_action() -> Option<SetAction> {
+    static REAL: Symbol = Symbol::new(c"sigaction");
+    // SAFETY: the address of `sigaction`, whose type this is.
+    REAL.next().map(|real| unsafe { std::mem::transmute::<usize, SetAction>(real.get()) })
+}
+
+fn own_address() -> usize {
+    on_signal as *const () as usize
+}
+
+/// The program is told of its own handler, not of [`on_signal`].
+pub(crate) fn told(number: c_int, address: usize) -> usize {
+    if address == own_address() { of(&HANDLERS, number) } else { address }
+}
+
+/// The same for its flags.
+pub(crate) fn told_flags(number: c_int, action: &libc::sigaction) -> c_int {
+    if action.sa_sigaction == own_address() { of(&FLAGS, number) as c_int } else { action.sa_flags }
+}
+
+fn of(table: &[AtomicUsize; SIGNALS], number: c_int) -> usize {
+    let entry = usize::try_from(number).ok().and_then(|number| table.get(number));
+    entry.map_or(0, |entry| entry.load(Ordering::Acquire))
+}
+
+/// This process is a rank from now on.
+pub(crate) fn adopt_all() {
+    (1..SIGNALS as c_int).for_each(adopt);
+}
+
+/// The signal's handler, if it has one, can be made to wait from now on.
+pub(crate) fn adopt(number: c_int) {
+    let at = usize::try_from(number).ok().filter(|at| (1..SIGNALS).contains(at));
+    let (Some(at), Some(set_action)) = (at.filter(|_| !AT_ONCE.contains(&number)), set_action())
+    else {
+        return;
+    };
+    let mut action = MaybeUninit::uninit();
+    // SAFETY: the structure is written when 0 is returned, and is put back with a handler that
+    // takes the place of the one in it.
+    unsafe {
+        if set_action(number, std::ptr::null(), action.as_mut_ptr()) != 0 {
+            return; // no such signal, or one of libc's own
+        }
+        let mut action = action.assume_init();
+        let no_function = [libc::SIG_DFL, libc::SIG_IGN, own_address()];
+        if no_function.contains(&action.sa_sigaction) {
+            return;
+        }
+        HANDLERS[at].store(action.sa_sigaction, Ordering::Release);
+        FLAGS[at].store(action.sa_flags as usize, Ordering::Release);
+        action.sa_sigaction = own_address();
+        // One that is to be used once would be gone when the signal comes the second time.
+        action.sa_flags = (action.sa_flags | libc::SA_SIGINFO) & !libc::SA_RESETHAND;
+        set_action(number, &raw const action, std::ptr::null_mut());
+    }
+}
+
+extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    if guard::inside() {
+        // SAFETY: what the kernel has passed.
+        unsafe { wait(number, info, context.cast()) };
+        return;
+    }
+    let (handler, flags) = (of(&HANDLERS, number), of(&FLAGS, number) as c_int);
+    if flags & libc::SA_RESETHAND != 0 {
+        // SAFETY: zeros are SIG_DFL without flags.
+        unsafe {
+            let action: libc::sigaction = std::mem::zeroed();
+            set_action().map(|set| set(number, &raw const action, std::ptr::null_mut()));
+        }
+    }
+    let run = Count::one_more(&HANDLERS_RUN);
+    // SAFETY: the program has set this function, with these flags.
+    unsafe {
+        if flags & libc::SA_SIGINFO != 0 {
+            std::mem::transmute::<usize, HandlerWithInfo>(handler)(number, info, context);
+        } else {
+            std::mem::transmute::<usize, Handler>(handler)(number);
+        }
+    }
+    drop(run);
+}
+
+/// Restored when it is dropped.
+pub(crate) struct Count(&'static LocalKey<Cell<u32>>, u32);
+
+impl Count {
+    fn one_more(of: &'static LocalKey<Cell<u32>>) -> Self {
+        Self(of, of.replace(of.get() + 1))
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+/// True if the thread has interrupted itself, and means to do what a handler may.
+pub(crate) fn in_handler() -> bool {
+    HANDLERS_RUN.get() != 0
+        && UNSAFE_CALLS.get() == 0
+        && engine::active().is_some_and(|engine| engine.own && engine::own_process())
+}
+
+/// A call of stdio: a program that makes it in a handler counts on this thread's locks.
+pub(crate) fn unsafe_call() -> Count {
+    Count::one_more(&UNSAFE_CALLS)
+}
+
+/// The program makes a call that no handler can make: it has left those that ran by longjmp.
+pub(crate) fn in_no_handler() {
+    HANDLERS_RUN.set(0);
+}
+
+/// The signal comes again when [`resume`] is called: until then this thread does not take it.
+///
+/// # Safety
+/// The arguments are those of a signal handler.
+unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
+    let code = guard::errno();
+    WAITING.set(WAITING.get() | 1 << (number - 1));
+    // SAFETY: by this function's contract; the mask in the context is the thread's when the handler
+    // has returned. Here it may be another one (SA_NODEFER).
+    unsafe {
+        let waiting = set_of(1 << (number - 1));
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const waiting, std::ptr::null_mut());
+        libc::sigaddset(&raw mut (*context).uc_sigmask, number);
+        let (process, thread) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, number, info);
+    }
+    guard::set_errno(code);
+}
+
+/// The work is over: signals that have waited come now.
+#[inline]
+pub(crate) fn resume() {
+    if WAITING.get() != 0 {
+        take_waiting();
+    }
+}
+
+#[cold]
+fn take_waiting() {
+    let waiting = set_of(WAITING.take());
+    // SAFETY: the set is a valid one.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const waiting, std::ptr::null_mut()) };
+}
+
+fn set_of(bits: u64) -> sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset writes the set, sigaddset changes it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        let numbers = (1..SIGNALS as c_int).filter(|number| bits & (1 << (number - 1)) != 0);
+        numbers.for_each(|number| _ = libc::sigaddset(set.as_mut_ptr(), number));
+        set.assume_init()
+    }
+}

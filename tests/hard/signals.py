@@ -1,0 +1,38 @@
+"""Checkpoints that a signal handler writes."""
+
+import functools
+
+from support import assert_same_files, data_files, place, same
+from tries import three_times
+
+CASES = []
+NOW = {"SCR_CHECKPOINT_PATTERN_2": "ckpt/now/rank_{rank}.now"}
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def written_by_a_handler_while_its_rank_waits(mpi, program):
+    """The agreement before a collective call waits for the other ranks, and a signal comes: what
+    the handler writes is what the program reads then."""
+    for learn in ("0", "1"):
+        same(mpi, program, 2, "on_signal", 5, files=False, **NOW, SCR_LEARN=learn)
+
+
+@case
+def ended_by_a_handler_that_writes(mpi, program):
+    """As before a time limit: each rank's handler writes, and ends it. (How MPI and its launcher
+    take that is theirs; see `exit_without_finalize`.)"""
+    def attempt(end):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(2, "on_signal", 3, end, shim=False)
+            got = here.run(2, "on_signal", 3, end, SCR_FLUSH="1", **NOW)
+            files = data_files(plain.tree())
+            assert [name for name in files if name.endswith(".now")], f"{want}"
+            assert_same_files(plain, here, got)
+
+    for end in ("exit", "_exit"):
+        three_times(functools.partial(attempt, end))
