@@ -110,6 +110,7 @@ mod tests {
     use super::*;
     use crate::cache::CatalogEntry;
     use crate::cache::disk::describe;
+    use crate::records::DatasetKey;
     use crate::transfer::journal::publish_part;
 
     fn part(id: u64, metas: &[FileMeta]) -> Catalog {
