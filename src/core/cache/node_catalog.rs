@@ -117,13 +117,13 @@ impl NodeCatalog {
 
     /// All files by name; one on the prefix that several ranks have is there once.
     pub fn entries(&self) -> impl Iterator<Item = CatalogEntry> {
-        self.from_list(0)
+        self.since_list(0)
     }
 
     /// Those in the directory `dir` and below; `""` is the prefix.
     pub fn below(&self, dir: &str) -> impl Iterator<Item = CatalogEntry> {
         let below = if dir.is_empty() { String::new() } else { format!("{dir}/") };
-        let from = self.from_list(self.list_of(&below));
+        let from = self.since_list(self.list_of(&below));
         let from = from.skip_while({
             let below = below.clone();
             move |entry| entry.meta.name < below
@@ -189,7 +189,7 @@ impl NodeCatalog {
         low.saturating_sub(1)
     }
 
-    fn from_list(&self, list: usize) -> impl Iterator<Item = CatalogEntry> {
+    fn since_list(&self, list: usize) -> impl Iterator<Item = CatalogEntry> {
         (list..self.lists()).flat_map(|list| read(self.list(list)))
     }
 }
