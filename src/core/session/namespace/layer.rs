@@ -82,6 +82,13 @@ impl Layer {
         self.is_elsewhere(name) || self.dir.join(name).symlink_metadata().is_ok()
     }
 
+    /// Whether it has the content, or knows that it is on the PFS.
+    pub fn knows(&self, name: &str) -> bool {
+        let known = self.known(name);
+        let is_told = known.on_prefix || known.remote.is_some();
+        is_told || self.dir.join(name).symlink_metadata().is_ok()
+    }
+
     /// Whether another node has it.
     pub fn is_elsewhere(&self, name: &str) -> bool {
         self.known(name).remote.is_some()

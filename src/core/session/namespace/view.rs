@@ -140,7 +140,7 @@ impl View {
     /// flush has brought to the PFS for this rank counts.
     pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
         let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
-        let newest = layers.find(|layer| layer.is_on_prefix(name) || layer.has(name))?;
+        let newest = layers.find(|layer| layer.knows(name))?;
         let known = newest.known(name);
         let cached = !known.on_prefix || known.remote.is_some();
         cached.then_some(&newest.key)
@@ -148,7 +148,7 @@ impl View {
 
     /// Whether some dataset has the file, in the cache or on the PFS.
     pub fn is_in_a_layer(&self, name: &str) -> bool {
-        self.layers.iter().any(|layer| layer.is_on_prefix(name) || layer.has(name))
+        self.layers.iter().any(|layer| layer.knows(name))
     }
 
     /// Whether a layer above that of `key` has the file.
