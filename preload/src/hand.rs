@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use crate::guard;
 use crate::message::complain;
+use crate::{guard, postponed};
 
 static HAND: OnceLock<Thread> = OnceLock::new();
 /// Its processor time, a clock of the kernel's.
@@ -24,8 +24,19 @@ const ASKED: u32 = 2;
 const BEGUN: u32 = 3;
 const STAGES: u32 = 4;
 
-/// Without any processor time used for so long, the work has met a lock that is never let go.
-const STUCK_BEFORE: Duration = Duration::from_secs(2);
+/// How long to wait while the hand uses no processor time: it has met a lock, or waits for a disk.
+struct Patience {
+    /// For another thread's job to be done.
+    turn: Duration,
+    /// For malloc and the loader to be let go.
+    begin: Duration,
+    /// For the job.
+    end: Duration,
+}
+
+const FOREVER: Patience =
+    Patience { turn: Duration::MAX, begin: Duration::from_secs(2), end: Duration::MAX };
+const BRIEFLY: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(200);
 /// Waits that only let other threads run come first.
 const YIELDS: u32 = 64;
@@ -49,12 +60,26 @@ pub(crate) fn prepare() {
 /// Has the job done. `None` if the calling thread has interrupted what is needed for that: nothing
 /// has been done.
 pub(crate) fn lend<T>(job: impl FnOnce() -> T) -> Option<T> {
-    lend_for(Duration::MAX, job)
+    lend_with(&FOREVER, job)
 }
 
 /// The same for a process that ends: without any processor time used for `patience` the job is left
 /// half done.
 pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option<T> {
+    lend_with(&Patience { end: patience, ..FOREVER }, job)
+}
+
+/// The same as [`lend`], but only if it can be begun almost at once.
+pub(crate) fn lend_now<T>(job: impl FnOnce() -> T) -> Option<T> {
+    lend_with(&Patience { turn: BRIEFLY, begin: BRIEFLY, ..FOREVER }, job)
+}
+
+/// True if there is a thread that does what is asked for.
+pub(crate) fn is_there() -> bool {
+    HAND.get().is_some()
+}
+
+fn lend_with<T>(patience: &Patience, job: impl FnOnce() -> T) -> Option<T> {
     let hand = HAND.get()?;
     let (mut job, mut result) = (Some(job), None);
     let mut call = || result = job.take().map(|job| job());
@@ -62,7 +87,7 @@ pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option
     // SAFETY: only the lifetime changes; see below.
     let call: *mut (dyn FnMut() + 'static) = unsafe { std::mem::transmute(call) };
     let mut own = Job { call, done: AtomicBool::new(false) };
-    let number = take_turn();
+    let number = take_turn(patience.turn)?;
     JOB.store(&raw mut own, Ordering::Relaxed);
     STAGE.store(number + ASKED, Ordering::Release);
     hand.unpark();
@@ -72,7 +97,8 @@ pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option
 }
 
 /// Waits until no other thread is being served. Returns the number of the new job.
-fn take_turn() -> u32 {
+fn take_turn(patience: Duration) -> Option<u32> {
+    let since = Instant::now();
     loop {
         let stage = STAGE.load(Ordering::Acquire);
         let next = stage.wrapping_add(STAGES);
@@ -81,14 +107,17 @@ fn take_turn() -> u32 {
                 .compare_exchange(stage, next + TAKEN, Ordering::AcqRel, Ordering::Acquire)
                 .is_ok()
         {
-            return next;
+            return Some(next);
+        }
+        if since.elapsed() > patience {
+            return None;
         }
         std::thread::sleep(PAUSE);
     }
 }
 
 /// Waits until the job is done, or withdraws it.
-fn wait(job: &Job, number: u32, patience: Duration) {
+fn wait(job: &Job, number: u32, patience: &Patience) {
     let (mut worked, mut since, mut yields) = (Duration::ZERO, Instant::now(), 0..YIELDS);
     while !job.done.load(Ordering::Acquire) {
         if yields.next().is_some() {
@@ -101,9 +130,10 @@ fn wait(job: &Job, number: u32, patience: Duration) {
             (worked, since) = (now, Instant::now());
             continue;
         }
-        let (asked, idle) = (number + ASKED, number + IDLE);
-        let withdraw = || STAGE.compare_exchange(asked, idle, Ordering::AcqRel, Ordering::Acquire);
-        if since.elapsed() > patience || since.elapsed() > STUCK_BEFORE && withdraw().is_ok() {
+        let (asked, none) = (number + ASKED, number + IDLE);
+        let withdraw = || STAGE.compare_exchange(asked, none, Ordering::AcqRel, Ordering::Acquire);
+        let idle = since.elapsed();
+        if idle > patience.end || idle > patience.begin && withdraw().is_ok() {
             return;
         }
     }
@@ -132,7 +162,12 @@ fn live() {
     loop {
         let stage = STAGE.load(Ordering::Acquire);
         if stage % STAGES != ASKED {
-            std::thread::park();
+            if postponed::any() {
+                touch_what_may_be_held();
+                postponed::send_all();
+            } else {
+                std::thread::park();
+            }
             continue;
         }
         touch_what_may_be_held();

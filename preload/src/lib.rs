@@ -61,6 +61,8 @@ mod open_files;
 #[cfg_attr(test, allow(dead_code))]
 mod paths;
 #[cfg_attr(test, allow(dead_code))]
+mod postponed;
+#[cfg_attr(test, allow(dead_code))]
 mod real;
 #[cfg_attr(test, allow(dead_code))]
 mod refuge;

@@ -3,7 +3,8 @@
 //!
 //! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
 //! moment is sent once more, to the same thread, which does not take it before it leaves the work.
-//! (To block the signals beforehand would hand them to other threads, of MPI's for instance.)
+//! (To block the signals beforehand would hand them to other threads, of MPI's for instance.) What
+//! comes while malloc or the loader is held waits, too: see [`crate::postponed`].
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -14,9 +15,9 @@ use std::thread::LocalKey;
 use libc::{siginfo_t, sigset_t, ucontext_t};
 
 use crate::real::Symbol;
-use crate::{engine, guard};
+use crate::{engine, guard, postponed};
 
-const SIGNALS: usize = 65;
+pub(crate) const SIGNALS: usize = 65;
 
 /// The program's handlers and their flags, by signal.
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
@@ -73,6 +74,7 @@ fn of(table: &[AtomicUsize; SIGNALS], number: c_int) -> usize {
 
 /// This process is a rank from now on.
 pub(crate) fn adopt_all() {
+    postponed::prepare();
     (1..SIGNALS as c_int).for_each(adopt);
 }
 
@@ -108,6 +110,10 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
     if guard::inside() {
         // SAFETY: what the kernel has passed.
         unsafe { wait(number, info, context.cast()) };
+        return;
+    }
+    // SAFETY: the same.
+    if in_own_rank() && unsafe { postponed::put_aside(number, info, context.cast()) } {
         return;
     }
     let (handler, flags) = (of(&HANDLERS, number), of(&FLAGS, number) as c_int);
@@ -147,9 +153,12 @@ impl Drop for Count {
 
 /// True if the thread has interrupted itself, and means to do what a handler may.
 pub(crate) fn in_handler() -> bool {
-    HANDLERS_RUN.get() != 0
-        && UNSAFE_CALLS.get() == 0
-        && engine::active().is_some_and(|engine| engine.own && engine::own_process())
+    HANDLERS_RUN.get() != 0 && UNSAFE_CALLS.get() == 0 && in_own_rank()
+}
+
+/// False in a child that has been forked: only the thread that did so is there.
+fn in_own_rank() -> bool {
+    engine::active().is_some_and(|engine| engine.own && engine::own_process())
 }
 
 /// A call of stdio: a program that makes it in a handler counts on this thread's locks.

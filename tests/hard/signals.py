@@ -23,6 +23,12 @@ def written_by_a_handler_while_its_rank_waits(mpi, program):
 
 
 @case
+def written_by_a_handler_that_has_interrupted_malloc(mpi, program):
+    """Its thread holds what our work needs, too: the handler must not write past the engine."""
+    same(mpi, program, 2, "on_signal", 3, "malloc", files=False, **NOW)
+
+
+@case
 def ended_by_a_handler_that_writes(mpi, program):
     """As before a time limit: each rank's handler writes, and ends it. (How MPI and its launcher
     take that is theirs; see `exit_without_finalize`.)"""

@@ -1,6 +1,7 @@
 /* A handler writes a checkpoint, anew each time, by system calls that a handler may make: on rank
  * 0 while it waits in a collective call for the others, which come when that has happened.
- * argv[1] rounds; argv[2] "exit" or "_exit": the last one ends each rank in its handler. */
+ * argv[1] rounds; argv[2] "exit" or "_exit": the last one ends each rank in its handler; "malloc":
+ * the handlers interrupt malloc and free instead, in each rank. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,7 +9,7 @@
 
 #include "sim.h"
 
-enum { BYTES = 64 << 10, RUNS = 3 };
+enum { BYTES = 64 << 10, RUNS = 3, INTERRUPTIONS = 10 };
 static char path[64], other[64], data[BYTES];
 static volatile int *runs, written, last;
 static const char *end = "";
@@ -30,7 +31,7 @@ static void write_now(int number) {
   ++*runs;
   if (last && !strcmp(end, "exit")) exit(0);
   if (last && !strcmp(end, "_exit")) _exit(0);
-  if (number == SIGALRM) arm(5000);
+  if (number == SIGALRM && strcmp(end, "malloc")) arm(5000);
   errno = code;
 }
 
@@ -43,6 +44,20 @@ static void check(void) {
     exit(4);
   }
   fclose(file);
+}
+
+/* Blocks of this size are not kept by the thread: malloc and free take the lock of all. */
+static void interrupt_malloc(void) {
+  for (int i = 0; i < INTERRUPTIONS; i++) {
+    void *volatile block;
+    int before = written;
+    arm(1000);
+    while (written == before) {
+      block = malloc(5000);
+      free(block);
+    }
+    check();
+  }
 }
 
 static void share(int rank) {
@@ -77,6 +92,10 @@ int main(int argc, char **argv) {
     sim_step(&sim, MPI_COMM_WORLD);
     sim_checkpoint(&sim);
     raise(SIGUSR1);
+    if (!strcmp(end, "malloc")) {
+      interrupt_malloc();
+      continue;
+    }
     last = round == rounds && *end;
     if (sim.rank == 0) *runs = 0;
     MPI_Barrier(MPI_COMM_WORLD);
