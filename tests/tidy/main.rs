@@ -1,5 +1,6 @@
 //! House rules that a compiler does not know. Each checker has tests that show that it can fail.
 
+mod documents;
 mod forgotten;
 mod placement;
 mod size;
@@ -64,4 +65,10 @@ fn no_file_is_forgotten() {
     let sources = source::all();
     nothing(&forgotten::modules(&sources));
     nothing(&forgotten::programs(&sources));
+}
+
+#[test]
+fn documents_tell_what_is() {
+    each(documents::readme);
+    nothing(&documents::tests_named(&source::all()));
 }
