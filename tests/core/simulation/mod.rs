@@ -25,6 +25,10 @@ mod style;
 mod truth;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 
@@ -70,6 +74,14 @@ struct Summary {
     launches: u64,
     confirmed: u64,
     ended: u64,
+}
+
+impl Summary {
+    fn add(&mut self, other: Summary) {
+        self.launches += other.launches;
+        self.confirmed += other.confirmed;
+        self.ended += other.ended;
+    }
 }
 
 /// Runs one schedule.
@@ -154,24 +166,40 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
+/// Runs the schedules of `seeds` on all cores; the total, or the failure with the smallest seed of
+/// those that were met.
+fn run_all(seeds: Range<u64>) -> Result<Summary, (u64, String)> {
+    let (next, total) = (AtomicU64::new(seeds.start), Mutex::new(Summary::default()));
+    let (end, failed) = (AtomicU64::new(seeds.end), Mutex::new(BTreeMap::new()));
+    let work = || loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end.load(Ordering::Relaxed) {
+            break;
+        }
+        match schedule(seed, None, false).0 {
+            Ok(one) => total.lock().unwrap().add(one),
+            Err(broken) => {
+                end.fetch_min(seed, Ordering::Relaxed);
+                failed.lock().unwrap().insert(seed, broken);
+            }
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+    match failed.into_inner().unwrap().pop_first() {
+        Some(failure) => Err(failure),
+        None => Ok(total.into_inner().unwrap()),
+    }
+}
+
 #[test]
 fn promises_hold_under_random_schedules() {
     let first = setting("SCR_SIM_SEED", 1);
     let schedules = setting("SCR_SIM_SCHEDULES", 100_000);
-    let mut total = Summary::default();
-    for seed in first..first + schedules {
-        match schedule(seed, None, false).0 {
-            Ok(summary) => {
-                total.launches += summary.launches;
-                total.confirmed += summary.confirmed;
-                total.ended += summary.ended;
-            }
-            Err(broken) => {
-                let trace = schedule(seed, None, true).1;
-                panic!("seed {seed}: {broken}\n{}\nseed {seed}: {broken}", trace.join("\n"));
-            }
-        }
-    }
+    let total = run_all(first..first + schedules).unwrap_or_else(|(seed, broken)| {
+        let trace = schedule(seed, None, true).1;
+        panic!("seed {seed}: {broken}\n{}\nseed {seed}: {broken}", trace.join("\n"));
+    });
     println!("{schedules} schedules from seed {first}: {total:?}");
     if schedules >= 1000 {
         // The promises would also hold if nothing were ever called complete.
