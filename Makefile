@@ -23,7 +23,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
-.PHONY: demo test test-cluster test-apps lint bench install clean
+.PHONY: demo test test-full test-cluster test-apps lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -107,7 +107,11 @@ demo: build
 test: build python-mpich
 	python3 tests/run.py
 
-## test-cluster: the matrix of failures on virtual nodes, both MPIs (root)
+## test-full: the same with every case on both MPIs, where `test` takes them in turn (root)
+test-full: build python-mpich
+	python3 tests/run.py --full
+
+## test-cluster: the matrix of failures on virtual nodes, every case on both MPIs (root)
 test-cluster: build python-mpich
 	python3 tests/run.py cluster
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Tests on virtual nodes: nodes and processes die, programs go on. Needs root.
 
-usage: run.py [--all] [openmpi|mpich] [word of the case's name ...]
+usage: run.py [--all] [--turns] [openmpi|mpich] [word of the case's name ...]
 
 Without --all, the matrix takes one point of the seal and one of the flush at each cell, in turn.
+With --turns each story and cell is run on one of the MPIs, in turn, except what is about launching.
 """
 
 import concurrent.futures
+import itertools
 import os
 import sys
 import time
@@ -23,13 +25,23 @@ import stories
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 
 
-def named_cases(mpis, everything):
+def named_cases(mpis, everything, turns):
     """(name, function) of every test."""
-    for mpi in mpis:
-        for story in stories.STORIES + schemes.STORIES + stores.STORIES:
-            yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
-        for case in matrix.cases(mpi, everything):
-            yield case.name(), lambda case=case: matrix.run_case(case)
+    all_stories = stories.STORIES + schemes.STORIES + stores.STORIES
+    for mpi_number, mpi in enumerate(mpis):
+        def has_turn(number):
+            return not turns or number % len(mpis) == mpi_number
+
+        for number, story in enumerate(all_stories):
+            if has_turn(number) or story.__module__ == "launches":
+                yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
+        # A sample's row has an even number of cells: shifted, so that each cell meets both MPIs
+        # with one sample or another.
+        for row, cases in itertools.groupby(matrix.cases(mpi, everything), lambda c: c.sample):
+            shift = matrix.SAMPLES.index(row)
+            for number, case in enumerate(cases):
+                if has_turn(number + shift):
+                    yield case.name(), lambda case=case: matrix.run_case(case)
 
 
 def attempt(name, function):
@@ -54,9 +66,9 @@ def nothing_is_left():
 def main(words):
     everything = "--all" in words
     mpis = [word for word in words if word in ("openmpi", "mpich")] or ["openmpi", "mpich"]
-    wanted = [word for word in words if word not in ("--all", "openmpi", "mpich")]
+    wanted = [word for word in words if word not in ("--all", "--turns", "openmpi", "mpich")]
     chosen = [
-        (name, function) for name, function in named_cases(mpis, everything)
+        (name, function) for name, function in named_cases(mpis, everything, "--turns" in words)
         if all(word in name.split() for word in wanted)
     ]
     if os.geteuid() != 0:
