@@ -15,6 +15,8 @@ PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmp
              libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
+# Names that the manuals give the commands: links to scr.
+CLASSIC   := scr_halt scr_glob_hosts scr_print scr_print_hash_file scr_transfer
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
              https://static.rust-lang.org/rustup/rustup-init.sh | \
@@ -137,6 +139,7 @@ bench: build
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
 	install -m 755 $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
+	for name in $(CLASSIC); do ln -sf scr $(DESTDIR)$(PREFIX)/bin/$$name; done
 	install -m 755 $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/libscr_preload.so
 	for mpi in $(MPIS); do install -d $(DESTDIR)$(PREFIX)/lib/scr/$$mpi && \
 	  install -m 755 $(DIST)/lib/scr/$$mpi/libscr.so $(DESTDIR)$(PREFIX)/lib/scr/$$mpi/libscr.so; done

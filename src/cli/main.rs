@@ -1,10 +1,15 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
 mod config;
+mod halt;
+mod hosts;
+mod print;
 mod sim;
 mod transfer;
 
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -21,18 +26,46 @@ struct Cli {
 enum Tool {
     /// List the parameters, explain their values, or write a template of the config file.
     Config(config::Args),
+    /// Say when a run is to halt, or take that back.
+    Halt(halt::Args),
+    /// Count, expand, compress and subtract lists of hosts.
+    Hosts(hosts::Args),
+    /// Print what a metadata or redundancy file holds.
+    Print(print::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
     Sim(sim::Sim),
     /// On a node: bring flushes to their end that a run has left under way.
     Transfer(transfer::Args),
 }
 
+/// The commands under the names that the manuals give them: links to this program.
+const CLASSIC_NAMES: [(&str, &str); 5] = [
+    ("scr_halt", "halt"),
+    ("scr_glob_hosts", "hosts"),
+    ("scr_print", "print"),
+    ("scr_print_hash_file", "print"),
+    ("scr_transfer", "transfer"),
+];
+
 fn main() -> ExitCode {
-    match Cli::parse().tool {
+    match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
         Tool::Config(args) => config::run(&args),
+        Tool::Halt(args) => halt::run(&args),
+        Tool::Hosts(args) => hosts::run(&args),
+        Tool::Print(args) => print::run(&args),
         Tool::Sim(args) => sim::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }
+}
+
+/// The command line as if `scr` had been called: with the tool that a classic name stands for.
+fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
+    let called = words.first().and_then(|word| Path::new(word).file_name());
+    let tool = CLASSIC_NAMES.iter().find(|(name, _)| called == Some(OsStr::new(name)));
+    if let Some((_, tool)) = tool {
+        words.splice(..1, ["scr".into(), OsString::from(tool)]);
+    }
+    words
 }
 
 /// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.
@@ -44,5 +77,22 @@ fn print(text: &str) -> ExitCode {
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_classic_name_stands_for_its_tool() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(with_tool(words("/usr/bin/scr_halt -c 3")), words("scr halt -c 3"));
+        assert_eq!(with_tool(words("scr hosts --count a")), words("scr hosts --count a"));
+        for (name, _) in CLASSIC_NAMES {
+            let line = with_tool(words(&format!("{name} --help")));
+            let shown = Cli::try_parse_from(line).err().expect("the help is shown");
+            assert_eq!(shown.kind(), clap::error::ErrorKind::DisplayHelp, "{name}");
+        }
     }
 }

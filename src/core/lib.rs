@@ -11,7 +11,7 @@
 //! | L3 | [`records`], [`descriptors`], [`events`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6 | [`session`] |
+//! | L6 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]
 
@@ -23,6 +23,7 @@ pub mod events;
 pub mod files;
 pub mod kvtree;
 pub mod log;
+pub mod operations;
 pub mod params;
 pub mod patterns;
 pub mod records;

@@ -10,7 +10,7 @@ const LAYERS: [&[&str]; 7] = [
     &["records", "descriptors", "events"],
     &["redundancy"],
     &["cache", "transfer"],
-    &["session"],
+    &["session", "operations"],
 ];
 
 /// Where unsafe code may stand.

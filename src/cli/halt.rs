@@ -1,0 +1,212 @@
+//! `scr halt`: conditions under which a run is to end (000 section 9.5).
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use scr_core::operations::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
+use scr_core::records::HaltFile;
+
+/// Arguments of `scr halt`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without a condition the run halts at its next checkpoint. A run looks at the conditions when it \
+begins and after each checkpoint; it flushes the newest one and every rank ends. A TIME is \
+\"2027-01-31 18:00\", \"18:00\" (the next time that it is), \"+90m\" (from now), or seconds since \
+1970. \
+Examples:\n
+    scr halt /pfs/me/run                     halt at the next checkpoint
+    scr halt --checkpoints 3 /pfs/me/run     after three more
+    scr halt --unset checkpoints /pfs/me/run take that back")]
+pub struct Args {
+    /// Halt after so many checkpoints.
+    #[arg(short, long, value_name = "N")]
+    checkpoints: Option<u64>,
+    /// Halt before this time: SCR_HALT_SECONDS before it, or as --seconds says.
+    #[arg(short, long, value_name = "TIME")]
+    before: Option<String>,
+    /// Halt once this time has passed.
+    #[arg(short, long, value_name = "TIME")]
+    after: Option<String>,
+    /// Halt so many seconds before the time of --before, or before the end of the allocation.
+    #[arg(short, long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Take a condition back; may be given several times.
+    #[arg(short, long, value_name = "CONDITION")]
+    unset: Vec<Condition>,
+    /// Only show the conditions.
+    #[arg(
+        short, long,
+        conflicts_with_all = ["checkpoints", "before", "after", "seconds", "unset", "reason"]
+    )]
+    list: bool,
+    /// Why: is recorded, and stops the run at its next checkpoint.
+    #[arg(short, long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// The runs' prefix directories; SCR_PREFIX or the working directory by default.
+    #[arg(value_name = "PREFIX")]
+    prefixes: Vec<PathBuf>,
+}
+
+/// What can be taken back.
+#[derive(Clone, Copy, ValueEnum)]
+enum Condition {
+    Checkpoints,
+    Before,
+    After,
+    Seconds,
+    /// The order to halt now, or what a run has recorded as its reason.
+    Reason,
+    /// All of them.
+    All,
+}
+
+/// Runs the tool; fails if an argument is wrong or a halt file could not be changed.
+pub fn run(args: &Args) -> ExitCode {
+    let wishes = match wishes(args, &Zoned::now()) {
+        Ok(wishes) => wishes,
+        Err(error) => {
+            eprintln!("scr halt: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let here = || std::env::var_os("SCR_PREFIX").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let prefixes = if args.prefixes.is_empty() { vec![here()] } else { args.prefixes.clone() };
+    let (mut text, mut failed) = (String::new(), false);
+    for prefix in &prefixes {
+        let file = match args.list {
+            true => read_halt_file(prefix),
+            false => change_halt_file(prefix, &wishes),
+        };
+        match file {
+            Ok(file) => {
+                let _ = writeln!(text, "{}: {}", prefix.display(), describe(&file));
+            }
+            Err(error) => {
+                eprintln!("scr halt: {error}");
+                failed = true;
+            }
+        }
+    }
+    let printed = super::print(&text);
+    if failed { ExitCode::FAILURE } else { printed }
+}
+
+fn wishes(args: &Args, now: &Zoned) -> Result<Vec<HaltWish>, String> {
+    let mut wishes = Vec::new();
+    for condition in &args.unset {
+        let each = match condition {
+            Condition::Checkpoints => vec![HaltCondition::Checkpoints],
+            Condition::Before => vec![HaltCondition::Before],
+            Condition::After => vec![HaltCondition::After],
+            Condition::Seconds => vec![HaltCondition::Seconds],
+            Condition::Reason => vec![HaltCondition::Reason],
+            Condition::All => vec![
+                HaltCondition::Checkpoints,
+                HaltCondition::Before,
+                HaltCondition::After,
+                HaltCondition::Seconds,
+                HaltCondition::Reason,
+            ],
+        };
+        wishes.extend(each.into_iter().map(HaltWish::Unset));
+    }
+    wishes.extend(args.checkpoints.map(HaltWish::Checkpoints));
+    wishes.extend(
+        args.before.as_deref().map(|text| time(text, now)).transpose()?.map(HaltWish::Before),
+    );
+    wishes.extend(
+        args.after.as_deref().map(|text| time(text, now)).transpose()?.map(HaltWish::After),
+    );
+    wishes.extend(args.seconds.map(HaltWish::Seconds));
+    wishes.extend(args.reason.clone().map(HaltWish::Now));
+    if wishes.is_empty() && !args.list {
+        wishes.push(HaltWish::Now("SCR_HALT".into()));
+    }
+    Ok(wishes)
+}
+
+/// Seconds since 1970 of a time as a person writes it.
+fn time(text: &str, now: &Zoned) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is no time; \"2027-01-31 18:00\", \"18:00\", \"+90m\" or seconds since \
+             1970 is"
+        )
+    };
+    let moment = if let Some(rest) = text.strip_prefix('+') {
+        let later: SignedDuration = rest.parse().map_err(|_| wrong())?;
+        now.timestamp().checked_add(later).map_err(|_| wrong())?
+    } else if let Ok(seconds) = text.parse::<i64>() {
+        Timestamp::from_second(seconds).map_err(|_| wrong())?
+    } else if let Ok(date) = text.parse::<DateTime>() {
+        date.to_zoned(now.time_zone().clone()).map_err(|_| wrong())?.timestamp()
+    } else {
+        let time: Time = text.parse().map_err(|_| wrong())?;
+        let today = now.with().time(time).build().map_err(|_| wrong())?;
+        let next = if today > *now { today } else { today.tomorrow().map_err(|_| wrong())? };
+        next.timestamp()
+    };
+    u64::try_from(moment.as_second()).map_err(|_| wrong())
+}
+
+fn describe(file: &HaltFile) -> String {
+    let mut parts = Vec::new();
+    if let Some(reason) = &file.exit_reason {
+        parts.push(format!("halt now ({reason})"));
+    }
+    if let Some(left) = file.checkpoints_left {
+        parts.push(format!("halt after {left} more checkpoints"));
+    }
+    if let Some(time) = file.exit_after {
+        parts.push(format!("halt after {}", show(time)));
+    }
+    match (file.exit_before, file.halt_seconds) {
+        (Some(time), Some(seconds)) => {
+            parts.push(format!("halt {seconds} s before {}", show(time)));
+        }
+        (Some(time), None) => parts.push(format!("halt before {}", show(time))),
+        (None, Some(seconds)) => {
+            parts.push(format!("halt {seconds} s before the end of the allocation"));
+        }
+        (None, None) => {}
+    }
+    if parts.is_empty() { "no halt condition".into() } else { parts.join("; ") }
+}
+
+fn show(seconds: u64) -> String {
+    let moment = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
+    let text = |moment: Timestamp| {
+        moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    };
+    moment.map_or_else(|| seconds.to_string(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_write_them() {
+        let now: Zoned = "2026-03-04T12:00:00+00:00[UTC]".parse().unwrap();
+        let base = 1_772_625_600; // that moment
+        for (text, want) in [
+            ("+90m", base + 5400),
+            ("+2h", base + 7200),
+            ("1772625601", base + 1),
+            ("18:00", base + 6 * 3600),
+            ("06:30", base + 66_600),
+            ("2026-03-05 12:00", base + 86_400),
+            ("2026-03-05T12:00:30", base + 86_430),
+        ] {
+            assert_eq!(time(text, &now), Ok(want), "{text}");
+        }
+        for text in ["", "soon", "+", "25:00", "2026-13-01 12:00", "-5"] {
+            assert!(time(text, &now).is_err(), "{text}");
+        }
+    }
+}
