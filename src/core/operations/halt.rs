@@ -45,7 +45,8 @@ pub enum HaltWish {
 /// nothing. Returns what it says then.
 ///
 /// # Errors
-/// If `prefix` is no directory, or the file cannot be locked, read or written; it is as it was then.
+/// If `prefix` is no directory, or the file cannot be locked, read or written: it is as it was
+/// then.
 pub fn change_halt_file(prefix: &Path, wishes: &[HaltWish]) -> Result<HaltFile> {
     if !prefix.is_dir() {
         return Err(Error::Other(format!("{} is no directory", prefix.display())));
