@@ -98,10 +98,14 @@ fn choose(state: &State, names: &[String]) -> Result<Vec<Node>> {
     Ok(nodes)
 }
 
-/// The mpirun line for `ranks` ranks of `words` on `nodes`, ranks side by side on each node.
+/// The mpirun line for `ranks` ranks of `words` on `nodes`, ranks side by side on each node. As
+/// long as there are enough, each node has one: what its cache holds is out of reach otherwise.
 fn mpirun_line(mpi: Mpi, ranks: usize, nodes: &[Node], words: &[String]) -> Vec<String> {
-    let slots = ranks.div_ceil(nodes.len());
-    let hosts: Vec<String> = nodes.iter().map(|node| format!("{}:{slots}", node.name)).collect();
+    let (each, more) = (ranks / nodes.len(), ranks % nodes.len());
+    let slots = |index| each + usize::from(index < more);
+    let hosts = nodes.iter().enumerate().filter(|(index, _)| slots(*index) > 0);
+    let hosts: Vec<String> =
+        hosts.map(|(index, node)| format!("{}:{}", node.name, slots(index))).collect();
     let (launcher, option) = match mpi {
         Mpi::Openmpi => ("mpirun.openmpi", "--host"),
         Mpi::Mpich => ("mpirun.mpich", "-hosts"),
@@ -216,7 +220,13 @@ mod tests {
             pid: 1,
             alive: true,
         };
-        let line = mpirun_line(Mpi::Mpich, 8, &[node(1), node(2), node(4)], &words("app x"));
-        assert_eq!(line.join(" "), "mpirun.mpich -hosts node1:3,node2:3,node4:3 -n 8 app x");
+        let line = |ranks| {
+            let nodes = [node(1), node(2), node(4)];
+            mpirun_line(Mpi::Mpich, ranks, &nodes, &words("app x")).join(" ")
+        };
+        assert_eq!(line(8), "mpirun.mpich -hosts node1:3,node2:3,node4:2 -n 8 app x");
+        // None is left out while there are ranks for it.
+        assert_eq!(line(4), "mpirun.mpich -hosts node1:2,node2:1,node4:1 -n 4 app x");
+        assert_eq!(line(2), "mpirun.mpich -hosts node1:1,node2:1 -n 2 app x");
     }
 }
