@@ -48,9 +48,9 @@ fn start_together(
     granted: c_int,
 ) -> scr_core::error::Result<Option<&'static Session>> {
     let world = MpiComm::duplicate_world()?;
-    let mut multiple = [i64::from(granted >= mpi::thread_multiple_level())];
-    world.all_max(&mut multiple)?;
-    let classifier = Classifier::new(world.size(), multiple[0] != 0);
+    let mut any_thread = [i64::from(mpi::permits_threads(granted))];
+    world.all_max(&mut any_thread)?;
+    let classifier = Classifier::new(world.size(), any_thread[0] != 0);
     let Some(session) = preparation.start(Box::new(world))? else { return Ok(None) };
     let running = RUNNING.get_or_init(|| Running { session, classifier });
     mpi::at_finalize(finish)?;
@@ -64,7 +64,7 @@ fn start_together(
 /// The program is about to make a blocking collective call on `comm`.
 pub fn sync(comm: usize, kind: SyncKind) {
     let Some(running) = RUNNING.get() else { return };
-    if running.classifier.is_world_class(comm) {
+    if running.classifier.counts(comm) {
         running.session.sync(kind);
     }
 }

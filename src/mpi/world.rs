@@ -1,10 +1,14 @@
 //! Which of the program's communicators count for the agreement.
 //!
-//! All ranks must count the same calls. So only intra-communicators of world *size* count, whose
-//! members can only be all the world's ranks; and once processes can be added (spawn, connect,
-//! accept, join) or several threads may communicate, only the handle MPI_COMM_WORLD itself.
+//! All ranks must count the same calls. One thread makes the same ones everywhere, if they are on
+//! intra-communicators of world *size*, whose members can only be all the world's ranks. Calls of
+//! several threads have the same order everywhere only if they are on one communicator. So where
+//! MPI lets several threads communicate, only the handle MPI_COMM_WORLD counts, and where it does
+//! not, only the thread that initialised MPI: others call it all the same, in libraries. Once
+//! processes can be added (spawn, connect, accept, join), only that handle counts in any case.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,22 +56,29 @@ pub fn world_size() -> Result<usize> {
     Ok(size as usize)
 }
 
-/// The value of MPI_THREAD_MULTIPLE in this MPI.
-pub fn thread_multiple_level() -> c_int {
+/// Whether this level of thread support lets several threads communicate, be it in turn.
+pub fn permits_threads(granted: c_int) -> bool {
     // SAFETY: a constant of the MPI library, defined before main.
-    unsafe { ffi::RSMPI_THREAD_MULTIPLE }
+    granted >= unsafe { ffi::RSMPI_THREAD_SERIALIZED }
 }
 
-/// Decides for each call whether its communicator counts.
+thread_local! {
+    static INITIALISED_MPI: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Decides for each call whether it counts.
 pub struct Classifier {
     world_size: usize,
+    any_thread: bool,
     world_only: AtomicBool,
 }
 
 impl Classifier {
-    /// `world_only`: some rank was granted MPI_THREAD_MULTIPLE (agreed among all ranks).
-    pub fn new(world_size: usize, world_only: bool) -> Self {
-        Classifier { world_size, world_only: AtomicBool::new(world_only) }
+    /// To be called by the thread that has initialised MPI. `any_thread`: some rank may communicate
+    /// with several threads (agreed among all ranks).
+    pub fn new(world_size: usize, any_thread: bool) -> Self {
+        INITIALISED_MPI.set(true);
+        Classifier { world_size, any_thread, world_only: AtomicBool::new(any_thread) }
     }
 
     /// Processes were or will be added: from now on only the world handle counts.
@@ -75,8 +86,11 @@ impl Classifier {
         self.world_only.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a call on `handle` is a sync point.
-    pub fn is_world_class(&self, handle: usize) -> bool {
+    /// Whether a call of this thread on `handle` is a sync point.
+    pub fn counts(&self, handle: usize) -> bool {
+        if !self.any_thread && !INITIALISED_MPI.get() {
+            return false;
+        }
         let comm = ffi::MPI_Comm(FromWord::from_word(handle));
         // SAFETY: the handle is what the program passes to its own MPI call right after; a null
         // handle is sorted out first. The out-parameters are locals.
