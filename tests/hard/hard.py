@@ -21,6 +21,7 @@ import traceback
 import bad_input
 import children
 import collectives
+import contents
 import generations
 import linked
 import logged
@@ -449,8 +450,8 @@ def is_rank_of(pid, here, program="steady"):
         return False
 
 
-MODULES = (bad_input, children, collectives, generations, linked, logged, moves, mpi_io, patterns,
-           pointers, rewritten, room, settings, signals, spares)
+MODULES = (bad_input, children, collectives, contents, generations, linked, logged, moves, mpi_io,
+           patterns, pointers, rewritten, room, settings, signals, spares)
 
 # What the two MPIs do differently: launching, ending, threads, signals, MPI-IO.
 DIFFERENT_MODULES = (children, collectives, mpi_io, signals)

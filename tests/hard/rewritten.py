@@ -47,7 +47,7 @@ def the_one_before_comes_back_when_the_newest_is_damaged(mpi, program):
             damage(here)
             for step in (3, 2):
                 got = begins(here, step, **way)
-                assert "s.1 is missing or has not the size" in got.err, f"{got}"
+                assert "s.1 has 3 bytes, and had" in got.err, f"{got}"
                 assert f"(dataset {step}) are in place again" in got.err, f"{got}"
                 again = begins(here, step, **way)
                 assert not again.err, f"{again}"

@@ -13,8 +13,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Instant;
 
 use super::abandoned::InPlace;
-use super::events::is_chosen;
-use super::fetching::Fetching;
 use super::machine::Rejected;
 use super::namespace::{self as ns, HiddenDir};
 use super::restore::{Index, Listed};
@@ -22,19 +20,13 @@ use super::runtime::Session;
 use super::site::Links;
 use crate::cache::{Offered, RebuildReport};
 use crate::error::{Error, Result};
-use crate::events::Event;
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::params::{Settings, keys};
+use crate::params::keys;
 use crate::records::Turn;
 use crate::transfer::{
-    Check, Verified, names_on_prefix, note_attempt, note_return, note_success, put_back,
-    verify_on_prefix, verify_outdated,
+    Check, names_on_prefix, note_return, note_success, put_back, verify_on_prefix,
 };
-
-/// Contents of what is not copied are read at the start if a rank's share of a checkpoint is no
-/// larger than this.
-const CONTENT_BYTES_MAX: u64 = 16 << 20;
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
 const LOOKED_AT_MAX: usize = 16;
@@ -260,6 +252,7 @@ impl Session {
             if found.gone {
                 index.gone.push(one.id);
             }
+            self.tell_unverified(one, &found, restarts);
             let Some(fault) = found.fault else {
                 if found.gone && cached.is_none() {
                     continue;
@@ -298,59 +291,6 @@ impl Session {
             }
         }
         Ok(false)
-    }
-
-    fn log_look(
-        &self,
-        (one, found): (&Listed, &Verified),
-        is_fetch: bool,
-        report: &RebuildReport,
-        begin: Instant,
-    ) {
-        self.event(|| {
-            let fault = match found.gone {
-                true => "its files are gone",
-                false => found.fault.as_deref().unwrap_or_default(),
-            };
-            let fetched = report.offered.iter().any(|cached| cached.id == one.id && cached.fetched);
-            let what = if fetched || is_fetch && !fault.is_empty() { "FETCH" } else { "CHECKED" };
-            let event = Event::new(what).dataset(one.id, one.key.title()).note(fault);
-            event.seconds(begin.elapsed().as_secs_f64())
-        });
-    }
-
-    /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
-    /// then. Collective.
-    fn look_at(
-        &self,
-        links: &Links,
-        one: &Listed,
-        index: &Index,
-        report: &mut RebuildReport,
-    ) -> Result<Verified> {
-        if let Some(found) = self.look_at_spoiled(links, one, report)? {
-            return Ok(found);
-        }
-        let ctx = links.ctx(&self.site);
-        let contents = check_of(&self.site.settings);
-        if !is_cached(one, report) {
-            self.note_fetch(note_attempt, one.id);
-        }
-        let Some(plan) = self.fetch_plan(one, index, report) else {
-            return match is_outdated(one, report) {
-                true => verify_outdated(&ctx, one.id, contents),
-                false => verify_on_prefix(&ctx, one.id, contents),
-            };
-        };
-        let found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
-        if found.gone || found.fault.is_some() {
-            return Ok(found);
-        }
-        match self.fetch(links, one, &plan, report)? {
-            Fetching::Done => Ok(found),
-            Fetching::InPlace => verify_on_prefix(&ctx, one.id, contents),
-            Fetching::Fault(fault) => Ok(Verified { fault: Some(fault), ..found }),
-        }
     }
 
     pub(super) fn reject(&self, offered: Offered, hidden: &mut Hidden) {
@@ -432,26 +372,10 @@ impl Session {
     }
 }
 
-/// How thoroughly what is not copied is looked at: whoever sets SCR_CRC_ON_FLUSH=1 himself wants
-/// every byte read, however long it takes.
-fn check_of(settings: &Settings) -> Check {
-    match (settings.get(keys::CRC_ON_FLUSH), is_chosen(settings, keys::CRC_ON_FLUSH.param.name)) {
-        (false, _) => Check::Sizes,
-        (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
-        (true, true) => Check::Contents,
-    }
-}
-
 /// Whether the cache offers a checkpoint, or a newer one of its series.
 pub(super) fn is_cached(one: &Listed, report: &RebuildReport) -> bool {
     let series = &one.key.series;
     report.offered.iter().any(|cached| cached.id >= one.id && cached.key.series == *series)
-}
-
-/// Whether the cache offers a newer checkpoint of its series.
-fn is_outdated(one: &Listed, report: &RebuildReport) -> bool {
-    let series = &one.key.series;
-    report.offered.iter().any(|cached| cached.id > one.id && cached.key.series == *series)
 }
 
 /// The directories of `name` whose own part of the path differs from that of `masked`: they carry
@@ -464,27 +388,7 @@ pub(super) fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = 
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::params::{Inputs, load};
-
-    #[test]
-    fn contents_are_read_as_far_as_somebody_wants() {
-        let check = |value: Option<&str>| {
-            let value = value.map(|value| ("SCR_CRC_ON_FLUSH".to_string(), value.to_string()));
-            let inputs = Inputs {
-                environment: &value.into_iter().collect(),
-                working_directory: Path::new("/nowhere"),
-                system_file: Path::new("/nowhere/scr.conf"),
-                program: &[],
-            };
-            check_of(&load(&inputs).unwrap())
-        };
-        assert_eq!(check(None), Check::ContentsUpTo(CONTENT_BYTES_MAX));
-        assert_eq!(check(Some("0")), Check::Sizes);
-        assert_eq!(check(Some("1")), Check::Contents);
-    }
 
     #[test]
     fn only_directories_of_one_checkpoint_are_hidden() {

@@ -7,6 +7,7 @@
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `ineffective.rs` | settings that do nothing for want of another one |
+//! | `inspection.rs` | whether a checkpoint on the prefix is what it was |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
 //! | `half_there.rs` | parts on the prefix of checkpoints that cannot be offered |
@@ -65,6 +66,7 @@ mod halt;
 mod helper;
 mod hiding;
 mod ineffective;
+mod inspection;
 mod intake;
 mod knowledge;
 mod landing;

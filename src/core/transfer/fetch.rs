@@ -7,15 +7,16 @@
 //! are right, remains of the dataset in the cache go, and it is sealed with an epoch of its own and
 //! protected on the present placement of the ranks.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::about;
-use super::kept::{find, is_of_another};
+use super::kept::find;
 use super::options::in_turns;
 use super::verify::{is_changed, note_fault, read_summary};
+use super::{about, others};
 use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;
 use crate::cache::evict::discard;
@@ -41,10 +42,23 @@ pub enum Fetched {
 
 /// Why a rank could not copy its files.
 enum Trouble {
-    /// The file of this name has another content.
+    /// A file is not what was flushed: one sentence.
     Wrong(String),
     /// Something that says nothing against the dataset.
     Unable(String),
+}
+
+fn unable(error: Error) -> Trouble {
+    Trouble::Unable(error.to_string())
+}
+
+/// What a rank has copied.
+#[derive(Default)]
+struct Copied {
+    /// Name and place of what is as it was flushed.
+    files: Vec<FileMeta>,
+    /// The others.
+    differing: Vec<FileMeta>,
 }
 
 /// Copies dataset `id` into the store called `store` and protects it as `descriptor` says, no more
@@ -79,9 +93,8 @@ pub fn fetch(
     let files = match from.copy()? {
         Ok(files) => files,
         Err(Trouble::Unable(why)) => return Ok(Fetched::InPlace(why)),
-        Err(Trouble::Wrong(name)) => {
+        Err(Trouble::Wrong(fault)) => {
             note_fault(ctx, id)?;
-            let fault = format!("{name} has not the content that it was flushed with");
             return Ok(Fetched::Fault(fault));
         }
     };
@@ -200,64 +213,91 @@ impl From<'_> {
     fn copy(&self) -> Result<std::result::Result<Vec<FileMeta>, Trouble>> {
         let ctx = self.ctx;
         let width = ctx.transfer.fetch_width;
-        let own = in_turns(ctx.world, width, || Ok(self.copy_own()))?;
+        let copied = in_turns(ctx.world, width, || Ok(self.copy_own()))?;
+        let differing = copied.as_ref().map_or(&[][..], |copied| &copied.differing);
+        let names = differing.iter().map(|file| file.name.clone()).collect();
+        let id = self.summary.dataset.id;
+        let theirs = others::ask(ctx, &names, &|names| others::of_another(ctx.prefix, id, names))?;
+        let own = copied.and_then(|copied| self.settle(copied, &theirs));
         let (wrong, unable) = match &own {
             Ok(_) => (None, None),
-            Err(Trouble::Wrong(name)) => (Some(name.clone()), None),
+            Err(Trouble::Wrong(what)) => (Some(what.clone()), None),
             Err(Trouble::Unable(why)) => (None, Some(format!("rank {}: {why}", ctx.world.rank()))),
         };
         let trouble = match (first(ctx, wrong)?, first(ctx, unable)?) {
             (None, None) => return Ok(own),
-            (Some(name), _) => Trouble::Wrong(name),
+            (Some(what), _) => Trouble::Wrong(what),
             (None, Some(why)) => Trouble::Unable(why),
         };
         agree(ctx.world, if self.leads() { remove_tree(&self.scratch()) } else { Ok(()) })?;
         Ok(Err(trouble))
     }
 
-    fn copy_own(&self) -> std::result::Result<Vec<FileMeta>, Trouble> {
-        let unable = |error: Error| Trouble::Unable(error.to_string());
-        let mut files = Vec::new();
+    fn copy_own(&self) -> std::result::Result<Copied, Trouble> {
+        let mut copied = Copied::default();
         for file in files_of(self.summary, self.ctx.world.rank()) {
             let source = join_relative(self.ctx.prefix, &file.name).map_err(unable)?;
-            let copied = !file.on_prefix && self.copy_file(&source, file)?;
-            // One that the program has deleted before it was flushed is in the list, too.
-            if copied || source.exists() {
+            if !file.on_prefix && !self.copy_file(&source, file)? {
+                copied.differing.push(file.clone());
+            } else if !file.on_prefix || source.exists() {
+                // One that the program has deleted before it was flushed is in the list, too.
                 let name = file.name.clone();
-                files.push(FileMeta { name, on_prefix: !copied, ..FileMeta::default() });
+                copied.files.push(FileMeta {
+                    name,
+                    on_prefix: file.on_prefix,
+                    ..FileMeta::default()
+                });
             }
         }
-        Ok(files)
+        Ok(copied)
     }
 
-    /// Whether it is one to be cached: of a pointer file that a newer dataset has written anew the
-    /// copy that was kept, if there is one; not one that somebody has changed, to choose where to
-    /// begin.
+    /// Whether the copy is what was flushed. Local.
     fn copy_file(&self, source: &Path, file: &FileMeta) -> std::result::Result<bool, Trouble> {
-        let (ctx, unable) = (self.ctx, |error: Error| Trouble::Unable(error.to_string()));
         let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
         let ready = target.parent().map_or(Ok(()), make_own_dir);
-        let how = || CopyOptions {
-            buffer_bytes: ctx.transfer.buffer_bytes,
-            crc32: ctx.transfer.check_crc,
+        let how = CopyOptions {
+            buffer_bytes: self.ctx.transfer.buffer_bytes,
+            crc32: self.ctx.transfer.check_crc,
             sync: false, // The seal does it.
             ..CopyOptions::default()
         };
-        let copied = ready.and_then(|()| copy_file(source, &target, how())).map_err(unable)?;
+        let copied = ready.and_then(|()| copy_file(source, &target, how)).map_err(unable)?;
         let unknown = file.crc32.is_none() || copied.crc32.is_none();
-        if copied.bytes == file.size && (unknown || copied.crc32 == file.crc32) {
-            return Ok(true);
-        }
-        let id = self.summary.dataset.id;
-        if is_of_another(ctx.prefix, id, &file.name) {
-            if let Some(kept) = find(ctx.prefix, id, file) {
-                return copy_file(&kept, &target, how()).map(|_| true).map_err(unable);
+        Ok(copied.bytes == file.size && (unknown || copied.crc32 == file.crc32))
+    }
+
+    /// What becomes of files that are not what was flushed, of which other datasets have `theirs`:
+    /// of a pointer file that a newer one has written anew the copy that was kept is cached, if
+    /// there is one; one that somebody has changed, to choose where to begin, is read where it is.
+    /// Local.
+    fn settle(
+        &self,
+        copied: Copied,
+        theirs: &BTreeSet<String>,
+    ) -> std::result::Result<Vec<FileMeta>, Trouble> {
+        let (ctx, id) = (self.ctx, self.summary.dataset.id);
+        let mut files = copied.files;
+        for file in copied.differing {
+            let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
+            let is_theirs = theirs.contains(&file.name);
+            let is_chosen = self.key().is_shared_name(&file.name) && is_changed(ctx.prefix, &file);
+            let kept = find(ctx.prefix, id, &file).filter(|_| is_theirs);
+            match &kept {
+                Some(kept) => {
+                    copy_file(kept, &target, CopyOptions::default()).map_err(unable)?;
+                }
+                None if is_theirs || is_chosen => remove_file_if_there(&target).map_err(unable)?,
+                None => {
+                    let name = &file.name;
+                    let what = format!("{name} has not the content that it was flushed with");
+                    return Err(Trouble::Wrong(what));
+                }
             }
-        } else if !(self.key().is_shared_name(&file.name) && is_changed(ctx.prefix, file)) {
-            return Err(Trouble::Wrong(file.name.clone()));
+            let name = file.name;
+            files.push(FileMeta { name, on_prefix: kept.is_none(), ..FileMeta::default() });
         }
-        remove_file_if_there(&target).map_err(unable)?;
-        Ok(false)
+        Ok(files)
     }
 
     /// Removes what the cache has of the dataset. Collective.

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::background::is_published;
-use super::index::{folder, index_path};
+use super::index::folder;
+use super::others::of_another;
 use super::single::publish_file;
 use super::stage::{publish_staged, stage, staged_path};
 use super::verify::{is_right, read_summary};
@@ -16,7 +16,7 @@ use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
 use crate::files::{CopyOptions, join_relative};
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, PrefixIndex, Record as _, Summary};
+use crate::records::FileMeta;
 
 /// Larger ones are no pointers; a copy of each for each checkpoint would fill the file system.
 const BYTES_MAX: u64 = 1 << 20;
@@ -51,21 +51,6 @@ pub(super) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
     place(prefix, id, &meta.name).ok().filter(|copy| copy.exists() && is_right(copy, meta, true))
 }
 
-/// Whether what is under `name` comes from another dataset than `id`: a newer one has written the
-/// file anew, or a run that went back has found it as it was with an older one. Else somebody has
-/// changed it, to choose where to begin.
-pub(super) fn is_of_another(prefix: &Path, id: u64, name: &str) -> bool {
-    let Ok(target) = join_relative(prefix, name) else { return false };
-    let is_its = |other: u64| {
-        let summary = Summary::read_from(&folder(prefix, other)).ok().flatten();
-        let files = summary.map(|summary| summary.files).unwrap_or_default();
-        let mut files = files.values().flatten().filter(|file| file.name == name);
-        files.any(|file| other > id || is_published(&target, file))
-    };
-    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
-    index.newest_first().any(|other| other.id != id && is_its(other.id))
-}
-
 /// Makes the files that other datasets have, too, what they were with dataset `id`, which is
 /// read where it is. Returns the names of those that are so now, and of those that have changed.
 /// Collective.
@@ -76,21 +61,23 @@ pub fn put_back(ctx: &Ctx, id: u64) -> Result<(Vec<String>, Vec<String>)> {
     let Ok(summary) = read_summary(ctx, id)? else { return Ok((Vec::new(), Vec::new())) };
     let mut tree = KvTree::new();
     let mut work = || {
+        let mut displaced = Vec::new();
         for file in summary.files.values().flatten() {
             if !summary.dataset.key.is_shared_name(&file.name) {
                 continue;
             }
             let target = join_relative(ctx.prefix, &file.name)?;
-            let is_there = is_right(&target, file, true);
-            let kept = find(ctx.prefix, id, file).filter(|_| !is_there);
-            match kept.filter(|_| is_of_another(ctx.prefix, id, &file.name)) {
-                Some(copy) => {
-                    publish_file(ctx.prefix, &copy, &target)?;
-                    tree.child_mut("CHANGED").child_mut(&file.name);
-                }
-                None if is_there => drop(tree.child_mut("SAME").child_mut(&file.name)),
-                None => {}
+            if is_right(&target, file, true) {
+                tree.child_mut("SAME").child_mut(&file.name);
+            } else if let Some(copy) = find(ctx.prefix, id, file) {
+                displaced.push((&file.name, copy, target));
             }
+        }
+        let names = displaced.iter().map(|(name, ..)| (*name).clone()).collect();
+        let theirs = of_another(ctx.prefix, id, &names);
+        for (name, copy, target) in displaced.iter().filter(|one| theirs.contains(one.0)) {
+            publish_file(ctx.prefix, copy, target)?;
+            tree.child_mut("CHANGED").child_mut(name);
         }
         Ok(())
     };

@@ -20,6 +20,8 @@
 //! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
+//! | `findings.rs` | what a look at them has found, and what follows |
+//! | `others.rs` | what other datasets have under the same names |
 //! | `half.rs` | a flush that ended halfway, and does not go on |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
 //! | `kept.rs` | copies of pointer files, by dataset |
@@ -33,6 +35,7 @@ mod along;
 mod async_flush;
 mod background;
 mod fetch;
+mod findings;
 mod flush;
 mod half;
 mod index;
@@ -43,6 +46,7 @@ mod looks;
 mod newer;
 mod options;
 mod other_size;
+mod others;
 mod repair;
 mod replaced;
 mod shares;
@@ -78,5 +82,5 @@ pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, staged_name};
-pub use verify::{Check, Verified, names_on_prefix, verify_on_prefix, verify_outdated};
+pub use verify::{Check, Unchecked, Verified, names_on_prefix, verify_on_prefix, verify_outdated};
 pub use window::{Left, forget_newer, purge_prefix};

@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use super::background::is_published;
+use super::findings::{Findings, Verdict};
 use super::index::{folder, index_path, mark_failed};
+use super::others::of_newer;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, Summary};
+use crate::records::{FileMeta, PrefixIndex, Record, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +35,24 @@ pub struct Verified {
     /// Nothing of the dataset is left: somebody has deleted all its files, or has written all of
     /// them anew without us. What lies there now is not for us to judge.
     pub gone: bool,
-    /// Somebody has written all its files anew, in whatever size.
+    /// Somebody has written all its files anew, in whatever size; a copy that was cut short on its
+    /// way is damage.
     pub anew: bool,
+    /// What is not as the summary says and nobody is kept from reading, one sentence.
+    pub remark: Option<String>,
+    /// What has no checksum.
+    pub unchecked: Unchecked,
+}
+
+/// Files that the program wrote to the prefix itself: their contents cannot be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unchecked {
+    /// How many.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Name of the first that was written to after the dataset was complete.
+    pub touched: Option<String>,
 }
 
 /// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
@@ -74,38 +92,53 @@ fn verify(
             return Ok(Verified { fault: Some(fault), ..Verified::default() });
         }
     };
-    let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
-    let bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
+    let names: Vec<String> =
+        summary.files.values().flatten().map(|file| file.name.clone()).collect();
     let contents = match check {
         Check::Sizes => false,
         Check::Contents => true,
-        Check::ContentsUpTo(most) => bytes / ctx.world.size().max(1) as u64 <= most,
+        Check::ContentsUpTo(most) => bytes_of(&summary) / ctx.world.size().max(1) as u64 <= most,
     };
-    let share = files.iter().skip(ctx.world.rank()).step_by(ctx.world.size());
-    let mut own = Tally::default();
-    // Without ids the program writes the same files again: what it left half written is what it
-    // would find without us, too.
-    let in_place = summary.dataset.key.id.is_empty();
-    let is_rewritten = |file: &FileMeta| may_change(file) && is_changed(ctx.prefix, file);
-    share.filter(|file| !(in_place && is_rewritten(file))).for_each(|file| {
-        // One of another generation may be as long; the time tells that it is not this one's.
-        let contents = contents || (in_place && is_changed(ctx.prefix, file));
-        own.count(ctx.prefix, (id, &summary.dataset.key), file, contents);
-    });
-    let all = ctx.world.all_gather(&own.to_tree().encode())?;
-    let mut total = Tally::default();
-    for part in &all {
-        total.add(&KvTree::decode(part)?);
+    let mut verdict = compare(ctx, &summary, contents, &may_change)?;
+    if verdict.cut_short && !contents {
+        // Contents tell a copy of it from the files of another state, some of which are smaller.
+        verdict = compare(ctx, &summary, true, &may_change)?;
     }
-    let (gone, anew) = (total.is_gone(), total.is_anew());
-    let fault = total.wrong.filter(|_| !gone).map(|name| {
-        format!("{name} is missing or has not the size or content that it was flushed with")
-    });
-    if fault.is_some() {
+    if verdict.fault.is_some() {
         note_fault(ctx, id)?;
     }
-    let names = files.iter().map(|file| file.name.clone()).collect();
-    Ok(Verified { names, fault, gone, anew })
+    let Verdict { fault, gone, anew, remark, unchecked, .. } = verdict;
+    Ok(Verified { names, fault, gone, anew, remark, unchecked })
+}
+
+fn bytes_of(summary: &Summary) -> u64 {
+    let files = summary.files.values().flatten();
+    files.fold(0, |sum: u64, file| sum.saturating_add(file.size))
+}
+
+/// Each rank looks at its share; rank 0, which alone reads other summaries, judges. Collective.
+fn compare(
+    ctx: &Ctx,
+    summary: &Summary,
+    contents: bool,
+    may_change: &dyn Fn(&FileMeta) -> bool,
+) -> Result<Verdict> {
+    let own = Findings::of_share(ctx, summary, contents, may_change);
+    let report = (own != Findings::default()).then(|| (0, own.to_tree().encode()));
+    let mut all = Findings::default();
+    for (_, bytes) in ctx.world.sparse_exchange(report.into_iter().collect())? {
+        all.add(Findings::from_tree(&KvTree::decode(&bytes)?));
+    }
+    let mut answer = match ctx.world.rank() {
+        0 => {
+            let others = of_newer(ctx.prefix, summary.dataset.id, &all.suspects());
+            let files = summary.files.values().map(Vec::len).sum();
+            all.judge(files, &others).to_tree().encode()
+        }
+        _ => Vec::new(),
+    };
+    ctx.world.broadcast(&mut answer, 0)?;
+    Ok(Verdict::from_tree(&KvTree::decode(&answer)?))
 }
 
 /// Names of the files of dataset `id`, relative to the prefix; none if its summary cannot be read.
@@ -116,83 +149,6 @@ fn verify(
 pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
     let summary = read_summary(ctx, id)?.unwrap_or_default();
     Ok(summary.files.into_values().flatten().map(|file| file.name).collect())
-}
-
-/// What was found of a dataset's files.
-#[derive(Debug, Default)]
-struct Tally {
-    files: u64,
-    missing: u64,
-    /// There, but not as they were written: another time of modification.
-    changed: u64,
-    /// Of the changed ones, those that are no shorter: a rewrite, not a loss.
-    full: u64,
-    /// The first wrong one.
-    wrong: Option<String>,
-}
-
-impl Tally {
-    fn count(
-        &mut self,
-        prefix: &Path,
-        (id, key): (u64, &DatasetKey),
-        file: &FileMeta,
-        contents: bool,
-    ) {
-        let path = join_relative(prefix, &file.name).ok();
-        let path = path.as_deref();
-        let right = path.is_some_and(|path| is_right(path, file, contents));
-        let is_others = || {
-            let pointer = key.is_shared_name(&file.name) && is_changed(prefix, file);
-            pointer || listed_by_newer(prefix, id, &file.name)
-        };
-        if !right && is_others() {
-            return;
-        }
-        self.files += 1;
-        match path.and_then(|path| Some((path, fs::metadata(path).ok()?.len()))) {
-            None => self.missing += 1,
-            Some((path, length)) => {
-                let as_written = FileMeta { size: length, ..file.clone() };
-                let changed = !is_published(path, &as_written);
-                self.changed += u64::from(changed);
-                self.full += u64::from(changed && length >= file.size);
-            }
-        }
-        if !right && self.wrong.is_none() {
-            self.wrong = Some(file.name.clone());
-        }
-    }
-
-    fn is_anew(&self) -> bool {
-        self.changed == self.files && self.full > 0
-    }
-
-    fn is_gone(&self) -> bool {
-        self.wrong.is_some() && self.is_anew() || self.files > 0 && self.missing == self.files
-    }
-
-    fn to_tree(&self) -> KvTree {
-        let mut tree = KvTree::new();
-        let counts = [self.files, self.missing, self.changed, self.full];
-        for (key, count) in ["FILES", "MISSING", "CHANGED", "FULL"].iter().zip(counts) {
-            tree.set_value(key, count);
-        }
-        if let Some(wrong) = &self.wrong {
-            tree.set_value("WRONG", wrong);
-        }
-        tree
-    }
-
-    fn add(&mut self, part: &KvTree) {
-        let count = |key: &str| part.get_u64(key).unwrap_or(0);
-        self.files += count("FILES");
-        self.missing += count("MISSING");
-        self.changed += count("CHANGED");
-        self.full += count("FULL");
-        let wrong = || part.get_value("WRONG").map(str::to_owned);
-        self.wrong = self.wrong.take().or_else(wrong);
-    }
 }
 
 /// Rank 0 reads, all get it; or what is wrong with it.
@@ -241,27 +197,32 @@ pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     matches!(found, Ok(false))
 }
 
+/// Whether the file is what `meta` says; see [`wrong`].
 pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
-    let right_size = match fs::metadata(path) {
-        Ok(found) if meta.on_prefix => found.len() >= meta.size,
-        Ok(found) => found.len() == meta.size,
-        // The program may have deleted it before the flush that listed it.
-        Err(_) => meta.on_prefix,
-    };
-    match meta.crc32 {
-        Some(expected) if contents && right_size => {
-            crc32_of_file(path).is_ok_and(|(_, found)| found == expected)
-        }
-        _ => right_size,
-    }
+    let length = fs::metadata(path).ok().map(|found| found.len());
+    wrong(path, length, meta, contents).is_none()
 }
 
-pub(super) fn listed_by_newer(prefix: &Path, id: u64, name: &str) -> bool {
-    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return false };
-    // The run may have gone back to this one from a newer generation, which is kept beside.
-    let holds = |entry: &&IndexEntry| entry.replaced_by.is_none_or(|by| by > id);
-    index.newest_first().take_while(|entry| entry.id > id).filter(holds).any(|entry| {
-        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
-        summary.is_some_and(|s| s.files.values().flatten().any(|file| file.name == name))
-    })
+/// What is wrong with a file that has `length` bytes now, if it is there: one sentence.
+pub(super) fn wrong(
+    path: &Path,
+    length: Option<u64>,
+    meta: &FileMeta,
+    contents: bool,
+) -> Option<String> {
+    let name = &meta.name;
+    let Some(length) = length else {
+        // The program may have deleted it before the flush that listed it.
+        return (!meta.on_prefix).then(|| format!("{name} is missing"));
+    };
+    if length < meta.size || (length > meta.size && !meta.on_prefix) {
+        let size = meta.size;
+        return Some(format!("{name} has {length} bytes, and had {size} when it was complete"));
+    }
+    let expected = meta.crc32.filter(|_| contents)?;
+    match crc32_of_file(path) {
+        Ok((_, found)) if found == expected => None,
+        Ok(_) => Some(format!("{name} has not the content that it was flushed with")),
+        Err(error) => Some(error.to_string()),
+    }
 }

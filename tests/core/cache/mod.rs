@@ -20,4 +20,5 @@ mod spoiled;
 mod stores;
 mod table;
 mod touch;
+mod verify;
 mod window;
