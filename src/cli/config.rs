@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use comfy_table::{ContentArrangement, Table, presets};
 use scr_core::descriptors::Descriptors;
 use scr_core::params::{
-    Environment, Inputs, LineKind, Param, SYSTEM_FILE, Setting, Settings, Source, Status, load,
-    template,
+    Inputs, LineKind, Param, SYSTEM_FILE, Setting, Settings, Source, Status, load,
+    read_environment, template,
 };
 use scr_core::patterns::{PatternConfig, SeriesSet};
 
@@ -91,9 +91,10 @@ fn meaning(param: &Param) -> String {
 
 /// The values in force, or every mistake.
 fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, String> {
-    let environment: Environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let (environment, problems) = read_environment(std::env::vars_os());
+    if let Some(problem) = problems.first() {
+        return Err(problem.to_string());
+    }
     let working_directory = std::env::current_dir()
         .map_err(|error| format!("cannot find out the working directory: {error}"))?;
     let inputs = Inputs {

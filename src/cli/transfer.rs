@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load};
+use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 use scr_core::session::{Finished, finish_transfers};
 
 /// Arguments of `scr transfer`.
@@ -69,10 +69,10 @@ fn fail(text: &str) -> ExitCode {
 }
 
 fn settings(args: &Args) -> Result<(Settings, Environment), String> {
-    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    let mut environment: Environment = std::env::vars_os().filter_map(text).collect();
+    let (mut environment, problems) = read_environment(std::env::vars_os());
+    if let Some(problem) = problems.first() {
+        return Err(problem.to_string());
+    }
     if let Some(prefix) = &args.prefix {
         environment.insert("SCR_PREFIX".into(), prefix.clone());
     }

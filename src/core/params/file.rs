@@ -6,11 +6,15 @@
 //! CKPT=0 INTERVAL=1 TYPE=XOR        # GROUPS, STORE and CKPT lines take several
 //! ```
 
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::text::{self, Lookup};
 use super::{Environment, Source};
 use crate::error::{Error, Result};
+use crate::system::{name_of_user, user_id};
 
 /// Largest config file that is read, in bytes; GROUPS lines of 100,000 nodes fit.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -83,24 +87,57 @@ pub struct Parsed {
     pub problems: Vec<Error>,
 }
 
+/// How it was decided that a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Somebody named it, and answers for what it says.
+    Named,
+    /// It was found in a directory, where anyone may have put it.
+    Found,
+}
+
 /// Reads a file. `Ok(None)` if there is none.
-pub fn read(path: &Path, source: Source, environment: &Environment) -> Result<Option<Parsed>> {
-    let length = match std::fs::metadata(path) {
-        Ok(data) if data.is_dir() => {
-            let what = "it is a directory, not a config file".to_string();
-            return Err(Error::Config { place: path.display().to_string(), what });
-        }
-        Ok(data) => data.len(),
+pub fn read(
+    path: &Path,
+    (source, choice): (Source, Choice),
+    environment: &Environment,
+) -> Result<Option<Parsed>> {
+    let io = |error| Error::io("cannot read the config file", path, error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("cannot read the config file", path, error)),
+        Err(error) => return Err(io(error)),
     };
-    if length > FILE_BYTES_MAX {
-        let what = format!("{length} bytes are too many for a config file");
-        return Err(Error::Config { place: path.display().to_string(), what });
+    let data = file.metadata().map_err(io)?;
+    let length = data.len();
+    let unfit = match choice {
+        _ if data.is_dir() => Some("it is a directory, not a config file".to_string()),
+        _ if length > FILE_BYTES_MAX => {
+            Some(format!("{length} bytes are too many for a config file"))
+        }
+        Choice::Found => distrust((data.uid(), user_id()), data.mode()),
+        Choice::Named => None,
+    };
+    let name = path.display().to_string();
+    if let Some(what) = unfit {
+        return Err(Error::Config { place: name, what });
     }
-    let bytes = std::fs::read(path)
-        .map_err(|error| Error::io("cannot read the config file", path, error))?;
-    Ok(Some(parse(&bytes, &path.display().to_string(), source, environment)))
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io)?;
+    Ok(Some(parse(&bytes, &name, source, environment)))
+}
+
+/// Why a file that was found is not read: what it says would be done with this user's rights.
+fn distrust((owner, user): (u32, u32), mode: u32) -> Option<String> {
+    let trusted = "if you trust it, name it in SCR_CONF_FILE";
+    if owner != user && owner != 0 {
+        let owner = name_of_user(owner);
+        return Some(format!("it belongs to {owner}, neither to you nor to root; {trusted}"));
+    }
+    (mode & 0o002 != 0).then(|| {
+        let mode = mode & 0o7777;
+        format!("anyone may write to it (mode {mode:o}); take that away (chmod o-w) or, {trusted}")
+    })
 }
 
 /// Parses the content of a config file; `name` stands before the line number in messages.
@@ -256,13 +293,44 @@ mod tests {
     fn what_cannot_be_a_config_file_is_refused() {
         let environment = Environment::new();
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let read = |path: &Path| read(path, Source::UserFile, &environment);
+        let read = |path: &Path| read(path, (Source::UserFile, Choice::Found), &environment);
         assert!(read(directory.path()).is_err());
         assert!(matches!(read(&directory.path().join("none")), Ok(None)));
         let large = directory.path().join("large");
         let file = std::fs::File::create(&large).expect("a file");
         file.set_len(FILE_BYTES_MAX + 1).expect("a sparse file");
         assert!(read(&large).is_err());
+    }
+
+    #[test]
+    fn a_found_file_is_this_users_or_roots_alone() {
+        let (own, root, other) = ((1000, 1000), (0, 1000), (1001, 1000));
+        for (owners, mode) in [(own, 0o644), (own, 0o664), (root, 0o644), ((0, 0), 0o600)] {
+            assert_eq!(distrust(owners, mode), None);
+        }
+        for (owners, mode, part) in [
+            (other, 0o644, "neither to you nor to root"),
+            ((1000, 0), 0o600, "neither to you nor to root"),
+            (own, 0o666, "anyone may write to it (mode 666)"),
+        ] {
+            let told = distrust(owners, mode).unwrap_or_default();
+            assert!(told.contains(part) && told.contains("SCR_CONF_FILE"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_anyone_may_write_to_is_read_only_if_it_is_named() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join(".scrconf");
+        std::fs::write(&path, "SCR_FLUSH=1\n").expect("a file");
+        let anyone = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(&path, anyone).expect("a mode");
+        let environment = Environment::new();
+        let read = |choice| read(&path, (Source::UserFile, choice), &environment);
+        let told = read(Choice::Found).expect_err("a refusal").to_string();
+        assert!(told.starts_with(&path.display().to_string()), "{told}");
+        assert!(read(Choice::Named).is_ok_and(|parsed| parsed.is_some()));
     }
 
     proptest! {

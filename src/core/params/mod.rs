@@ -5,6 +5,7 @@
 //! | `table.rs`, `param.rs` | every parameter once: name, type, unit, default, meaning ([`keys`]) |
 //! | `value.rs` | types of values, how they are read and written |
 //! | `text.rs`, `file.rs` | the grammar of a line and of the config file |
+//! | `environment.rs` | a process's variables as text |
 //! | `sources.rs` | environment > user file > program > system file > default ([`load`]) |
 //! | `resolved.rs` | the outcome ([`Settings`]), which rank 0 broadcasts |
 //! | `suggest.rs` | "did you mean" |
@@ -12,6 +13,7 @@
 //!
 //! Nothing here reads the process's environment; the caller hands it in.
 
+mod environment;
 mod file;
 mod param;
 mod resolved;
@@ -24,6 +26,7 @@ mod value;
 
 use std::collections::BTreeMap;
 
+pub use environment::read_environment;
 pub use file::{DescriptorLine, LineKind};
 pub use param::{Key, OptionalKey, Param, Status, Typed};
 pub use resolved::{Origin, Setting, Settings};

@@ -184,6 +184,8 @@ typed! {
     Bool => bool, Value::Bool(flag) => *flag;
     /// A number from 0.
     Count => u64, Value::Count(number) => *number;
+    /// A number from 0, or yes or no.
+    Level => u64, Value::Count(number) => *number;
     /// A number with sign.
     Integer => i64, Value::Integer(number) => *number;
     /// A number with fraction.

@@ -44,6 +44,8 @@ pub struct Settings {
     lines: Vec<DescriptorLine>,
     /// Sentences for the user about what was ignored or doubtful; one for each cause.
     pub warnings: Vec<String>,
+    /// A clause about the user's config file: which it is, or where none was found.
+    pub user_file: String,
     /// The `SCR_*` variables that were read, as they were.
     environment: Environment,
     /// The system file says which cache bases there are.
@@ -172,7 +174,7 @@ impl Settings {
         self.environment = scr_variables(environment);
     }
 
-    /// Everything, for the broadcast: SETTING, LINE, WARNING, ENVIRONMENT, FIXED.
+    /// Everything, for the broadcast: SETTING, LINE, WARNING, ENVIRONMENT, FILE, FIXED.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -199,6 +201,7 @@ impl Settings {
         for (name, value) in &self.environment {
             tree.set_kv("ENVIRONMENT", name).set_value("TEXT", value);
         }
+        tree.set_value("FILE", &self.user_file);
         tree.set_value("FIXED", u8::from(self.store_bases_fixed));
         tree
     }
@@ -206,8 +209,11 @@ impl Settings {
     /// The inverse of [`Settings::to_tree`]; `None` if the tree is not one of its.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Settings> {
-        let mut settings =
-            Settings { store_bases_fixed: tree.get_value("FIXED")? == "1", ..Settings::default() };
+        let mut settings = Settings {
+            store_bases_fixed: tree.get_value("FIXED")? == "1",
+            user_file: tree.get_value("FILE")?.to_string(),
+            ..Settings::default()
+        };
         for (name, slot) in tree.child("SETTING").iter() {
             let named = find(name)?;
             let origin = get_origin(slot)?;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::file::{self, Assignment, DescriptorLine, LineKind, Parsed};
+use super::file::{self, Assignment, Choice, DescriptorLine, LineKind, Parsed};
 use super::param::Status;
 use super::resolved::{Origin, Setting, Settings, absolute, normal};
 use super::suggest::did_you_mean;
@@ -62,8 +62,10 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 impl From<Problems> for Error {
+    /// One sentence: it is part of a message, which is one line.
     fn from(problems: Problems) -> Error {
-        Error::Other(problems.to_string())
+        let all: Vec<String> = problems.0.iter().map(Error::to_string).collect();
+        Error::Other(all.join("; "))
     }
 }
 
@@ -79,12 +81,12 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
         lines: Vec::new(),
         problems: Vec::new(),
         warnings: Vec::new(),
+        user_file: String::new(),
     };
     loader.environment();
-    loader.file(inputs.system_file, Source::SystemFile, false);
+    loader.file(inputs.system_file, Source::SystemFile);
     loader.program();
-    let (user_file, named) = loader.user_file();
-    loader.file(&user_file, Source::UserFile, named);
+    loader.user_file();
     if loader.problems.is_empty() { Ok(loader.settle()) } else { Err(Problems(loader.problems)) }
 }
 
@@ -106,6 +108,8 @@ struct Loader<'a> {
     lines: Vec<DescriptorLine>,
     problems: Vec<Error>,
     warnings: Vec<String>,
+    /// See [`Settings::user_file`].
+    user_file: String,
 }
 
 impl Loader<'_> {
@@ -132,16 +136,32 @@ impl Loader<'_> {
         }
     }
 
-    /// The user's file, and whether somebody named it, so that it has to exist.
-    fn user_file(&self) -> (PathBuf, bool) {
-        if let Some(Value::Path(path)) = self.strongest("SCR_CONF_FILE") {
-            return (path.clone(), true);
+    /// The user's file: the one that `SCR_CONF_FILE` names, which has to exist, else the one that
+    /// the prefix has.
+    fn user_file(&mut self) {
+        if let Some(Value::Path(path)) = self.strongest("SCR_CONF_FILE").cloned() {
+            self.user_file = format!("the config file is {} (SCR_CONF_FILE)", path.display());
+            if !self.file(&path, Source::UserFile) {
+                self.problems.push(Error::Config {
+                    place: "environment variable SCR_CONF_FILE".to_string(),
+                    what: format!("there is no file {}", path.display()),
+                });
+            }
+            return;
         }
         let prefix = match self.strongest(keys::PREFIX.param.name) {
             Some(Value::Path(path)) => path.clone(),
             _ => normal(self.inputs.working_directory),
         };
-        (prefix.join(USER_FILE), false)
+        let path = prefix.join(USER_FILE);
+        let shown = path.display();
+        self.user_file = match self.file(&path, Source::UserFile) {
+            true => format!("the config file is {shown}"),
+            false => format!(
+                "there is no config file {shown} ($SCR_PREFIX/{USER_FILE}), and SCR_CONF_FILE is \
+                 not set"
+            ),
+        };
     }
 
     fn strongest(&self, name: &'static str) -> Option<&Value> {
@@ -149,16 +169,16 @@ impl Loader<'_> {
         candidates.iter().min_by_key(|c| c.origin.source).map(|c| &c.value)
     }
 
-    fn file(&mut self, path: &Path, source: Source, must_exist: bool) {
-        match file::read(path, source, self.inputs.environment) {
+    /// False: there is none.
+    fn file(&mut self, path: &Path, source: Source) -> bool {
+        let named = source != Source::UserFile || self.strongest("SCR_CONF_FILE").is_some();
+        let choice = if named { Choice::Named } else { Choice::Found };
+        match file::read(path, (source, choice), self.inputs.environment) {
             Ok(Some(parsed)) => self.parsed(source, parsed),
-            Ok(None) if must_exist => self.problems.push(Error::Config {
-                place: "environment variable SCR_CONF_FILE".to_string(),
-                what: format!("there is no file {}", path.display()),
-            }),
-            Ok(None) => {}
+            Ok(None) => return false,
             Err(error) => self.problems.push(error),
         }
+        true
     }
 
     fn program(&mut self) {
@@ -206,6 +226,15 @@ impl Loader<'_> {
             }
         }
         let value = absolute(named.param.parse(value)?, self.inputs.working_directory);
+        if let Value::Path(path) = &value
+            && path.to_str().is_none()
+        {
+            return Err(format!(
+                "{key} is below the working directory, whose name is not UTF-8 text: {}; an \
+                 absolute path is needed",
+                self.inputs.working_directory.display()
+            ));
+        }
         let text = value.to_text(named.param.kind);
         let origin = Origin { source, place: place.clone(), text };
         let slot = self.candidates.entry((named.param.name, named.number)).or_default();
@@ -251,6 +280,7 @@ impl Loader<'_> {
             self.warnings.push(format!("ignored, since {system} decides it: {overruled}"));
         }
         settings.warnings = self.warnings;
+        settings.user_file = self.user_file;
         settings
     }
 

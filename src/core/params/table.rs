@@ -4,7 +4,8 @@
 //! [`keys`]`::NAME` for the parameter `SCR_NAME`. Rows without a default give an optional key.
 
 use super::param::{
-    Bool, ByteSize, Choice, Count, Float, Integer, Microseconds, Milliseconds, Path, Seconds, Text,
+    Bool, ByteSize, Choice, Count, Float, Integer, Level, Microseconds, Milliseconds, Path,
+    Seconds, Text,
 };
 use super::param::{Key, OptionalKey, Param, Status, Typed};
 
@@ -258,13 +259,13 @@ parameters! {
         RETRIES: Count, "tries", "How often a test of a node is repeated.", status(NO_RELAUNCH);
     }
     "Messages and log" {
-        DEBUG: Count = "0", "level", "1 or 2: say what is done.";
+        DEBUG: Level = "0", "level", "1 or 2: say what is done.";
         LOG_ENABLE: Bool = "0", "",
             "1: log what happens to checkpoints, an event each, with times.";
         LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.";
         LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.";
         LOG_DB_ENABLE: Bool = "0", "", "1: log to an SQLite database.";
-        LOG_DB_DEBUG: Count = "0", "level",
+        LOG_DB_DEBUG: Level = "0", "level",
             "1: say what is done with the database.";
         LOG_DB_NAME: Text, "",
             "SQLite database, below SCR_PREFIX if not absolute; .scr/log.sqlite if not set.";

@@ -11,6 +11,8 @@ pub enum Kind {
     Bool,
     /// A whole number from 0.
     Count,
+    /// How much of something: a whole number from 0, or `no` (0), `yes` (1) and their like.
+    Level,
     /// A whole number.
     Integer,
     /// A finite number.
@@ -37,7 +39,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Bool => "0 or 1",
-            Kind::Count | Kind::Integer => "number",
+            Kind::Count | Kind::Level | Kind::Integer => "number",
             Kind::Float => "decimal",
             Kind::Seconds | Kind::Milliseconds | Kind::Microseconds => "time",
             Kind::ByteSize => "size",
@@ -53,7 +55,7 @@ impl Kind {
 pub enum Value {
     /// Of [`Kind::Bool`].
     Bool(bool),
-    /// Of [`Kind::Count`].
+    /// Of [`Kind::Count`] and [`Kind::Level`].
     Count(u64),
     /// Of [`Kind::Integer`].
     Integer(i64),
@@ -79,6 +81,11 @@ impl Value {
             Kind::Count => {
                 text.parse().map(Value::Count).map_err(|_| needed("a whole number from 0"))
             }
+            Kind::Level => match (text.parse(), parse_bool(text)) {
+                (Ok(level), _) => Ok(Value::Count(level)),
+                (Err(_), Some(flag)) => Ok(Value::Count(u64::from(flag))),
+                (Err(_), None) => Err(needed("a level from 0, or yes or no")),
+            },
             Kind::Integer => text.parse().map(Value::Integer).map_err(|_| needed("a whole number")),
             Kind::Float => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() && number >= 0.0 => Ok(Value::Float(number)),
@@ -213,9 +220,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KINDS: [Kind; 11] = [
+    const KINDS: [Kind; 12] = [
         Kind::Bool,
         Kind::Count,
+        Kind::Level,
         Kind::Integer,
         Kind::Float,
         Kind::Seconds,
@@ -267,6 +275,12 @@ mod tests {
         assert_eq!(Value::parse(Kind::Bool, "0"), Ok(Value::Bool(false)));
         assert!(Value::parse(Kind::Bool, "2").is_err());
         assert!(Value::parse(Kind::Count, "-1").is_err());
+        for (text, level) in [("2", 2), ("yes", 1), ("On", 1), ("true", 1), ("no", 0), ("off", 0)] {
+            assert_eq!(Value::parse(Kind::Level, text), Ok(Value::Count(level)), "{text}");
+        }
+        for text in ["-1", "verbose", "1.5", ""] {
+            assert!(Value::parse(Kind::Level, text).is_err(), "{text}");
+        }
         assert_eq!(Value::parse(Kind::Integer, "-1"), Ok(Value::Integer(-1)));
         assert!(Value::parse(Kind::Float, "nan").is_err());
         assert!(Value::parse(Kind::Float, "inf").is_err());

@@ -11,7 +11,9 @@ use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
-use crate::params::{Environment, Inputs, SYSTEM_FILE, Settings, keys, load};
+use crate::params::{
+    Environment, Inputs, Problems, SYSTEM_FILE, Settings, keys, load, read_environment,
+};
 use crate::system;
 
 /// A rank that has work for us, in a launch that is whole.
@@ -36,9 +38,13 @@ impl Preparation {
     /// pattern: silently; anything wrong: with one message by rank 0). Makes no file in the first
     /// case. Takes up to 10 s when ranks without the shim are among us.
     pub fn new(rank: usize, size: usize, host: Host) -> Option<Self> {
-        let environment: Environment = std::env::vars().collect();
+        let (environment, problems) = read_environment(std::env::vars_os());
         let place = meeting_place(&environment);
-        match Self::try_new(rank, size, host, environment) {
+        let prepared = match problems.is_empty() {
+            true => Self::try_new(rank, size, host, environment),
+            false => Err(Problems(problems).into()),
+        };
+        match prepared {
             Ok(preparation) => preparation,
             Err(error) => {
                 if rank == 0 {
@@ -71,9 +77,7 @@ impl Preparation {
         if !settings.get(keys::ENABLE) || !has_patterns(&settings) {
             return Ok(None);
         }
-        let wanted = settings.get(keys::PREFIX);
-        let prefix =
-            wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", &wanted, e))?;
+        let prefix = canonical(&settings.get(keys::PREFIX))?;
         let node_name = system::hostname();
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
@@ -137,6 +141,18 @@ impl Preparation {
     }
 }
 
+/// The prefix, symlinks resolved. Records are text, so its name has to be.
+fn canonical(wanted: &Path) -> Result<PathBuf> {
+    let prefix =
+        wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e))?;
+    match prefix.to_str() {
+        Some(_) => Ok(prefix),
+        None => Err(Error::Other(format!(
+            "cannot use SCR_PREFIX: the name of the directory {prefix:?} is not UTF-8 text"
+        ))),
+    }
+}
+
 fn has_patterns(settings: &Settings) -> bool {
     !settings.family(keys::CHECKPOINT_PATTERN).is_empty()
         || !settings.family(keys::OUTPUT_PATTERN).is_empty()
@@ -144,9 +160,7 @@ fn has_patterns(settings: &Settings) -> bool {
 
 /// The prefix, symlinks resolved, and this node's control directory under these settings.
 pub(super) fn places(settings: &Settings, environment: &Environment) -> Result<(PathBuf, PathBuf)> {
-    let wanted = settings.get(keys::PREFIX);
-    let prefix =
-        wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", &wanted, e))?;
+    let prefix = canonical(&settings.get(keys::PREFIX))?;
     let (user, job) = job(settings, &prefix, environment)?;
     let control = settings.get(keys::CNTL_BASE);
     Ok((prefix, Layout::new(&control, &[], &user, &job).control_dir))

@@ -36,7 +36,12 @@ pub fn group_id() -> u32 {
 /// The name of the effective user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn user_name() -> String {
-    let user = user_id();
+    name_of_user(user_id())
+}
+
+/// The name of a user; `uid<number>` if the system does not know it.
+#[must_use]
+pub fn name_of_user(user: u32) -> String {
     let mut strings = vec![0_u8; 16 << 10];
     let mut entry = MaybeUninit::<libc::passwd>::zeroed();
     let mut found = std::ptr::null_mut();
