@@ -74,8 +74,10 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let here = || std::env::var_os("SCR_PREFIX").map_or_else(|| PathBuf::from("."), PathBuf::from);
-    let prefixes = if args.prefixes.is_empty() { vec![here()] } else { args.prefixes.clone() };
+    let prefixes = match args.prefixes.is_empty() {
+        true => vec![super::prefix_or_default(None)],
+        false => args.prefixes.clone(),
+    };
     let (mut text, mut failed) = (String::new(), false);
     for prefix in &prefixes {
         let file = match args.list {

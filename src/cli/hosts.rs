@@ -40,13 +40,7 @@ pub struct Args {
 
 /// Runs the tool; fails if a list is none, or has no N-th host.
 pub fn run(args: &Args) -> ExitCode {
-    match answer(args) {
-        Ok(text) => super::print(&text),
-        Err(error) => {
-            eprintln!("scr hosts: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    super::finish("hosts", answer(args))
 }
 
 fn answer(args: &Args) -> Result<String> {

@@ -1,15 +1,18 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
 mod config;
+mod flush_file;
 mod halt;
 mod hosts;
+mod index;
+mod nodes;
 mod print;
 mod sim;
 mod transfer;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -26,10 +29,16 @@ struct Cli {
 enum Tool {
     /// List the parameters, explain their values, or write a template of the config file.
     Config(config::Args),
+    /// Ask the flush file which datasets are in caches, on the prefix, on their way.
+    FlushFile(flush_file::Args),
     /// Say when a run is to halt, or take that back.
     Halt(halt::Args),
     /// Count, expand, compress and subtract lists of hosts.
     Hosts(hosts::Args),
+    /// Show and change what the prefix has and what the next run goes on from.
+    Index(index::Args),
+    /// Print how many nodes the last run used.
+    Nodes(nodes::Args),
     /// Print what a metadata or redundancy file holds.
     Print(print::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
@@ -39,7 +48,8 @@ enum Tool {
 }
 
 /// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 5] = [
+const CLASSIC_NAMES: [(&str, &str); 6] = [
+    ("scr_flush_file", "flush-file"),
     ("scr_halt", "halt"),
     ("scr_glob_hosts", "hosts"),
     ("scr_print", "print"),
@@ -50,8 +60,11 @@ const CLASSIC_NAMES: [(&str, &str); 5] = [
 fn main() -> ExitCode {
     match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
         Tool::Config(args) => config::run(&args),
+        Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
+        Tool::Index(args) => index::run(&args),
+        Tool::Nodes(args) => nodes::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Sim(args) => sim::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
@@ -66,6 +79,23 @@ fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
         words.splice(..1, ["scr".into(), OsString::from(tool)]);
     }
     words
+}
+
+/// The prefix directory that a tool works on.
+fn prefix_or_default(given: Option<&Path>) -> PathBuf {
+    let set = || std::env::var_os("SCR_PREFIX").filter(|value| !value.is_empty());
+    given.map(Path::to_path_buf).or_else(|| set().map(PathBuf::from)).unwrap_or_else(|| ".".into())
+}
+
+/// Prints what a tool has found, or why it could not.
+fn finish(tool: &str, outcome: scr_core::error::Result<String>) -> ExitCode {
+    outcome.map_or_else(
+        |error| {
+            eprintln!("scr {tool}: {error}");
+            ExitCode::FAILURE
+        },
+        |text| print(&text),
+    )
 }
 
 /// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.

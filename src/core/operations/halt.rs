@@ -3,11 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{HaltFile, Record as _, update};
-
-/// Folder of a prefix directory for what is ours.
-const STATE_FOLDER: &str = ".scr";
 
 /// A condition of the halt file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub fn read_halt_file(prefix: &Path) -> Result<HaltFile> {
 }
 
 fn path(prefix: &Path) -> PathBuf {
-    prefix.join(STATE_FOLDER).join(HaltFile::NAME)
+    state_dir(prefix).join(HaltFile::NAME)
 }
 
 fn apply(file: &mut HaltFile, wish: &HaltWish) {
@@ -137,7 +135,7 @@ mod tests {
     #[test]
     fn a_damaged_file_is_told_and_stays() {
         let prefix = tempfile::tempdir().unwrap();
-        std::fs::create_dir(prefix.path().join(STATE_FOLDER)).unwrap();
+        std::fs::create_dir(state_dir(prefix.path())).unwrap();
         std::fs::write(path(prefix.path()), "no halt file").unwrap();
         assert!(read_halt_file(prefix.path()).is_err());
         assert!(change_halt_file(prefix.path(), &[HaltWish::Checkpoints(1)]).is_err());

@@ -1,9 +1,20 @@
 //! What the commands do: without ranks, without a session, each usable by itself.
 
+use std::path::{Path, PathBuf};
+
 mod halt;
 mod hosts;
+mod index;
 mod inspect;
 
 pub use halt::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
 pub use hosts::HostList;
+pub use index::{
+    drop_datasets, find_dataset, read_flush_file, read_index, read_nodes, set_current,
+};
 pub use inspect::{Inspected, inspect_file};
+
+/// Returns the folder of a prefix directory in which the records are.
+fn state_dir(prefix: &Path) -> PathBuf {
+    prefix.join(".scr")
+}

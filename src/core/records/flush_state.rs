@@ -38,6 +38,9 @@ pub struct FlushState {
 }
 
 impl FlushState {
+    /// File name in the prefix's `.scr` directory.
+    pub const NAME: &'static str = "flush.scr";
+
     /// Adds a location.
     pub fn set(&mut self, dataset_id: u64, location: Location) {
         self.locations.entry(dataset_id).or_default().insert(location);

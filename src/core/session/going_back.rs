@@ -17,7 +17,7 @@ use crate::events::Event;
 use crate::log;
 use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
-use crate::transfer::{Check, forget_newer, names_on_prefix, note_turn, verify_on_prefix};
+use crate::transfer::{Check, forget_datasets, names_on_prefix, note_turn, verify_on_prefix};
 
 impl Session {
     /// An earlier start has left the dataset for an older one, and the user does not choose anew.
@@ -141,7 +141,7 @@ impl Session {
     /// `SCR_DROP_AFTER_CURRENT`. Collective.
     fn forget_newer(&self, ctx: &Ctx, limit: u64) -> Result<()> {
         let newer = match self.site.rank {
-            0 => forget_newer(ctx.prefix, limit),
+            0 => forget_datasets(ctx.prefix, &|id| id > limit),
             _ => Ok(Vec::new()),
         };
         for (id, key) in agree(ctx.world, newer)? {

@@ -28,7 +28,7 @@ pub(super) fn index_path(prefix: &Path) -> PathBuf {
 }
 
 fn flush_path(prefix: &Path) -> PathBuf {
-    own_folder(prefix).join("flush.scr")
+    own_folder(prefix).join(FlushState::NAME)
 }
 
 /// Writes summary, index and flush file of a dataset whose files are all in place. One of which

@@ -83,4 +83,4 @@ pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, staged_name};
 pub use verify::{Check, Unchecked, Verified, names_on_prefix, verify_on_prefix, verify_outdated};
-pub use window::{Left, forget_newer, purge_prefix};
+pub use window::{Left, forget_datasets, purge_prefix};

@@ -74,24 +74,24 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
     (entry.id, entry.dataset.as_ref().map(|one| one.key.clone()).unwrap_or_default())
 }
 
-/// Takes datasets with a larger id than `limit` out of the index; their files stay. Returns them.
-/// Local: rank 0 does it.
+/// Takes the datasets with these ids out of the index; their files stay. Returns them. Local: rank
+/// 0 does it, or a command.
 ///
 /// # Errors
 /// If the index cannot be changed.
-pub fn forget_newer(prefix: &Path, limit: u64) -> Result<Left> {
-    let newer = update(&index_path(prefix), |index: &mut PrefixIndex| {
-        let newer = index.newest_first().filter(|entry| entry.id > limit);
-        let newer: Vec<IndexEntry> = newer.cloned().collect();
-        newer.iter().for_each(|one| index.remove(one.id));
-        Ok(newer)
+pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
+    let found = update(&index_path(prefix), |index: &mut PrefixIndex| {
+        let found = index.newest_first().filter(|entry| ids(entry.id));
+        let found: Vec<IndexEntry> = found.cloned().collect();
+        found.iter().for_each(|one| index.remove(one.id));
+        Ok(found)
     })?;
     // Or a damaged index would be made anew with them.
-    for one in &newer {
+    for one in &found {
         let dir = folder(prefix, one.id);
         if one.is_kept() { forget(&dir)? } else { remove_tree(&dir)? }
     }
-    Ok(newer.iter().map(named).collect())
+    Ok(found.iter().map(named).collect())
 }
 
 /// Removes the records of a dataset, and not the files that are kept with them.
@@ -329,7 +329,7 @@ mod tests {
     fn newer_ones_are_forgotten_and_their_files_stay() {
         let dir = tempfile::tempdir().unwrap();
         (1..=3).for_each(|id| drop(flushed(dir.path(), id, false)));
-        assert_eq!(ids(forget_newer(dir.path(), 1)), [3, 2]);
+        assert_eq!(ids(forget_datasets(dir.path(), &|id| id > 1)), [3, 2]);
         let index = PrefixIndex::read(&index_path(dir.path())).unwrap().unwrap();
         assert_eq!(index.newest_first().map(|entry| entry.id).collect::<Vec<_>>(), [1]);
         assert!(dir.path().join("ckpt/3/data").exists());

@@ -199,7 +199,7 @@ fn files_of_those_that_leave_the_index_by_the_users_wish_stay() {
     let cluster = Cluster::new();
     flushed(&cluster, 3, &[1, 2]);
     assert_eq!(back(&cluster, 1, false), Ok(()));
-    transfer::forget_newer(&cluster.prefix(), 1).unwrap();
+    transfer::forget_datasets(&cluster.prefix(), &|id| id > 1).unwrap();
     assert_eq!(listed(&cluster), [(1, true, false)]);
     let prefix = cluster.prefix();
     assert_eq!(fs::read_to_string(copy(&prefix, 2, "state")).unwrap(), "state 2");

@@ -1,0 +1,69 @@
+//! `scr flush-file`: where datasets are, as the flush file says (000 sections 9.4 and 11.2.2).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use scr_core::operations::read_flush_file;
+use scr_core::records::Location;
+
+/// Arguments of `scr flush-file`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The exit status is 0 for yes, or if there is what was asked for, 1 if not, 2 if the file cannot be \
+read. \
+Example:\n
+    scr flush-file --need-flush 6 && echo dataset 6 is in caches only")]
+pub struct Args {
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(long, alias = "dir", value_name = "DIRECTORY")]
+    prefix: Option<PathBuf>,
+    /// Print the id of the newest dataset that a cache has.
+    #[arg(long, group = "question")]
+    latest: bool,
+    /// Is this dataset not on the prefix yet?
+    #[arg(long, alias = "needflush", alias = "id", value_name = "ID", group = "question")]
+    need_flush: Option<u64>,
+    /// Print where this dataset is: CACHE, PFS, FLUSHING.
+    #[arg(long, value_name = "ID", group = "question")]
+    location: Option<u64>,
+    /// Print the name of this dataset.
+    #[arg(long, value_name = "ID", group = "question")]
+    name: Option<u64>,
+}
+
+/// Runs the tool; without a question it prints a line for each dataset.
+pub fn run(args: &Args) -> ExitCode {
+    let file = match read_flush_file(&super::prefix_or_default(args.prefix.as_deref())) {
+        Ok(file) => file,
+        Err(error) => {
+            eprintln!("scr flush-file: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let places = |id| {
+        let all = [
+            (Location::Cache, "CACHE"),
+            (Location::Prefix, "PFS"),
+            (Location::Flushing, "FLUSHING"),
+        ];
+        let at = all.into_iter().filter(|(place, _)| file.is_at(id, *place));
+        at.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    };
+    let text = if args.latest {
+        file.at(Location::Cache).last().map(u64::to_string)
+    } else if let Some(id) = args.need_flush {
+        file.unflushed().any(|one| one == id).then(String::new)
+    } else if let Some(id) = args.location {
+        Some(places(id)).filter(|text| !text.is_empty())
+    } else if let Some(id) = args.name {
+        file.name(id).map(str::to_owned)
+    } else {
+        let line = |id| format!("{id} {} {}", file.name(id).unwrap_or("-"), places(id));
+        Some(file.dataset_ids().map(line).collect::<Vec<_>>().join("\n"))
+    };
+    match text {
+        None => ExitCode::FAILURE,
+        Some(text) if text.is_empty() => ExitCode::SUCCESS,
+        Some(text) => super::print(&format!("{text}\n")),
+    }
+}

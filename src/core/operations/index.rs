@@ -1,0 +1,157 @@
+//! The index of a prefix, as a person looks at it and changes it (000 sections 9.1 and 11.10.4).
+
+use std::path::Path;
+
+use super::state_dir;
+use crate::error::{Error, Result};
+use crate::records::{FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
+use crate::transfer::forget_datasets;
+
+/// Returns the index; an empty one if the prefix has none.
+///
+/// # Errors
+/// If it is damaged, of a newer version, or cannot be read.
+pub fn read_index(prefix: &Path) -> Result<PrefixIndex> {
+    Ok(PrefixIndex::read(&state_dir(prefix).join(PrefixIndex::NAME))?.unwrap_or_default())
+}
+
+/// Finds a dataset by its id or its name; the newest, if several have the name.
+///
+/// # Errors
+/// If the index cannot be read, or has no such dataset.
+pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
+    let index = read_index(prefix)?;
+    let named = |entry: &&IndexEntry| {
+        entry.dir == wanted || entry.dataset.as_ref().is_some_and(|one| one.name == wanted)
+    };
+    let by_id = wanted.parse().ok().and_then(|id| index.by_id(id));
+    let found = by_id.or_else(|| index.newest_first().find(named));
+    found.cloned().ok_or_else(|| {
+        let path = prefix.display();
+        Error::Other(format!("the index of {path} has no dataset {wanted:?} (scr index list)"))
+    })
+}
+
+/// Makes a dataset the one that the next run goes on from, under the index's lock.
+///
+/// # Errors
+/// If there is no such dataset, no run could go on from it, or the index cannot be changed.
+pub fn set_current(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
+    let entry = find_dataset(prefix, wanted)?;
+    if !entry.is_restorable() && !entry.is_kept() {
+        let what = format!("no run can go on from dataset {}: see scr index list", entry.id);
+        return Err(Error::Other(what));
+    }
+    let path = state_dir(prefix).join(PrefixIndex::NAME);
+    update(&path, |index: &mut PrefixIndex| match index.set_current(&entry.dir) {
+        true => Ok(entry),
+        false => Err(Error::Other(format!("dataset {} has just left the index", entry.id))),
+    })
+}
+
+/// Takes a dataset, with `newer` those after it instead, out of the index. Their files stay where
+/// they are, and no restart offers them. Returns the ids.
+///
+/// # Errors
+/// If there is no such dataset, or the index cannot be changed.
+pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64>> {
+    let id = find_dataset(prefix, wanted)?.id;
+    let doomed = |one: u64| if newer { one > id } else { one == id };
+    let mut ids: Vec<u64> =
+        forget_datasets(prefix, &doomed)?.into_iter().map(|(id, _)| id).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Returns where each dataset is, as the flush file says.
+///
+/// # Errors
+/// If it is damaged or cannot be read.
+pub fn read_flush_file(prefix: &Path) -> Result<FlushState> {
+    Ok(FlushState::read(&state_dir(prefix).join(FlushState::NAME))?.unwrap_or_default())
+}
+
+/// Returns how many nodes the last run used; `None` if there was none.
+///
+/// # Errors
+/// If the nodes file is damaged or cannot be read.
+pub fn read_nodes(prefix: &Path) -> Result<Option<u64>> {
+    Ok(Nodes::read(&state_dir(prefix).join(Nodes::NAME))?.map(|nodes| nodes.nodes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{Dataset, DatasetKey};
+
+    fn prefix_with(ids: &[u64]) -> tempfile::TempDir {
+        let prefix = tempfile::tempdir().unwrap();
+        std::fs::create_dir(state_dir(prefix.path())).unwrap();
+        let mut index = PrefixIndex::default();
+        for &id in ids {
+            let key = DatasetKey { series: "c".into(), id: id.to_string(), generation: 0 };
+            index.insert(IndexEntry {
+                id,
+                dir: format!("scr.dataset.{id}"),
+                complete: id != 4,
+                dataset: Some(Dataset {
+                    id,
+                    name: format!("ckpt.{id}0"),
+                    key,
+                    ..Dataset::default()
+                }),
+                ..IndexEntry::default()
+            });
+        }
+        index.write(&state_dir(prefix.path()).join(PrefixIndex::NAME)).unwrap();
+        prefix
+    }
+
+    fn ids(prefix: &Path) -> Vec<u64> {
+        read_index(prefix).unwrap().newest_first().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn a_dataset_is_found_by_id_and_by_name() {
+        let prefix = prefix_with(&[1, 2, 3]);
+        for wanted in ["2", "ckpt.20", "scr.dataset.2"] {
+            assert_eq!(find_dataset(prefix.path(), wanted).unwrap().id, 2);
+        }
+        let error = find_dataset(prefix.path(), "ckpt.90").unwrap_err().to_string();
+        assert!(error.contains("no dataset \"ckpt.90\""), "{error}");
+    }
+
+    #[test]
+    fn only_what_a_run_can_go_on_from_becomes_current() {
+        let prefix = prefix_with(&[1, 2, 4]);
+        set_current(prefix.path(), "1").unwrap();
+        assert_eq!(read_index(prefix.path()).unwrap().current(), Some("scr.dataset.1"));
+        assert!(set_current(prefix.path(), "4").is_err());
+        assert!(set_current(prefix.path(), "9").is_err());
+        assert_eq!(read_index(prefix.path()).unwrap().current(), Some("scr.dataset.1"));
+    }
+
+    #[test]
+    fn one_is_dropped_or_all_after_it() {
+        let prefix = prefix_with(&[1, 2, 3, 4]);
+        assert_eq!(drop_datasets(prefix.path(), "3", false).unwrap(), [3]);
+        assert_eq!(ids(prefix.path()), [4, 2, 1]);
+        assert_eq!(drop_datasets(prefix.path(), "ckpt.10", true).unwrap(), [2, 4]);
+        assert_eq!(ids(prefix.path()), [1]);
+        assert!(drop_datasets(prefix.path(), "7", true).is_err());
+    }
+
+    #[test]
+    fn an_index_that_is_missing_is_empty_and_a_damaged_one_is_told() {
+        let prefix = prefix_with(&[]);
+        let path = state_dir(prefix.path()).join(PrefixIndex::NAME);
+        std::fs::write(&path, "x").unwrap();
+        assert!(read_index(prefix.path()).is_err());
+        assert!(drop_datasets(prefix.path(), "1", false).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"x");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(ids(prefix.path()), []);
+        assert_eq!(read_nodes(prefix.path()).unwrap(), None);
+        assert_eq!(read_flush_file(prefix.path()).unwrap().dataset_ids().count(), 0);
+    }
+}
