@@ -4,12 +4,12 @@
 
    By hand, with either MPI:
 
-     cc -O1 -static -o inject tests/faults/inject.c
+     cc -O1 -o inject tests/faults/inject.c
      mpirun -n 2 ./inject --below /dev/shm/me/cache --errno ENOSPC --nth 40 --rank 1 -- ./app
      mpirun -n 2 ./inject --below $PWD/prefix --report /tmp/calls.%r -- ./app     (counts only)
 
-   LD_PRELOAD stays in the environment as it is: the wrapper is linked statically, so that the shim is
-   loaded by the program and not by the wrapper.
+   Under the shim, too: it does nothing in a process that never calls MPI_Init, as the wrapper and its
+   supervisor. (Statically linked, the wrapper would be taken for a program that cannot be served.)
 
    --below DIR     a directory whose files count (several times for several; `--below DIR` is needed)
    --not DIR       a directory below one of these that does not count (several)
@@ -18,8 +18,8 @@
    --errno NAME    the error: only calls that can fail so are counted (ENOSPC: those that take room;
                    EROFS: those that change something; any other: all). Without it nothing fails.
    --creating      counts only calls that make a new name (no inodes are left)
-   --nth N         the first call that fails, from 1 (default 1)
-   --count K       how many fail from there on (default 1); 0: all
+   --nth N[,N...]  the calls that fail, from 1 (default 1)
+   --count K       how many fail from each on (default 1); 0: all
    --rank R        only in this rank of the MPI job; the others run without a filter
    --report FILE   a line for each counted call: number, `failed` or `-`, what it can fail with (`s`:
                    ENOSPC, `r`: EROFS, `c`: it creates a name), call, path. `%r` is the rank.
@@ -143,11 +143,11 @@ static const struct {
 
 static struct {
     const char *below[MOST], *not[MOST], *match;
-    int belows, nots, error, creating, rank;
-    long nth, count;
+    int belows, nots, error, creating, rank, nths;
+    long nth[MOST], count;
     char chosen[CALLS];
     const char *report;
-} options = {.rank = -1, .nth = 1, .count = 1};
+} options = {.rank = -1, .nths = 1, .nth = {1}, .count = 1};
 
 static void fail(const char *what) {
     fprintf(stderr, "inject: %s: %s\n", what, errno ? strerror(errno) : "not understood");
@@ -320,6 +320,13 @@ static void close_there(int listener, const struct seccomp_notif *note) {
     close(null);
 }
 
+static int fails(long number) {
+    for (int i = 0; i < options.nths; i++)
+        if (number >= options.nth[i] && (!options.count || number < options.nth[i] + options.count))
+            return options.error;
+    return 0;
+}
+
 static void answer(int listener, int report, const struct seccomp_notif *note) {
     static long number = 0;
     struct seccomp_notif_resp reply = {.id = note->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
@@ -329,12 +336,10 @@ static void answer(int listener, int report, const struct seccomp_notif *note) {
     while (call->number != note->data.nr)
         call++;
     if (counts(note, call, path, &can)) {
-        int failing = options.error && ++number >= options.nth &&
-                      (!options.count || number < options.nth + options.count);
-        number += !options.error;
+        int failing = fails(++number);
         if (failing) {
             reply.flags = 0;
-            reply.error = -options.error;
+            reply.error = -failing;
             if (call->flags & CLOSE)
                 close_there(listener, note);
         }
@@ -470,6 +475,13 @@ static void choose(char *names) {
     }
 }
 
+static void read_numbers(char *numbers) {
+    options.nths = 0;
+    for (char *number = strtok(numbers, ","); number; number = strtok(NULL, ","))
+        if (options.nths < MOST)
+            options.nth[options.nths++] = atol(number);
+}
+
 static int error_named(const char *name) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (!strcmp(errors[i].name, name))
@@ -501,7 +513,7 @@ static int read_options(int count, char **words) {
         else if (!strcmp(option, "--errno"))
             options.error = error_named(value);
         else if (!strcmp(option, "--nth"))
-            options.nth = atol(value);
+            read_numbers(value);
         else if (!strcmp(option, "--count"))
             options.count = atol(value);
         else if (!strcmp(option, "--rank"))

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Lets file calls of ranks below the cache, the control directory and the prefix fail, from MPI_Init
+to the end and through a restart, and checks that nobody loses a checkpoint or notices.
+
+A job of two ranks writes steps until it is killed (`first`), is started again and runs to its end
+(`again`), and is asked once more what it goes on from. Runs without faults tell which calls there
+are. Then one of them fails in `first` or `again`, and the next run tells what that has cost:
+
+  ENOSPC-once, EIO-once           each single call
+  EIO-on, EROFS-on, INODES-on     each kind of call (name and place) from its first one on, for good,
+                                  on that file system: I/O errors, read-only, no inodes left
+
+Single ones are tried several at a time; where that shows a defect, each alone.
+
+usage: faults.py [--whole] [--seed N] [--scheme single|xor] [--mpi openmpi|mpich] [--only NAME ...]
+
+Without --whole, a tenth is drawn. NAME is that of one injection as it is printed, or its beginning.
+"""
+
+import argparse
+import collections
+import pathlib
+import random
+import sys
+import tempfile
+
+from scene import LONGER_SECONDS, SCHEMES, Scene, build
+
+KILLED, LAST = 4, 6  # the steps after which `first` and `again` end
+TENTH = 10
+TOGETHER = 8  # single faults in one run
+KINDS = {  # of faults: errno, what a call has to be able to, for good
+    "ENOSPC-once": ("ENOSPC", "s", False),
+    "EIO-once": ("EIO", "", False),
+    "EIO-on": ("EIO", "", True),
+    "EROFS-on": ("EROFS", "r", True),
+    "INODES-on": ("ENOSPC", "c", True),
+}
+
+
+class Fault:
+    """One injection: in `phase`, the call `call` of `rank` is the `number`th of its kind."""
+
+    def __init__(self, scene, phase, rank, store, kind, number, call):
+        self.phase, self.rank, self.store, self.kind = phase, rank, store, kind
+        self.number, self.call = number, call
+        self.name = f"{scene.scheme}/{scene.mpi}/{phase}/{store}/{rank}/{kind}/{number}"
+
+    def __str__(self):
+        return f"{self.name} ({self.call})"
+
+
+def faults_of(scene, phase, calls):
+    """Every fault for the calls that a run without faults has made."""
+    for rank, made in enumerate(calls):
+        for store in scene.stores:
+            for kind, (_, needs, for_good) in KINDS.items():
+                seen = set()
+                able = [call for call in made if call.store == store and needs in call.can]
+                for number, call in enumerate(able, 1):
+                    if not (for_good and str(call) in seen):
+                        yield Fault(scene, phase, rank, store, kind, number, call)
+                    seen.add(str(call))
+
+
+def wrapper(scene, faults):
+    """Injectors for faults of one phase, store and kind."""
+    words = []
+    for rank in sorted({fault.rank for fault in faults}):
+        one = next(fault for fault in faults if fault.rank == rank)
+        errno, needs, for_good = KINDS[one.kind]
+        numbers = ",".join(str(fault.number) for fault in faults if fault.rank == rank)
+        creating = ["--creating"] if needs == "c" else []
+        words += scene.injector("--below", scene.stores[one.store], "--errno", errno, *creating,
+                                "--nth", numbers, "--count", 0 if for_good else 1, "--rank", rank)
+    return words
+
+
+class Sweep:
+    """The injections of one scene, and what came of them."""
+
+    def __init__(self, scene):
+        self.scene = scene
+        self.tried = self.hit = 0
+        self.lost = []
+        self.messages = collections.Counter()
+        self.first = self.again = self.after = None
+
+    def without_faults(self):
+        """Runs all phases; keeps the state after the first for `again`."""
+        counting = self.scene.injector()
+        self.first = self.scene.run(KILLED, KILLED, wrapper=counting)
+        self.scene.save()
+        if self.scene.nodes:
+            self.scene.lose_node()
+        self.again = self.scene.run(LAST, wrapper=counting)
+        self.after = self.scene.run(LAST)
+        got = [(run.start, run.status == 0, run.failed) for run in
+               (self.first, self.again, self.after)]
+        want = [(0, False, []), (KILLED, True, []), (LAST, True, [])]
+        assert got == want, "\n".join(map(str, (self.first, self.again, self.after)))
+        faults = [*faults_of(self.scene, "first", self.first.calls),
+                  *faults_of(self.scene, "again", self.again.calls)]
+        by_turns = list(SCHEMES_AND_MPIS).index(self.scene.mpi)
+        return [fault for at, fault in enumerate(faults) if at % 2 == by_turns]
+
+    def inject(self, faults):
+        """Runs with these faults, which are of one phase, store and kind; returns (calls that
+        failed, defects, what was printed)."""
+        injected = wrapper(self.scene, faults)
+        if faults[0].phase == "first":
+            self.scene.clear()
+            with_faults = self.scene.run(KILLED, KILLED, wrapper=injected)
+            if self.scene.nodes and faults[0].number % 2:
+                self.scene.lose_node()
+            next_run = self.scene.run(LAST)
+            plain, plain_next = self.first, self.again
+        else:
+            self.scene.restore()
+            if self.scene.nodes:
+                self.scene.lose_node()
+            with_faults = self.scene.run(LAST, wrapper=injected)
+            next_run = self.scene.run(LAST)
+            plain, plain_next = self.again, self.after
+        hits = with_faults.hits()
+        defects = [*compare(plain, with_faults, hits, "the run"),
+                   *compare(plain_next, next_run, hits, "the next run"),
+                   *self.repeated(with_faults), *self.repeated(next_run),
+                   *restarts(faults[0].phase, with_faults, next_run)]
+        said = (text for run in (with_faults, next_run) for text in run.messages)
+        self.messages.update({self.scene.shape(text) for text in said})
+        return hits, defects, f"{with_faults}--- then:\n{next_run}"
+
+    def repeated(self, run):
+        """Messages that say the same, of whatever rank or step."""
+        said = collections.Counter(map(self.scene.shape, run.messages))
+        return (f"said {times} times: {text}" for text, times in said.items() if times > 1)
+
+    def attempt(self, faults):
+        """Tries faults together, and alone if that fails."""
+        hits, defects, printed = self.inject(faults)
+        if defects and len(faults) > 1:
+            for fault in faults:
+                self.attempt([fault])
+            return
+        self.tried += len(faults)
+        self.hit += min(len(faults), len(hits))
+        if defects:
+            self.lost.append((faults[0], defects))
+            where = ", ".join(dict.fromkeys(map(str, hits[:3])))
+            lines = [f"LOST {faults[0]}", f"  hit: {len(hits)} calls, first {where}",
+                     *(f"  {defect}" for defect in defects),
+                     *(f"    | {line}" for line in printed.splitlines())]
+            print("\n".join(lines), flush=True)
+
+
+SCHEMES_AND_MPIS = {"openmpi": 0, "mpich": 1}
+
+
+def own(hits):
+    """Whether a call of the program may fail by these: on the prefix, at the program's own paths,
+    or where it reads what the cache alone has."""
+    return any(call.store == "prefix" and "/.scr" not in call.place or
+               call.store == "cache" and call.name in ("read", "pread64") for call in hits)
+
+
+def compare(plain, run, hits, which):
+    """What a run did other than without faults."""
+    if run.status is None:
+        yield f"{which} hangs"
+        return
+    if run.status != plain.status:
+        yield f"{which} ends with status {run.status}, not {plain.status}"
+    if plain.result and run.result != plain.result:
+        yield f"{which} has another result: {run.result}"
+    if run.failed and not own(hits):
+        yield f"{which}: the program's own call fails: {run.failed[0]}"
+    if run.seconds > plain.seconds + LONGER_SECONDS:
+        yield f"{which} takes {run.seconds:.1f} s, without faults {plain.seconds:.1f} s"
+
+
+def restarts(phase, with_faults, next_run):
+    """Whether the runs went on from the newest checkpoint that was whole. Steps of which the program
+    knows that a call failed do not count; one that was in progress at the kill may be missing."""
+    bad = [line for line in with_faults.failed if line.startswith("failed ")]
+    whole = [step for step in range(1, (KILLED if phase == "first" else LAST) + 1)
+             if not any(f"step_{step}/" in f"{line.split()[2].rstrip(':')}/" for line in bad)]
+    if any(line.split()[2] == "ckpt:" for line in bad):
+        whole = []
+    newest = max(whole, default=0)
+    least = newest - (phase == "first")
+    if next_run.start is not None and next_run.start < least:
+        yield f"the next run goes on from step {next_run.start}, not {newest}"
+    if phase == "again" and with_faults.start is not None and with_faults.start < KILLED - 1:
+        yield f"the restart goes on from step {with_faults.start}, not {KILLED}"
+
+
+def groups(faults, generator):
+    """Faults that are tried together: single ones of the same phase, store and kind."""
+    alike = collections.defaultdict(list)
+    for fault in faults:
+        key = fault.name if KINDS[fault.kind][2] else (fault.phase, fault.store, fault.kind)
+        alike[key].append(fault)
+    for found in alike.values():
+        generator.shuffle(found)
+        for at in range(0, len(found), TOGETHER):
+            yield found[at : at + TOGETHER]
+
+
+def chosen(faults, options, generator):
+    """Those that are asked for."""
+    if options.only:
+        found = [f for f in faults
+                 if any(f"{f.name}/".startswith(f"{n}/") for n in options.only)]
+        return [[fault] for fault in found]
+    if not options.whole:
+        faults = generator.sample(faults, -(-len(faults) // TENTH))
+    found = list(groups(faults, generator))
+    generator.shuffle(found)
+    return found
+
+
+def sweep(scene, options):
+    generator = random.Random(f"{options.seed} {scene.scheme} {scene.mpi}")
+    found = Sweep(scene)
+    faults = found.without_faults()
+    wanted = chosen(faults, options, generator)
+    print(f"{scene.scheme} {scene.mpi}: {sum(map(len, wanted))} of {len(faults)} injections, in "
+          f"{len(wanted)} runs", flush=True)
+    for group in wanted:
+        found.attempt(group)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--scheme", choices=SCHEMES, action="append")
+    parser.add_argument("--mpi", choices=SCHEMES_AND_MPIS, action="append")
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    options = parser.parse_args()
+    sweeps = []
+    with tempfile.TemporaryDirectory(prefix="scr-faults-") as name:
+        top = pathlib.Path(name)
+        build(top)
+        for scheme in options.scheme or SCHEMES:
+            for mpi in options.mpi or SCHEMES_AND_MPIS:
+                scene = Scene(top, scheme, mpi)
+                try:
+                    sweeps.append(sweep(scene, options))
+                finally:
+                    scene.remove()
+    return report(sweeps)
+
+
+def report(sweeps):
+    messages = sum((found.messages for found in sweeps), collections.Counter())
+    print("\nmessages, and in how many runs:")
+    for message, times in messages.most_common():
+        print(f"{times:6}  {message}")
+    lost = [one for found in sweeps for one in found.lost]
+    print(f"\nlost: {len(lost)}")
+    for fault, defects in lost:
+        print(f"  {fault}: {defects[0]}")
+        print(f"    python3 tests/faults/faults.py --only {fault.name}")
+    tried, hit = sum(found.tried for found in sweeps), sum(found.hit for found in sweeps)
+    print(f"injections: {tried} tried, {hit} hit, {len(lost)} lost")
+    print(f"{tried - len(lost)} passed, {len(lost)} failed")
+    return 1 if lost or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
