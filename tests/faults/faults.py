@@ -182,11 +182,9 @@ def compare(plain, run, hits, which):
 def restarts(phase, with_faults, next_run):
     """Whether the runs went on from the newest checkpoint that was whole. Steps of which the program
     knows that a call failed do not count; one that was in progress at the kill may be missing."""
-    bad = [line for line in with_faults.failed if line.startswith("failed ")]
-    whole = [step for step in range(1, (KILLED if phase == "first" else LAST) + 1)
-             if not any(f"step_{step}/" in f"{line.split()[2].rstrip(':')}/" for line in bad)]
-    if any(line.split()[2] == "ckpt:" for line in bad):
-        whole = []
+    bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed}
+    written = range(1, (KILLED if phase == "first" else LAST) + 1)
+    whole = [step for step in written if step not in bad and 0 not in bad]
     newest = max(whole, default=0)
     least = newest - (phase == "first")
     if next_run.start is not None and next_run.start < least:

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 RANKS = 2
 LONGER_SECONDS = 15  # than without faults: more is a defect
-HANG_SECONDS = 150  # longer than every limit of ours
+HANG_SECONDS = 80  # longer than every limit of ours
 CALL = re.compile(r"(\d+) (failed|-) ([-s][-r][-c]) (\w+) (.*)")
 
 # As root and with more ranks than cores, both MPIs have to be asked to yield.

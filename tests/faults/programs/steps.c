@@ -4,8 +4,8 @@
  * the step and a checksum, to ckpt/step_<step>/rank_<rank>.dat after each step; rank 0 then names the
  * step in ckpt/latest, through a temporary name. At its start it goes on from the newest step of which
  * every rank finds its file whole. It ends after step LAST; with STOP all ranks kill themselves after
- * that step. Standard output: `from <step>`, `result <number>`, and a line `failed ...` for each of its
- * own calls that fails, with the path. Exit status 0: the job of the test is to judge. */
+ * that step. Standard output: `from <step>`, `result <number>`, and for each of its own calls that fails
+ * a line `failed <call> <path> of step <step>: ...`. Exit status 0: the job of the test is to judge. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -19,12 +19,13 @@
 
 enum { WORDS = 8192, CALM = 8 };
 
-static int rank, ranks;
+static int rank, at_step;
 
 static void failed(const char *call, const char *path) {
   int error = errno;
   char line[512];
-  int length = snprintf(line, sizeof line, "failed %s %s: rank %d: %s\n", call, path, rank, strerror(error));
+  int length = snprintf(line, sizeof line, "failed %s %s of step %d: rank %d: %s\n", call, path,
+                        at_step, rank, strerror(error));
   if (write(1, line, length) != length) abort();
 }
 
@@ -90,6 +91,7 @@ static int get(int step, uint64_t *state) {
 static void checkpoint(int step, uint64_t state) {
   static uint64_t words[WORDS];
   char directory[64], path[96], name[32];
+  at_step = step;
   snprintf(directory, sizeof directory, "ckpt/step_%d", step);
   if (rank == 0 && mkdir(directory, 0755) && errno != EEXIST) failed("mkdir", directory);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -106,6 +108,7 @@ static void checkpoint(int step, uint64_t state) {
 /* The newest step, from `last` down, whose files are whole on all ranks. */
 static int restart(int last, uint64_t *state) {
   for (int step = last; step > 0; step--) {
+    at_step = step;
     uint64_t found = 0;
     int here = get(step, &found), all;
     MPI_Allreduce(&here, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -121,7 +124,6 @@ int main(int count, char **words) {
   int last = atoi(words[1]), stop = count > 2 ? atoi(words[2]) : 0;
   MPI_Init(&count, &words);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   uint64_t state = rank + 1, sum;
   if (rank == 0 && mkdir("ckpt", 0755) && errno != EEXIST) failed("mkdir", "ckpt");
   int step = restart(last, &state);
