@@ -122,6 +122,54 @@ def exit_without_finalize(mpi, program):
         three_times(functools.partial(attempt, words))
 
 
+def of_step(here, step):
+    """The two ranks' files of one checkpoint."""
+    files = data_files(here.tree())
+    names = [f"ckpt/step_{step}/rank_{rank}.dat" for rank in (0, 1)]
+    return {name: files[name] for name in names}
+
+
+@case
+def finalize_after_main(mpi, program):
+    """MPI_Finalize that a static object's destructor calls is as good as one in main."""
+    for how in ("handler", "destructor", "closes"):
+        with place(mpi, program) as plain, place(mpi, program) as shimmed:
+            want = plain.run(2, "late_finalize", how, shim=False)
+            got = shimmed.run(2, "late_finalize", how, SCR_FLUSH="0")
+            assert_same(want, got)
+            assert "SCR:" not in got.err, f"{how}: {got}"
+            step = 21 if how == "closes" else 20
+            assert data_files(shimmed.tree()) == of_step(plain, step), f"{shimmed.tree()}\n{got}"
+
+
+@case
+def sealed_at_the_return_from_main(mpi, program):
+    """The last checkpoint is sealed, and no MPI_Finalize comes: it is on the prefix, whole and
+    known to a restart, as soon as all ranks have come to their end; before, no part of it is."""
+    allowed = (0, 1, 9) if mpi == "mpich" else (1,)  # see `exit_without_finalize`
+
+    def attempt():
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            plain.run(2, "late_finalize", "never", shim=False)
+            got = here.run(2, "late_finalize", "never", 500000, SCR_FLUSH="0")
+            assert got.status in allowed and "SCR:" not in got.err, f"{got}"
+            assert data_files(here.tree()) == of_step(plain, 20), f"{here.tree()}\n{got}"
+            assert (here.prefix / ".scr" / "index.scr").exists(), f"{got}"
+            for cache in ("there", "lost"):
+                again = here.run(2, "late_finalize", "never", SCR_FLUSH="0")
+                assert again.line("restart") == "restart 20", f"{cache}: {again}"
+                assert again.line("checksum") == got.line("checksum"), f"{cache}: {again}"
+                shutil.rmtree(here.base)
+                here.base.mkdir()
+        with place(mpi, program) as here:
+            got = here.run(2, "late_finalize", "never", 9000000, SCR_FLUSH="0")
+            assert data_files(here.tree()) == {}, f"{here.tree()}\n{got}"
+            again = here.run(2, "late_finalize", "handler", SCR_FLUSH="0")
+            assert again.line("restart") == "restart 20", f"{again}"
+
+    three_times(attempt)
+
+
 @case
 def thread_cancelled_in_write(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:

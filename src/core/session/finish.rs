@@ -1,8 +1,8 @@
-//! The end: inside MPI_Finalize, after it, without it; and the halt in between.
+//! The end inside MPI_Finalize; see `leaving.rs` for one without.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::machine::{DatasetState, SharedDataset};
 use super::namespace::parent;
@@ -14,15 +14,6 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
 use crate::system::monotonic_ms;
-
-/// Folders below the state folder in which ranks that exit meet.
-const EXIT_FOLDER: &str = "exit.";
-
-/// Folders below the state folder with a file for each thing that was told to a person.
-const TOLD_FOLDER: &str = "told.";
-
-/// How long an exiting rank waits for the others.
-const EXIT_WAIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
@@ -150,78 +141,5 @@ impl Session {
                 matters && !one.flushed && !one.on_prefix
             })
         })
-    }
-
-    /// The process ends without MPI_Finalize: what is closed and nowhere else goes to the PFS. What
-    /// is closed from here on goes there at once.
-    pub(super) fn exit(&self) {
-        if self.is_child() || self.ended.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        self.state().machine.end();
-        self.end_all_loans();
-        self.publish_closed(false);
-        self.publish_all_private();
-        self.compute_ended();
-        self.end_log("EXIT");
-        self.exiting.store(true, Ordering::Relaxed);
-    }
-
-    /// The last file is closed: the process goes as soon as the others may, too.
-    pub(super) fn leave(&self) {
-        if self.is_child() || !self.exiting.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        let pointers = self.publish_closed(false);
-        // A pointer must not come before what the other ranks have written.
-        let all_there = self.wait_for_exits();
-        if all_there {
-            self.publish_closed(true);
-        } else if let Some(one) = pointers.first() {
-            log::warn(format_args!(
-                "rank {}: {} is not written to {}: not all ranks have ended, and the checkpoint \
-                 that it may name is perhaps not whole there",
-                self.site.rank,
-                one.file,
-                self.site.prefix.display()
-            ));
-        }
-    }
-
-    /// A launcher kills the others as soon as one process has ended without MPI_Finalize. So each
-    /// waits a little for the others to have written their files, too, those that run-time systems
-    /// close among the destructors included. Returns whether all have.
-    fn wait_for_exits(&self) -> bool {
-        let dir = self.site.state_dir().join(format!("{EXIT_FOLDER}{:016x}", self.launch));
-        let mark = dir.join(self.site.rank.to_string());
-        if std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&mark, "")).is_err() {
-            return false;
-        }
-        let (begin, marks) =
-            (Instant::now(), || std::fs::read_dir(&dir).map_or(0, Iterator::count));
-        // Every rank lists the marks of all. A short pause lets all leave at the same moment.
-        let pause = Duration::from_micros(200 + self.site.size as u64 * 8);
-        while begin.elapsed() < EXIT_WAIT && marks() < self.site.size {
-            std::thread::sleep(pause);
-        }
-        marks() >= self.site.size
-    }
-
-    /// What the ranks tell a person once, one of them tells.
-    pub(super) fn share_messages(&self) {
-        log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
-    }
-
-    /// Removes the folders in which the ranks of earlier launches met. For rank 0.
-    pub(super) fn sweep_meetings(&self) {
-        let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let meeting = name.strip_prefix(EXIT_FOLDER).or_else(|| name.strip_prefix(TOLD_FOLDER));
-            if meeting.is_some_and(|launch| launch != format!("{:016x}", self.launch)) {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
     }
 }

@@ -90,9 +90,12 @@ impl Session {
             enter();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
-            while !self.is_ended() {
+            loop {
                 let commits = self.site.rank == 0 && self.has_pending_flush();
                 std::thread::sleep(if commits { COMMIT_PERIOD } else { PERIOD });
+                if self.is_ended() {
+                    return;
+                }
                 if let Some(limit) =
                     watchdog.as_mut().and_then(|watchdog| watchdog.look(self.progress()))
                 {

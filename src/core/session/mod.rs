@@ -73,6 +73,7 @@ mod landing;
 mod launch;
 mod lazy;
 mod lease;
+mod leaving;
 mod links;
 mod loans;
 mod loud;

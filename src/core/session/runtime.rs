@@ -118,7 +118,7 @@ pub struct Session {
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
-    /// It ends without MPI_Finalize, and has not left yet.
+    /// exit(3) was called before MPI_Finalize, which may come yet.
     pub(super) exiting: AtomicBool,
     /// In MPI_Finalize, or ending for a halt condition.
     pub(super) finishing: AtomicBool,
@@ -173,6 +173,10 @@ impl Session {
 
     pub(super) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_exiting(&self) -> bool {
+        self.exiting.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_routing(&self) -> bool {
@@ -289,7 +293,7 @@ impl Session {
         let size = self.size_of(&state, &tracked);
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
         drop(state);
-        if self.is_ended() {
+        if self.is_ended() || self.is_exiting() {
             self.publish_overdue();
         }
     }

@@ -44,7 +44,7 @@ impl Session {
     /// Once: a program without agreements has no use of the cache, and nobody would know why.
     fn tell_unheard(&self) {
         let unheard = self.state().machine.is_unheard(monotonic_ms());
-        if unheard && !self.is_ended() {
+        if unheard && !self.is_ended() && !self.is_exiting() {
             log::warn_once(
                 "unheard",
                 format_args!(

@@ -20,9 +20,7 @@ use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
 use crate::log;
 use crate::records::{self, DatasetState};
-use crate::transfer::{
-    Awaited, Background, BackgroundJob, Waited, announce_background, is_published, publish_unsealed,
-};
+use crate::transfer::{Awaited, Waited, announce_background, is_published, publish_unsealed};
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
@@ -224,15 +222,7 @@ impl Session {
                 format_args!("rank {}: dataset {of}: {error}", self.site.rank),
             );
         }
-        let job = BackgroundJob {
-            record,
-            rank: self.site.rank,
-            world_size: self.site.size,
-            prefix: self.site.prefix.clone(),
-            width: self.site.transfer.flush_width,
-        };
-        let enter = self.site.host.enter_thread;
-        *running = Some((id, Background::start(job, move || enter(), self.publish_if(&key))?));
+        *running = Some((id, self.begin_background(record, &key)?));
         begun.insert(seal);
         Ok(())
     }

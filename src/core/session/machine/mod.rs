@@ -101,6 +101,7 @@ pub struct Machine {
     /// Datasets that this rank has begun.
     begins: u64,
     ended: bool,
+    exiting: bool,
     /// What the last conference told of other ranks' doings.
     heard: Heard,
     /// The thread that the next event comes from, and that of the last sync point; 0: not told.
@@ -161,6 +162,7 @@ impl Machine {
             end_conferences: 0,
             begins: 0,
             ended: false,
+            exiting: false,
             heard: Heard::default(),
             caller: 0,
             syncing: 0,
@@ -273,6 +275,11 @@ impl Machine {
     pub fn begin_end(&mut self, now_ms: u64) {
         self.tick(now_ms);
         self.ending = true;
+    }
+
+    /// The process ends, perhaps without a conference: what is closed waits for no agreement.
+    pub fn begin_exit(&mut self) {
+        self.exiting = true;
     }
 
     /// The end's conference is over; nothing is routed any more.

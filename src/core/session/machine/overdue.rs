@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use super::Machine;
 use super::keys::{DatasetKey, FileRef};
 use super::local::{LocalDataset, LocalFile, LocalSeries, Phase, Published};
+use super::shared::DatasetState;
 use super::steps::{Gone, Overdue};
 
 impl LocalFile {
@@ -124,6 +125,23 @@ impl Machine {
         wanted
     }
 
+    /// Sealed datasets that the PFS does not have and that it is to have at the end, oldest first:
+    /// of each series the newest confirmed one, and newer ones. The same on all ranks.
+    #[must_use]
+    pub fn unsaved(&self) -> Vec<DatasetKey> {
+        let all = (0..self.series.len()).flat_map(|series| {
+            let newest = self.shared.newest_confirmed(series);
+            self.shared.series[series].datasets.iter().filter(move |one| {
+                let sealed =
+                    matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional);
+                sealed && one.id >= newest && !one.flushed && !one.on_prefix
+            })
+        });
+        let mut all: Vec<_> = all.map(|one| (one.id, one.key.clone())).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, key)| key).collect()
+    }
+
     /// No agreement for so long that files are overdue; later ones may still come.
     #[must_use]
     pub fn is_unheard(&self, now_ms: u64) -> bool {
@@ -138,7 +156,8 @@ impl Machine {
         let closed = series.datasets[at].files.values().map(|file| file.closed_ms).max();
         // An agreement since then is on its way to a seal.
         let unheard = closed.is_some_and(|closed_ms| closed_ms > self.agreement.agreed_ms());
-        match (newer >= 2 && unheard) || self.agreement.disabled || self.ended {
+        let over = self.agreement.disabled || self.exiting || self.ended;
+        match (newer >= 2 && unheard) || over {
             true => 0,
             false => self.config.unsealed_ms,
         }
