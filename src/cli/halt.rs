@@ -9,7 +9,7 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use scr_core::operations::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
-use scr_core::records::HaltFile;
+use scr_core::records::{FINALIZE_CALLED, HaltFile};
 
 /// Arguments of `scr halt`.
 #[derive(clap::Args)]
@@ -158,8 +158,10 @@ fn time(text: &str, now: &Zoned) -> Result<u64, String> {
 
 fn describe(file: &HaltFile) -> String {
     let mut parts = Vec::new();
-    if let Some(reason) = &file.exit_reason {
-        parts.push(format!("halt now ({reason})"));
+    match file.exit_reason.as_deref() {
+        Some(FINALIZE_CALLED) => parts.push("the last run came to its own end".to_string()),
+        Some(reason) => parts.push(format!("halt now ({reason})")),
+        None => {}
     }
     if let Some(left) = file.checkpoints_left {
         parts.push(format!("halt after {left} more checkpoints"));

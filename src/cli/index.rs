@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 #[command(after_help = "\
 A DATASET is given by its id or its name, as `list` shows them. A run that is under way goes on as \
 it is: what is changed here holds from its next start on. Example:\n
-    scr index current ckpt.20 --prefix /pfs/me/run")]
+    scr index current checkpoint.20 --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
     #[arg(long, value_name = "DIRECTORY", global = true)]
