@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use scr_core::comm::Comm;
-use scr_core::log;
+use scr_core::error::{Error, Result};
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Host, Preparation, Session};
+use scr_core::session::{Arrival, Host, Session};
 
 use crate::mpi::{self, Classifier, MpiComm};
 
@@ -31,34 +31,33 @@ pub fn start(host: Host, granted: c_int) -> Option<&'static Session> {
     }
     let (rank, size) = (mpi::world_rank().ok()?, mpi::world_size().ok()?);
     mpi::wait_outside(&host);
-    let preparation = Preparation::new(rank, size, host)?;
-    match start_together(preparation, granted) {
-        Ok(session) => session,
+    let arrival = Arrival::new(rank, size, host, &mpi::WorldHerald)?;
+    let required = arrival.required();
+    match start_together(arrival, granted) {
+        Ok(session) => Some(session),
         Err(error) => {
-            if rank == 0 {
-                log::warn(format_args!("{error}; the program runs without SCR"));
-            }
+            required.fall_back(&error.to_string(), rank == 0);
             None
         }
     }
 }
 
-fn start_together(
-    preparation: Preparation,
-    granted: c_int,
-) -> scr_core::error::Result<Option<&'static Session>> {
+fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> {
     let world = MpiComm::duplicate_world()?;
-    let mut any_thread = [i64::from(mpi::permits_threads(granted))];
-    world.all_max(&mut any_thread)?;
-    let classifier = Classifier::new(world.size(), any_thread[0] != 0);
-    let Some(session) = preparation.start(Box::new(world))? else { return Ok(None) };
+    let registered = mpi::at_finalize(finish);
+    let mut words = [i64::from(mpi::permits_threads(granted)), i64::from(registered.is_err())];
+    world.all_max(&mut words)?;
+    if words[1] != 0 {
+        return Err(registered.err().unwrap_or_else(|| Error::Comm("MPI_COMM_SELF".into())));
+    }
+    let classifier = Classifier::new(world.size(), words[0] != 0);
+    let session = arrival.start(Box::new(world))?;
     let running = RUNNING.get_or_init(|| Running { session, classifier });
-    mpi::at_finalize(finish)?;
     running.session.on_exit(mpi::finalize);
     running.session.halt_at_start();
     running.session.start_helper();
     running.session.serve_children();
-    Ok(Some(&running.session))
+    Ok(&running.session)
 }
 
 /// The program is about to make a blocking collective call on `comm`.

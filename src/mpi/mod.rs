@@ -11,7 +11,7 @@ mod world;
 
 pub use communicator::MpiComm;
 pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized};
-pub use world::{Classifier, is_shared, permits_threads, world_rank, world_size};
+pub use world::{Classifier, WorldHerald, is_shared, permits_threads, world_rank, world_size};
 
 use std::sync::OnceLock;
 

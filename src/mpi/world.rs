@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi::ffi;
 use scr_core::error::Result;
+use scr_core::session::Herald;
 
-use super::check;
+use super::communicator::address;
+use super::{check, wait};
 
 /// A communicator handle as the shim passes it on: a pointer (Open MPI) or an int (MPICH).
 trait FromWord {
@@ -54,6 +56,44 @@ pub fn world_size() -> Result<usize> {
     // SAFETY: as in `world_rank`.
     check(unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
     Ok(size as usize)
+}
+
+/// The launch check's word, an empty message on the world itself: a communicator of our own takes a
+/// collective to make, and the program sends nothing before its MPI_Init returns.
+pub struct WorldHerald;
+
+/// The largest tag that every MPI has.
+const HERALD_TAG: c_int = 32767;
+
+impl Herald for WorldHerald {
+    fn tell(&self, rank: usize) -> Result<()> {
+        // SAFETY: MPI is initialised when the engine is; nothing is read at the valid address.
+        let code = wait(|| unsafe {
+            let (to, world) = (rank as c_int, ffi::RSMPI_COMM_WORLD);
+            ffi::PMPI_Send(address(&[]), 0, ffi::RSMPI_UINT8_T, to, HERALD_TAG, world)
+        });
+        check(code, "MPI_Send")
+    }
+
+    fn has_told(&self, rank: usize) -> Result<bool> {
+        let (from, mut flag) = (rank as c_int, 0);
+        // SAFETY: as above; the flag is a local, and no status is wanted.
+        let code = unsafe {
+            let (world, nothing) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_STATUS_IGNORE);
+            ffi::PMPI_Iprobe(from, HERALD_TAG, world, &mut flag, nothing)
+        };
+        check(code, "MPI_Iprobe")?;
+        if flag == 0 {
+            return Ok(false);
+        }
+        // SAFETY: as above; the message is there, and nothing is written.
+        let code = unsafe {
+            let (to, world) = (address(&[]).cast_mut(), ffi::RSMPI_COMM_WORLD);
+            let (byte, nothing) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_STATUS_IGNORE);
+            ffi::PMPI_Recv(to, 0, byte, from, HERALD_TAG, world, nothing)
+        };
+        check(code, "MPI_Recv").map(|()| true)
+    }
 }
 
 /// Whether this level of thread support lets several threads communicate, be it in turn.

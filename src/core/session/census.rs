@@ -16,6 +16,7 @@ use crate::system::hostname;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a node has reported.
+#[derive(Default)]
 pub(super) struct Node {
     pub ready: BTreeSet<usize>,
     /// Ranks that were started there, if the launcher tells.
@@ -109,7 +110,7 @@ pub fn excuse(place: PathBuf, rank: usize, why: String) {
 }
 
 /// Says at the meeting place why a rank of `host` is not with us.
-fn leave_excuse(shared: &Path, host: &str, rank: usize, why: &str) -> io::Result<()> {
+pub(super) fn leave_excuse(shared: &Path, host: &str, rank: usize, why: &str) -> io::Result<()> {
     let file = shared.join(format!("missing.{host}"));
     let line = format!("{rank}\t{}\n", why.replace(['\n', '\t'], " "));
     // Ranks of one node write to the same file, each its line in one piece.
@@ -127,16 +128,20 @@ pub(super) fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
 
 /// The nodes that have reported.
 pub(super) fn nodes(shared: &Path) -> Result<BTreeMap<String, Node>> {
-    let read = |host: String| {
-        let text = fs::read_to_string(shared.join(format!("node.{host}"))).unwrap_or_default();
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for name in entries(shared, "node.")? {
+        let text = fs::read_to_string(shared.join(format!("node.{name}"))).unwrap_or_default();
         let (ready, started) = match text.split_once(" of ") {
             Some((ready, size)) => (ready, size.parse().ok()),
             None => (text.as_str(), None),
         };
-        let ready = ready.split(',').filter_map(|rank| rank.parse().ok()).collect();
-        (host, Node { ready, started })
-    };
-    Ok(entries(shared, "node.")?.into_iter().map(read).collect())
+        // A rank that cannot use its node's directory reports itself.
+        let host = name.rsplit_once('.').map_or(name.as_str(), |(host, _)| host);
+        let node = nodes.entry(host.to_string()).or_default();
+        node.ready.extend(ready.split(',').filter_map(|rank| rank.parse::<usize>().ok()));
+        node.started = node.started.or(started);
+    }
+    Ok(nodes)
 }
 
 pub(super) fn all_ready(nodes: &BTreeMap<String, Node>) -> BTreeSet<usize> {

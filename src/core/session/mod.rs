@@ -2,7 +2,9 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `prepare.rs`, `launch.rs` | before any communication: settings, directories, launch check |
+//! | `prepare.rs`, `launch.rs` | before any collective: settings, directories, launch check |
+//! | `verdict.rs` | how a rank waits for the verdict of that check |
+//! | `required.rs` | SCR_RESTART_REQUIRED where the start fails |
 //! | `census.rs` | which ranks are ready, and where the missing ones are |
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
@@ -89,6 +91,7 @@ mod phases;
 mod places;
 mod prepare;
 mod protection;
+mod required;
 mod resources;
 mod restore;
 mod rivals;
@@ -107,6 +110,7 @@ mod tally;
 mod temporary;
 mod transfers;
 mod unsealed;
+mod verdict;
 mod wanted;
 /// The contract with children of a rank, compiled into the shim, too.
 #[allow(dead_code, reason = "each side uses its half of the contract")]
@@ -118,8 +122,10 @@ use std::time::Duration;
 pub use aliases::Alias;
 pub use answer::{Answer, Attributes, Entry};
 pub use books::TOKEN_LAZY;
+pub use launch::Herald;
 pub use need::{Need, NeedLimits};
-pub use prepare::Preparation;
+pub use prepare::Arrival;
+pub use required::Required;
 pub use runtime::{Note, Session};
 pub use site::Host;
 pub use transfers::{Finished, finish_transfers};

@@ -3,20 +3,28 @@
 use std::path::{Path, PathBuf};
 
 use super::census::{excuse, meeting_place};
-use super::launch::{LIMIT, Launch, Verdict, node_size, nonce};
+use super::launch::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
+use super::required::Required;
 use super::resources;
 use super::site::Host;
 use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
-use crate::log;
 use crate::params::{
     Environment, Inputs, Problems, SYSTEM_FILE, Settings, keys, load, read_environment,
 };
 use crate::system;
 
-/// A rank that has work for us, in a launch that is whole.
+/// A rank in a launch that is whole.
+pub enum Arrival {
+    /// It has work for us.
+    Ready(Box<Preparation>),
+    /// Why it cannot take part. The others must hear of it, or they would wait for us.
+    Unable(String),
+}
+
+/// What a rank that has work for us brings to the start.
 pub struct Preparation {
     pub(super) settings: Settings,
     pub(super) environment: Environment,
@@ -29,42 +37,42 @@ pub struct Preparation {
     /// User and job id, which name our directories.
     pub(super) job: (String, String),
     pub(super) launch: Option<Launch>,
-    /// Why this rank cannot take part. The others must hear of it, or they would wait for us.
+    /// Why this rank cannot take part after all; it is part of the launch.
     pub(super) trouble: Option<String>,
 }
 
-impl Preparation {
+impl Arrival {
     /// Reads the settings and proves the launch whole. `None`: there is nothing to do for us (no
-    /// pattern: silently; anything wrong: with one message by rank 0). Makes no file in the first
-    /// case. Takes up to 10 s when ranks without the shim are among us.
-    pub fn new(rank: usize, size: usize, host: Host) -> Option<Self> {
+    /// pattern: silently; anything wrong: with one message). Makes no file in the first case. Takes
+    /// up to 15 s when ranks without the shim are among us.
+    pub fn new(rank: usize, size: usize, host: Host, herald: &dyn Herald) -> Option<Self> {
         let (environment, problems) = read_environment(std::env::vars_os());
-        let place = meeting_place(&environment);
+        let place = meeting_place(&environment).filter(|_| size > 1);
+        let required = Required::of_environment(&environment);
         let prepared = match problems.is_empty() {
-            true => Self::try_new(rank, size, host, environment),
+            true => Preparation::new(rank, size, host, environment),
             false => Err(Problems(problems).into()),
         };
-        match prepared {
-            Ok(preparation) => preparation,
-            Err(error) => {
-                if rank == 0 {
-                    log::warn(format_args!("{error}; the program runs without SCR"));
-                }
-                // The settings of another node may be right: its ranks wait for us.
-                if let Some(place) = place {
-                    excuse(place, rank, error.to_string());
-                }
+        match (prepared, place) {
+            (Ok(None), _) => None,
+            (Ok(Some(mut ready)), _) => match ready.launch_is_whole(herald) {
+                Ok(whole) => whole.then(|| Arrival::Ready(Box::new(ready))),
+                Err(error) => Some(Arrival::Unable(error.to_string())),
+            },
+            // No launch check: the others wait in their first collective.
+            (Err(error), None) => Some(Arrival::Unable(error.to_string())),
+            // The settings of another node may be right: its ranks wait for us.
+            (Err(error), Some(place)) => {
+                excuse(place, rank, error.to_string());
+                required.fall_back(&error.to_string(), rank == 0);
                 None
             }
         }
     }
+}
 
-    fn try_new(
-        rank: usize,
-        size: usize,
-        host: Host,
-        environment: Environment,
-    ) -> Result<Option<Self>> {
+impl Preparation {
+    fn new(rank: usize, size: usize, host: Host, environment: Environment) -> Result<Option<Self>> {
         let here = std::env::current_dir()
             .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
         let inputs = Inputs {
@@ -95,7 +103,7 @@ impl Preparation {
         for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
             layout.declare_shared(&store.base.display().to_string());
         }
-        let mut preparation = Preparation {
+        Ok(Some(Preparation {
             settings,
             host,
             rank,
@@ -107,33 +115,29 @@ impl Preparation {
             launch: None,
             trouble,
             environment,
-        };
-        Ok(preparation.launch_is_whole()?.then_some(preparation))
+        }))
     }
 
     /// False: ranks are without us. One of the others has said so.
-    fn launch_is_whole(&mut self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// Communication failed.
+    fn launch_is_whole(&mut self, herald: &dyn Herald) -> Result<bool> {
         let variable = |name: &str| self.environment.get(name).cloned();
         let found = nonce(variable);
         let Some(nonce) = found.filter(|_| self.size > 1) else { return Ok(true) };
-        // A directory that is not safely ours is not used, not even for this.
-        let control = match &self.trouble {
-            None => self.layout.control_dir.clone(),
-            Some(_) => self.prefix.join(STATE_FOLDER).join("launch").join(&self.node_name),
-        };
         let launch = Launch {
             prefix_state: self.prefix.join(STATE_FOLDER),
-            control,
+            // A directory that is not safely ours is not used, not even for this.
+            control: self.trouble.is_none().then(|| self.layout.control_dir.clone()),
             nonce,
             host: self.node_name.clone(),
             rank: self.rank,
             size: self.size,
             node_size: node_size(variable),
         };
-        if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT)? {
-            if own {
-                log::warn(format_args!("{reason}; the program runs without SCR"));
-            }
+        if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
+            Required::of(self).fall_back(&reason, own);
             return Ok(false);
         }
         self.launch = Some(launch);

@@ -22,8 +22,10 @@ use super::moving::Moves;
 use super::namespace::View;
 use super::need::Need;
 use super::neighbours::Neighbours;
+use super::prepare::Arrival;
 use super::prepare::Preparation;
 use super::protection::Sets;
+use super::required::Required;
 use super::resources;
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
@@ -35,7 +37,7 @@ use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::params::{Settings, keys};
+use crate::params::{Settings, keys, read_environment};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
 use crate::transfer::{Options, ask_to_stop, recover_journal};
@@ -48,19 +50,52 @@ fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
     site.ineffective().iter().for_each(log::warn);
 }
 
-impl Preparation {
+impl Arrival {
     /// Everything that all ranks do together before the program goes on. `None`: the launch stays
     /// without us, and a message has said why. `world` is ours alone.
     ///
     /// # Errors
     /// Communication failed, or something that makes this launch go without us.
-    pub fn start(mut self, world: Box<dyn Comm>) -> Result<Option<Session>> {
-        let begin = Instant::now();
-        self.share_trouble(world.as_ref())?;
-        self.share_settings(world.as_ref())?;
-        if let Some(launch) = self.launch.take() {
-            launch.clean_up();
+    pub fn start(mut self, world: Box<dyn Comm>) -> Result<Session> {
+        let trouble = match &mut self {
+            Arrival::Ready(ready) => {
+                if let Some(launch) = ready.launch.take() {
+                    launch.clean_up();
+                }
+                ready.trouble.take()
+            }
+            Arrival::Unable(why) => Some(std::mem::take(why)),
+        };
+        share_trouble(world.as_ref(), &trouble.unwrap_or_default())?;
+        match self {
+            Arrival::Ready(ready) => ready.start(world),
+            Arrival::Unable(_) => Err(Error::Other("a rank cannot take part".to_string())),
         }
+    }
+
+    /// What is to become of the run if [`Arrival::start`] fails.
+    pub fn required(&self) -> Required {
+        match self {
+            Arrival::Ready(ready) => Required::of(ready),
+            Arrival::Unable(_) => {
+                Required::of_environment(&read_environment(std::env::vars_os()).0)
+            }
+        }
+    }
+}
+
+/// What one rank cannot do, none does.
+fn share_trouble(world: &dyn Comm, own: &str) -> Result<()> {
+    let all = world.all_gather(own.as_bytes())?;
+    let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+    let Some((rank, text)) = first else { return Ok(()) };
+    Err(Error::Other(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+}
+
+impl Preparation {
+    fn start(mut self, world: Box<dyn Comm>) -> Result<Session> {
+        let begin = Instant::now();
+        self.share_settings(world.as_ref())?;
         let hosts = Groups::gather_hosts(world.as_ref(), &self.node_name)?;
         let node_ranks: Vec<usize> =
             (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
@@ -70,9 +105,7 @@ impl Preparation {
         let leaders = world.split(leads, self.rank as i64)?;
         let for_sets = require(world.split(0, self.rank as i64)?)?;
         let descriptors = Descriptors::new(&self.settings, &hosts)?;
-        let Some(leases) = self.take_leases(world.as_ref(), node.rank() == 0)? else {
-            return Ok(None);
-        };
+        let leases = self.take_leases(world.as_ref(), node.rank() == 0)?;
         let sets = Sets::new(for_sets, descriptors.clone(), &self.settings);
         self.add_former_stores(world.as_ref(), node.rank() == 0)?;
         let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
@@ -122,16 +155,7 @@ impl Preparation {
         session.hush_restored(&known);
         session.record_places();
         session.started(begin);
-        Ok(Some(session))
-    }
-
-    /// What one rank cannot do, none does.
-    fn share_trouble(&self, world: &dyn Comm) -> Result<()> {
-        let own = self.trouble.as_deref().unwrap_or_default();
-        let all = world.all_gather(own.as_bytes())?;
-        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
-        let Some((rank, text)) = first else { return Ok(()) };
-        Err(Error::Other(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+        Ok(session)
     }
 
     /// Rank 0's settings hold everywhere.
@@ -155,8 +179,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// The locks on the prefix and on this node; `None` if another live launch has one.
-    fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Option<Vec<Lease>>> {
+    /// The locks on the prefix and on this node; an error if another live launch has one.
+    fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let holder =
             format!("host {}, process {}, {}", self.node_name, std::process::id(), unix_seconds());
         let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
@@ -193,14 +217,10 @@ impl Preparation {
             }
         }
         let all = world.all_gather(trouble.as_bytes())?;
-        let Some(first) = all.iter().find(|text| !text.is_empty()) else {
-            return Ok(Some(leases));
-        };
-        if self.rank == 0 {
-            let text = String::from_utf8_lossy(first);
-            log::warn(format_args!("{text}; the program runs without SCR"));
+        match all.iter().find(|text| !text.is_empty()) {
+            None => Ok(leases),
+            Some(first) => Err(Error::Other(String::from_utf8_lossy(first).into_owned())),
         }
-        Ok(None)
     }
 
     /// What a launch must share with the one whose cache it takes over.

@@ -111,6 +111,16 @@ pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
     Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
+/// Whether a run has left complete datasets here, or has recorded some that only its cache had.
+/// Local.
+///
+/// # Errors
+/// If the index or the flush file cannot be read.
+pub fn has_datasets(prefix: &Path) -> Result<bool> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    Ok(index.newest_first().any(|entry| entry.complete) || !list_in_cache(prefix)?.is_empty())
+}
+
 /// Notes that files of `dataset` are about to take their names one by one: an older dataset with
 /// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
 /// and then nothing is written. Of a series without ids their files are kept if the window of

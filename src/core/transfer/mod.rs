@@ -70,8 +70,8 @@ pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
 pub use index::{
-    OnPrefix, last_turn, list_in_cache, list_prefix, note_attempt, note_return, note_success,
-    note_turn, record_places, returned_to,
+    OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_return,
+    note_success, note_turn, record_places, returned_to,
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;
