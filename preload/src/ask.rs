@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use crate::abi::{Engine, StatAnswer, Verdict, event, kind};
 use crate::engine::{self, Active};
+use crate::glance::{self, Where};
 use crate::memory::{Key, Known};
 use crate::paths::Located;
 use crate::{guard, paths};
@@ -166,7 +167,12 @@ fn ask_below<T>(
     written: Option<Key>,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
-    if paths::surely_outside(&active.prefix, path) {
+    if paths::surely_outside(&active.prefix, path) || !engine::own_process() {
+        return None;
+    }
+    let glance = || glance::at(&active.prefix, dirfd, path);
+    if let Where::Elsewhere { stays } = guard::look(glance)? {
+        written.filter(|_| stays).inspect(|key| key.remember(Known::Foreign));
         return None;
     }
     handle(failed, active, || {
@@ -178,14 +184,7 @@ fn ask_below<T>(
         if let Some(name) = misled {
             (active.table.note)(event::MISLED, name.as_ptr());
         }
-        let Some(path) = located.name else {
-            if let Some(key) = written
-                && paths::is_outside(&active.prefix, dirfd, path)
-            {
-                key.remember(Known::Foreign);
-            }
-            return Outcome::Pass;
-        };
+        let Some(path) = located.name else { return Outcome::Pass };
         job(Question { engine: &active.table, prefix: &active.prefix, path, written })
     })
 }

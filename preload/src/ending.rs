@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::abi::event;
 use crate::engine::{self, Active};
-use crate::{guard, hand, open_files};
+use crate::{guard, hand, open_files, signals};
 
 /// The sync of a large file to a slow file system takes its time.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -70,7 +70,8 @@ pub(crate) extern "C" fn at_once() {
         tell(engine, event::LEAVE);
     };
     // What went wrong has been told.
-    let _ = hand::lend_for(PATIENCE, || catch_unwind(AssertUnwindSafe(end)));
+    let end = || hand::lend_for(PATIENCE, || catch_unwind(AssertUnwindSafe(end)));
+    let _ = signals::unless_stuck(end);
 }
 
 // Not in the libc crate. Unlike atexit, the handlers of on_exit do not belong to a library that is

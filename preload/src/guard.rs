@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use libc::c_int;
 
-use crate::{hand, signals};
+use crate::signals;
 
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
@@ -155,13 +155,23 @@ pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: the pointer is valid for the call.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
     set_inside(1);
-    let job = || catch_unwind(AssertUnwindSafe(job));
-    let result = if signals::in_handler() { hand::lend(job) } else { Some(job()) };
+    let result = signals::run(|| catch_unwind(AssertUnwindSafe(job)));
     set_inside(0);
     // SAFETY: restores the state that the call above stored.
     unsafe { pthread_setcancelstate(state, std::ptr::null_mut()) };
     set_errno(saved);
     result?.ok()
+}
+
+/// Runs `job`, which allocates nothing and waits for nobody, with hooks off; in a signal handler on
+/// another thread, whose stack has room for it. `None`: that has to pass.
+pub(crate) fn look<T>(job: impl FnOnce() -> T) -> Option<T> {
+    let saved = errno();
+    set_inside(1);
+    let result = signals::run_look(job);
+    set_inside(0);
+    set_errno(saved);
+    result
 }
 
 #[cfg(test)]

@@ -13,16 +13,18 @@ use crate::{guard, postponed};
 static HAND: OnceLock<Thread> = OnceLock::new();
 /// Its processor time, a clock of the kernel's.
 static CLOCK: AtomicI32 = AtomicI32::new(0);
-/// Number of the job times four, and how far that is.
+/// Number of the job times [`STAGES`], and how far that is.
 static STAGE: AtomicU32 = AtomicU32::new(IDLE);
 static JOB: AtomicPtr<Job> = AtomicPtr::new(std::ptr::null_mut());
 
 const IDLE: u32 = 0;
 const TAKEN: u32 = 1;
 const ASKED: u32 = 2;
-/// Neither malloc nor the loader is held by the thread that waits.
+/// Neither malloc nor the loader is held by the thread that waits, or the job needs neither.
 const BEGUN: u32 = 3;
-const STAGES: u32 = 4;
+/// As `ASKED`, for a job that needs neither.
+const ASKED_TO_LOOK: u32 = 4;
+const STAGES: u32 = 8;
 
 /// How long to wait while the hand uses no processor time: it has met a lock, or waits for a disk.
 struct Patience {
@@ -34,8 +36,8 @@ struct Patience {
     end: Duration,
 }
 
-const FOREVER: Patience =
-    Patience { turn: Duration::MAX, begin: Duration::from_secs(2), end: Duration::MAX };
+const BEGIN: Duration = Duration::from_secs(2);
+const FOREVER: Patience = Patience { turn: Duration::MAX, begin: BEGIN, end: Duration::MAX };
 const BRIEFLY: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(200);
 /// Waits that only let other threads run come first.
@@ -60,18 +62,29 @@ pub(crate) fn prepare() {
 /// Has the job done. `None` if the calling thread has interrupted what is needed for that: nothing
 /// has been done.
 pub(crate) fn lend<T>(job: impl FnOnce() -> T) -> Option<T> {
-    lend_with(&FOREVER, job)
+    lend_with(ASKED, &FOREVER, job)
+}
+
+/// The same for a handler of a signal that came at once, and may have interrupted malloc: another
+/// thread's job may wait for that, too.
+pub(crate) fn lend_in_crash<T>(job: impl FnOnce() -> T) -> Option<T> {
+    lend_with(ASKED, &Patience { turn: BEGIN, ..FOREVER }, job)
+}
+
+/// The same for a job that needs neither malloc nor the loader.
+pub(crate) fn lend_a_look<T>(job: impl FnOnce() -> T) -> Option<T> {
+    lend_with(ASKED_TO_LOOK, &Patience { turn: BEGIN, ..FOREVER }, job)
 }
 
 /// The same for a process that ends: without any processor time used for `patience` the job is left
 /// half done.
 pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option<T> {
-    lend_with(&Patience { end: patience, ..FOREVER }, job)
+    lend_with(ASKED, &Patience { turn: patience, end: patience, ..FOREVER }, job)
 }
 
 /// The same as [`lend`], but only if it can be begun almost at once.
 pub(crate) fn lend_now<T>(job: impl FnOnce() -> T) -> Option<T> {
-    lend_with(&Patience { turn: BRIEFLY, begin: BRIEFLY, ..FOREVER }, job)
+    lend_with(ASKED, &Patience { turn: BRIEFLY, begin: BRIEFLY, ..FOREVER }, job)
 }
 
 /// True if there is a thread that does what is asked for.
@@ -79,7 +92,7 @@ pub(crate) fn is_there() -> bool {
     HAND.get().is_some()
 }
 
-fn lend_with<T>(patience: &Patience, job: impl FnOnce() -> T) -> Option<T> {
+fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Option<T> {
     let hand = HAND.get()?;
     let (mut job, mut result) = (Some(job), None);
     let mut call = || result = job.take().map(|job| job());
@@ -89,10 +102,10 @@ fn lend_with<T>(patience: &Patience, job: impl FnOnce() -> T) -> Option<T> {
     let mut own = Job { call, done: AtomicBool::new(false) };
     let number = take_turn(patience.turn)?;
     JOB.store(&raw mut own, Ordering::Relaxed);
-    STAGE.store(number + ASKED, Ordering::Release);
+    STAGE.store(number + asked, Ordering::Release);
     hand.unpark();
     // The hand does not touch the job once it is done or withdrawn.
-    wait(&own, number, patience);
+    wait(&own, number, asked, patience);
     result
 }
 
@@ -117,7 +130,7 @@ fn take_turn(patience: Duration) -> Option<u32> {
 }
 
 /// Waits until the job is done, or withdraws it.
-fn wait(job: &Job, number: u32, patience: &Patience) {
+fn wait(job: &Job, number: u32, asked: u32, patience: &Patience) {
     let (mut worked, mut since, mut yields) = (Duration::ZERO, Instant::now(), 0..YIELDS);
     while !job.done.load(Ordering::Acquire) {
         if yields.next().is_some() {
@@ -130,7 +143,7 @@ fn wait(job: &Job, number: u32, patience: &Patience) {
             (worked, since) = (now, Instant::now());
             continue;
         }
-        let (asked, none) = (number + ASKED, number + IDLE);
+        let (asked, none) = (number + asked, number + IDLE);
         let withdraw = || STAGE.compare_exchange(asked, none, Ordering::AcqRel, Ordering::Acquire);
         let idle = since.elapsed();
         if idle > patience.end || idle > patience.begin && withdraw().is_ok() {
@@ -161,7 +174,8 @@ fn live() {
     guard::enter_thread();
     loop {
         let stage = STAGE.load(Ordering::Acquire);
-        if stage % STAGES != ASKED {
+        let asked = stage % STAGES;
+        if asked != ASKED && asked != ASKED_TO_LOOK {
             if postponed::any() {
                 touch_what_may_be_held();
                 postponed::send_all();
@@ -170,8 +184,10 @@ fn live() {
             }
             continue;
         }
-        touch_what_may_be_held();
-        let (number, job) = (stage - ASKED, JOB.load(Ordering::Relaxed));
+        if asked == ASKED {
+            touch_what_may_be_held();
+        }
+        let (number, job) = (stage - asked, JOB.load(Ordering::Relaxed));
         let begin =
             STAGE.compare_exchange(stage, number + BEGUN, Ordering::AcqRel, Ordering::Acquire);
         if begin.is_ok() {

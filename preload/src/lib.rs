@@ -33,6 +33,8 @@ mod engine;
 #[cfg(not(test))]
 mod family;
 #[cfg_attr(test, allow(dead_code))]
+mod glance;
+#[cfg_attr(test, allow(dead_code))]
 mod guard;
 #[cfg_attr(test, allow(dead_code))]
 mod hand;
@@ -72,6 +74,8 @@ mod signals;
 mod spellings;
 #[cfg_attr(test, allow(dead_code))]
 mod stream_writes;
+#[cfg(test)]
+mod testing;
 #[allow(dead_code, reason = "each side uses its half of the contract")]
 mod wire;
 

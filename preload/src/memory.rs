@@ -38,6 +38,8 @@ pub(crate) enum Known {
     Canonical,
     /// The file is no symlink.
     NoLink,
+    /// The directory is, or was, below the prefix by another spelling.
+    Below,
 }
 
 /// A name's place in the memory, at the generation of its making.
@@ -78,6 +80,7 @@ impl Key {
             1 => Known::Foreign,
             2 => Known::Canonical,
             3 => Known::NoLink,
+            4 => Known::Below,
             _ => Known::Nothing,
         }
     }
@@ -89,6 +92,7 @@ impl Key {
             Known::Foreign => 1,
             Known::Canonical => 2,
             Known::NoLink => 3,
+            Known::Below => 4,
         };
         self.slot().store(self.0 | tag, Ordering::Relaxed);
     }

@@ -13,25 +13,13 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use parking_lot::Mutex;
-
 use crate::aliases;
-use crate::lock::{GENERATIONS, Lock};
 use crate::memory::{self, About, Key, Known};
 use crate::spellings::{Resolved, canonical_directory};
-
-static WORKING_DIRECTORY: Lock<Vec<u8>> =
-    Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
     memory::forget();
-    forget_working_directory();
-}
-
-/// Forgets the working directory. Guard held.
-pub(crate) fn forget_working_directory() {
-    WORKING_DIRECTORY.lock().clear();
     memory::forget_relative();
 }
 
@@ -47,7 +35,7 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
 
 /// True if `path` is, for sure and at once, the one name of something below `prefix`. False proves
 /// nothing.
-fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
+pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     last_slash_if_plain(path).is_some_and(|slash| {
         below(prefix, path)
             && Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Canonical
@@ -128,13 +116,6 @@ fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     let slash = plain.iter().rposition(|&byte| byte == b'/')?;
     let directory = canonical_directory(prefix, &plain[..slash.max(1)])?;
     Some(Resolved { name: join(&directory.name, &plain[slash + 1..]), ..directory })
-}
-
-/// True if `path`, relative to `dirfd`, is known not to lie below `prefix`. Guard held.
-pub(crate) fn is_outside(prefix: &[u8], dirfd: c_int, path: &[u8]) -> bool {
-    !path.is_empty()
-        && absolute(dirfd, path)
-            .is_some_and(|whole| !has_dot_dot(&whole) && surely_outside(prefix, &lexical(&whole)))
 }
 
 /// True if `path`, as written, can only name a directory.
@@ -253,23 +234,16 @@ fn absolute(dirfd: c_int, path: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn working_directory() -> Option<Vec<u8>> {
-    let mut known = WORKING_DIRECTORY.lock();
-    if known.is_empty() {
-        let mut buffer = [0 as c_char; libc::PATH_MAX as usize];
-        // SAFETY: the buffer is writable for its length; on success it holds a C string.
-        unsafe {
-            if libc::getcwd(buffer.as_mut_ptr(), buffer.len()).is_null() {
-                return None;
-            }
-            let path = CStr::from_ptr(buffer.as_ptr()).to_bytes();
-            // The kernel writes "(unreachable)" before a directory outside our root.
-            if path.first() != Some(&b'/') {
-                return None;
-            }
-            known.extend_from_slice(path);
+    let mut buffer = [0 as c_char; libc::PATH_MAX as usize];
+    // SAFETY: the buffer is writable for its length; on success it holds a C string.
+    let path = unsafe {
+        if libc::getcwd(buffer.as_mut_ptr(), buffer.len()).is_null() {
+            return None;
         }
-    }
-    Some(known.clone())
+        CStr::from_ptr(buffer.as_ptr()).to_bytes()
+    };
+    // The kernel writes "(unreachable)" before a directory outside our root.
+    (path.first() == Some(&b'/')).then(|| path.to_vec())
 }
 
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -287,7 +261,7 @@ fn has_dot_dot(path: &[u8]) -> bool {
 }
 
 /// Where the slash is before the first component of an absolute path that is `..`.
-fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
+pub(crate) fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
     let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
     slashes.find(|&at| path[at + 1..].split(|&byte| byte == b'/').next() == Some(b".."))
 }

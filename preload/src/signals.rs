@@ -4,18 +4,21 @@
 //! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
 //! moment is sent once more, to the same thread, which does not take it before it leaves the work.
 //! (To block the signals beforehand would hand them to other threads, of MPI's for instance.) What
-//! comes while malloc or the loader is held waits, too: see [`crate::postponed`].
+//! comes while malloc or the loader is held waits, too: see [`crate::postponed`]. What tells of the
+//! very instruction that is being run cannot wait: its handler runs at once, and what it asks of us
+//! is done on another thread if that gets hold of malloc, and else passes.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
 use libc::{siginfo_t, sigset_t, ucontext_t};
 
 use crate::real::Symbol;
-use crate::{engine, guard, postponed};
+use crate::{engine, guard, hand, postponed};
 
 pub(crate) const SIGNALS: usize = 65;
 
@@ -28,6 +31,10 @@ thread_local! {
     static WAITING: Cell<u64> = const { Cell::new(0) };
     /// Handlers that this thread is in.
     static HANDLERS_RUN: Cell<u32> = const { Cell::new(0) };
+    /// Those of them that could not wait.
+    static CRASHES: Cell<u32> = const { Cell::new(0) };
+    /// What the crash has interrupted is held, as has been found.
+    static STUCK: Cell<bool> = const { Cell::new(false) };
     /// Calls that it is in of functions that no handler may call.
     static UNSAFE_CALLS: Cell<u32> = const { Cell::new(0) };
 }
@@ -47,10 +54,13 @@ type SetAction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::
 type Handler = unsafe extern "C-unwind" fn(c_int);
 type HandlerWithInfo = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
 
+/// libc's own: UCX, below MPICH, has a `sigaction` that leaves its handlers of crashes in place.
 fn set_action() -> Option<SetAction> {
-    static REAL: Symbol = Symbol::new(c"sigaction");
+    static OWN: Symbol = Symbol::new(c"__sigaction");
+    static NEXT: Symbol = Symbol::new(c"sigaction");
     // SAFETY: the address of `sigaction`, whose type this is.
-    REAL.next().map(|real| unsafe { std::mem::transmute::<usize, SetAction>(real.get()) })
+    let typed = |real: NonZeroUsize| unsafe { std::mem::transmute::<usize, SetAction>(real.get()) };
+    OWN.next().or_else(|| NEXT.next()).map(typed)
 }
 
 fn own_address() -> usize {
@@ -78,13 +88,10 @@ pub(crate) fn adopt_all() {
     (1..SIGNALS as c_int).for_each(adopt);
 }
 
-/// The signal's handler, if it has one, can be made to wait from now on.
+/// The signal's handler, if it has one, is run by us from now on.
 pub(crate) fn adopt(number: c_int) {
     let at = usize::try_from(number).ok().filter(|at| (1..SIGNALS).contains(at));
-    let (Some(at), Some(set_action)) = (at.filter(|_| !AT_ONCE.contains(&number)), set_action())
-    else {
-        return;
-    };
+    let (Some(at), Some(set_action)) = (at, set_action()) else { return };
     let mut action = MaybeUninit::uninit();
     // SAFETY: the structure is written when 0 is returned, and is put back with a handler that
     // takes the place of the one in it.
@@ -107,13 +114,14 @@ pub(crate) fn adopt(number: c_int) {
 }
 
 extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    if guard::inside() {
+    let at_once = AT_ONCE.contains(&number);
+    if guard::inside() && !at_once {
         // SAFETY: what the kernel has passed.
         unsafe { wait(number, info, context.cast()) };
         return;
     }
     // SAFETY: the same.
-    if in_own_rank() && unsafe { postponed::put_aside(number, info, context.cast()) } {
+    if !at_once && in_own_rank() && unsafe { postponed::put_aside(number, info, context.cast()) } {
         return;
     }
     let (handler, flags) = (of(&HANDLERS, number), of(&FLAGS, number) as c_int);
@@ -124,6 +132,8 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
             set_action().map(|set| set(number, &raw const action, std::ptr::null_mut()));
         }
     }
+    STUCK.set(STUCK.get() && !at_once);
+    let crash = at_once.then(|| Count::one_more(&CRASHES));
     let run = Count::one_more(&HANDLERS_RUN);
     // SAFETY: the program has set this function, with these flags.
     unsafe {
@@ -133,7 +143,32 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
             std::mem::transmute::<usize, Handler>(handler)(number);
         }
     }
-    drop(run);
+    drop((run, crash));
+}
+
+/// Runs `job` as our work: in a signal handler on another thread. `None`: that is not possible.
+pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
+    match (CRASHES.get() != 0 && in_own_rank(), in_handler()) {
+        (false, false) => Some(job()),
+        (false, true) => hand::lend(job),
+        (true, true) => unless_stuck(|| hand::lend_in_crash(job)),
+        (true, false) => unless_stuck(|| hand::lend_in_crash(|| ())).map(|()| job()),
+    }
+}
+
+/// The same for a job that needs neither malloc nor the loader, and some room on the stack.
+pub(crate) fn run_look<T>(job: impl FnOnce() -> T) -> Option<T> {
+    if in_handler() { unless_stuck(|| hand::lend_a_look(job)) } else { Some(job()) }
+}
+
+/// What was in vain once in this handler is not tried again.
+pub(crate) fn unless_stuck<T>(lend: impl FnOnce() -> Option<T>) -> Option<T> {
+    if STUCK.get() && CRASHES.get() != 0 {
+        return None;
+    }
+    let done = lend();
+    STUCK.set(done.is_none());
+    done
 }
 
 /// Restored when it is dropped.
@@ -169,6 +204,7 @@ pub(crate) fn unsafe_call() -> Count {
 /// The program makes a call that no handler can make: it has left those that ran by longjmp.
 pub(crate) fn in_no_handler() {
     HANDLERS_RUN.set(0);
+    CRASHES.set(0);
 }
 
 /// The signal comes again when [`resume`] is called: until then this thread does not take it.

@@ -1,8 +1,9 @@
 """Checkpoints that a signal handler writes."""
 
 import functools
+import shutil
 
-from support import assert_same_files, data_files, place, same
+from support import assert_same_files, data_files, finish, place, same
 from tries import three_times
 
 CASES = []
@@ -42,3 +43,15 @@ def ended_by_a_handler_that_writes(mpi, program):
 
     for end in ("exit", "_exit"):
         three_times(functools.partial(attempt, end))
+
+
+@case
+def fortran_ends_as_without_us(mpi, program):
+    """Its handler looks for the program's file, here and there, while malloc is held."""
+    for how in ("abort", "heap"):
+        with place(mpi, program) as here:
+            shutil.copy(program("crash"), here.prefix)
+            command = [f"mpirun.{mpi}", "-n", "2", "./crash", how]
+            want, got = (finish(here.start(2, "crash", command=command, shim=shim))
+                         for shim in (False, True))
+            assert want.status != 0 and got.status == want.status, f"{how}: {want}\n{got}"

@@ -42,6 +42,9 @@ def build(mpi, into):
             [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread"],
             check=True,
         )
+    for source in sorted(PROGRAMS.glob("*.f90")):
+        command = [f"mpif90.{mpi}", "-Wall", "-O1", "-J", into, "-o", into / source.stem, source]
+        subprocess.run(command, check=True)
     return lambda name: str(into / name)
 
 

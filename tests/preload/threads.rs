@@ -17,3 +17,13 @@ fn threads_forks_and_cancellation() {
     let asked = |name| place.events_of("open").iter().filter(|line| line.contains(name)).count();
     assert_eq!((asked("c_moves"), asked("c_nowhere")), (2, 2));
 }
+
+#[test]
+fn a_crash_in_malloc_ends_as_its_handler_says() {
+    let place = Place::new();
+    let crashes = program("crashes");
+    for directory in ["/", "."] {
+        let ended = place.preloaded(&crashes).arg(directory).output().unwrap();
+        assert_eq!(ended.status.code(), Some(5), "{directory}: {ended:?}");
+    }
+}

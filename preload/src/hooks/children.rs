@@ -9,7 +9,7 @@ use crate::family::interpose;
 use crate::hooks::environment::with_rank;
 use crate::hooks::file_actions::before_spawn;
 use crate::hooks::programs::with_place;
-use crate::{engine, guard, lazy, paths};
+use crate::{engine, lazy, paths};
 
 type Spawn = unsafe extern "C-unwind" fn(
     *mut pid_t,
@@ -50,7 +50,7 @@ interpose! {
 /// What was known of names may be so no more. Passes the child's status on.
 fn ended(result: c_int) -> c_int {
     if result >= 0 && engine::active().is_some() {
-        let _: Option<()> = guard::work(paths::forget);
+        paths::forget();
     }
     result
 }

@@ -10,6 +10,7 @@ use crate::ask::{
     lies_below_file,
 };
 use crate::family::interpose;
+use crate::glance::{self, Where};
 use crate::{child, engine, guard, paths};
 
 type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
@@ -325,6 +326,10 @@ unsafe fn rename_any(
         return None;
     }
     if ends_in_dots(from) || ends_in_dots(to) {
+        return None;
+    }
+    let is_elsewhere = |(dirfd, path)| glance::at(prefix, dirfd, path) != Where::MayBeBelow;
+    if guard::look(|| [(from_dir, from), (to_dir, to)].into_iter().all(is_elsewhere))? {
         return None;
     }
     let means_directories = paths::means_directory(from) || paths::means_directory(to);

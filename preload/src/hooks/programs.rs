@@ -8,6 +8,7 @@ use libc::AT_FDCWD;
 use crate::ask::{Answer, Question};
 use crate::child;
 use crate::family::interpose;
+use crate::glance::{self, Where};
 use crate::{engine, guard, paths};
 
 type Run = unsafe extern "C-unwind" fn(*const c_char, *const *mut c_char) -> c_int;
@@ -44,6 +45,10 @@ fn place_of(path: &CStr) -> Option<CString> {
     let active = child::active()?;
     if !path.to_bytes().contains(&b'/') {
         return None; // looked for in PATH
+    }
+    let glance = || glance::at(&active.prefix, AT_FDCWD, path.to_bytes());
+    if guard::look(glance)? != Where::MayBeBelow {
+        return None;
     }
     guard::work(|| {
         let path = absolute(path)?;

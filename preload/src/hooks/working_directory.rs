@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use crate::ask::{Answer, Outcome, Question, below_prefix};
 use crate::family::interpose;
-use crate::{engine, guard, paths};
+use crate::{engine, guard, memory};
 
 type Chdir = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type Fchdir = unsafe extern "C-unwind" fn(c_int) -> c_int;
@@ -36,7 +36,7 @@ unsafe fn fchdir(real: Fchdir, fd: c_int) -> c_int {
 fn moved(result: c_int) -> c_int {
     // A vfork child has its own working directory but our memory: forgetting does no harm there.
     if result == 0 && engine::active().is_some() {
-        let _: Option<()> = guard::work(paths::forget_working_directory);
+        memory::forget_relative();
     }
     result
 }

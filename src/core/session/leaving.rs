@@ -1,6 +1,6 @@
 //! The end of a process without MPI_Finalize. exit(3) tells its beginning, [`Session::exit`]: a
-//! destructor may still call MPI_Finalize, and then the end is that of [`Session::finish`]. When the
-//! last file is closed, [`Session::leave`] does without MPI what can be done.
+//! destructor may still call MPI_Finalize, and then the end is that of [`Session::finish`]. When
+//! the last file is closed, [`Session::leave`] does without MPI what can be done.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
