@@ -52,8 +52,9 @@ pub(crate) struct Question {
     pub prefix: &'static [u8],
     /// The canonical path, below the prefix.
     pub path: CString,
-    /// The name as the program wrote it, to be remembered when it turns out not to be ours.
-    pub written: Option<Key>,
+    /// The name as the program wrote it, to be remembered when it turns out not to be ours, and
+    /// whether this is an open for writing.
+    pub written: Option<(Key, bool)>,
 }
 
 /// Runs `job` if `path` lies below the prefix; `None` means: make the real call.
@@ -94,10 +95,13 @@ pub(crate) unsafe fn below_prefix_for<T>(
     // SAFETY: not null, so a C string by this function's contract.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     let written = Key::as_written(dirfd, path);
-    if written.is_some_and(|key| key.recall() == Known::Foreign) {
-        return None;
-    }
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    match written.map_or(Known::Nothing, Key::recall) {
+        Known::Foreign => return None,
+        // The engine hears of the first open for writing.
+        Known::Unwritten if !writes => return None,
+        _ => {}
+    }
     ask_below((active, writes), failed, dirfd, path, written, refusing_files(path, job))
 }
 
@@ -185,6 +189,7 @@ fn ask_below<T>(
             (active.table.note)(event::MISLED, name.as_ptr());
         }
         let Some(path) = located.name else { return Outcome::Pass };
+        let written = written.map(|key| (key, writes));
         job(Question { engine: &active.table, prefix: &active.prefix, path, written })
     })
 }
@@ -272,11 +277,11 @@ impl Question {
                 self.written = None;
                 continue;
             }
-            if let Some(key) = self.written
+            if let Some((key, writes)) = self.written
                 && foreign
                 && paths::is_no_link(&self.path)
             {
-                key.remember(Known::Foreign);
+                key.remember(if writes { Known::Foreign } else { Known::Unwritten });
             }
             return (answer, token);
         }

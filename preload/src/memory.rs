@@ -34,6 +34,8 @@ pub(crate) enum Known {
     /// The directory is not below the prefix. The name as the program writes it: no call on it
     /// concerns us.
     Foreign,
+    /// The name as the program writes it: no call on it concerns us but an open for writing.
+    Unwritten,
     /// The directory is its own canonical spelling.
     Canonical,
     /// The file is no symlink.
@@ -81,6 +83,7 @@ impl Key {
             2 => Known::Canonical,
             3 => Known::NoLink,
             4 => Known::Below,
+            5 => Known::Unwritten,
             _ => Known::Nothing,
         }
     }
@@ -93,6 +96,7 @@ impl Key {
             Known::Canonical => 2,
             Known::NoLink => 3,
             Known::Below => 4,
+            Known::Unwritten => 5,
         };
         self.slot().store(self.0 | tag, Ordering::Relaxed);
     }

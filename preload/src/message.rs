@@ -20,7 +20,9 @@ pub(crate) fn rank() -> Option<String> {
 
 /// Prints `text`, whoever we are.
 pub(crate) fn say(text: &str) {
-    let line = format!("SCR: {text}\n");
+    // As in the engine (`src/core/log`): names neither end the line nor command the terminal.
+    let quoted = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    let line = format!("SCR: {}\n", text.chars().map(quoted).collect::<String>());
     // One write, so that lines of several processes do not mix. Nobody to tell if it fails.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

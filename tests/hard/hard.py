@@ -35,6 +35,7 @@ import settings
 import signals
 import spares
 import support
+import unprotected
 from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
                      wait_for)
 from tries import three_times
@@ -460,20 +461,25 @@ def learned_from_the_first_run(mpi, program):
 
 @case
 def no_configuration(mpi, program):
-    """All is as without us, and nothing of ours is made, on the prefix or below the bases."""
+    """All is as without us, and nothing of ours is made, on the prefix or below the bases. One line
+    says that nothing is protected."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(3, "steady", 20, 5, shim=False)
         got = shimmed.run(3, "steady", 20, 5, SCR_FLUSH="1", SCR_CHECKPOINT_PATTERN=None)
         assert_same(want, got)
         assert_same_files(plain, shimmed, got)
         made = [*os.listdir(shimmed.base), *shimmed.prefix.glob(".scr")]
-        assert not made and not got.err.strip(), f"{made} {got}"
+        assert not made, f"{made} {got}"
+        bad_input.check_message(got, ["no checkpoint is protected: no pattern is set",
+                                      f"no config file {shimmed.prefix}/.scrconf"])
 
 
 @case
 def nothing_matches(mpi, program):
     got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN="other/{id}/*")
-    assert got.err.strip() == "", f"not silent: {got}"
+    bad_input.check_message(got, ["no checkpoint was protected", "ckpt/step_5/rank_",
+                                  "SCR_CHECKPOINT_PATTERN=other/{id}/*",
+                                  "has other where the name has ckpt"])
 
 
 def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
@@ -499,7 +505,7 @@ def is_rank_of(pid, here, program="steady"):
 
 
 MODULES = (bad_input, children, collectives, contents, generations, linked, logged, moves, mpi_io,
-           patterns, pointers, rewritten, room, settings, signals, spares)
+           patterns, pointers, rewritten, room, settings, signals, spares, unprotected)
 
 # What the two MPIs do differently: launching, ending, threads, signals, MPI-IO.
 DIFFERENT_MODULES = (children, collectives, mpi_io, signals)

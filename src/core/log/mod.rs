@@ -3,7 +3,11 @@
 //! The level comes from the caller (`SCR_DEBUG`); nothing here reads the environment. One cause
 //! gives one message, so what may repeat goes through [`warn_once`]: once in a process, and once
 //! among all processes that [`share`] a directory.
+//!
+//! Texts carry names that a program or another user chose. Characters in them that would end the
+//! line or command the terminal are written as in a program's source (`\n`, `\u{1b}`).
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -100,7 +104,27 @@ pub fn captured<T>(body: impl FnOnce() -> T) -> (T, Vec<String>) {
     (result, CAPTURED.replace(outer).unwrap_or_default())
 }
 
+/// `text` without characters that a terminal takes for more than a sign, or that reorder a line.
+fn printable(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match commands(character) {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 fn emit(text: &str) {
+    let text = &*printable(text);
     let kept = CAPTURED.try_with(|captured| match captured.borrow_mut().as_mut() {
         Some(lines) => {
             lines.push(text.to_owned());
@@ -149,6 +173,16 @@ mod tests {
         fs::write(&dir, "a file where the directory should be").unwrap();
         assert!(claim(&dir, "a/b"));
         fs::remove_file(&dir).unwrap();
+    }
+
+    #[test]
+    fn names_neither_end_a_line_nor_reach_the_terminal_as_commands() {
+        let ((), lines) = captured(|| {
+            warn("ckpt/a\nSCR: b\u{1b}[31m\u{9b}2J\u{202e}\tc is lost");
+            warn("caf\u{e9} 'x' \\n is left as it is");
+        });
+        let told = "ckpt/a\\nSCR: b\\u{1b}[31m\\u{9b}2J\\u{202e}\\tc is lost";
+        assert_eq!(lines, [told, "caf\u{e9} 'x' \\n is left as it is"]);
     }
 
     #[test]

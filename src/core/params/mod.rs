@@ -31,7 +31,7 @@ pub use file::{DescriptorLine, LineKind};
 pub use param::{Key, OptionalKey, Param, Status, Typed};
 pub use resolved::{Origin, Setting, Settings};
 pub use sources::{Inputs, Problems, SYSTEM_FILE, load};
-pub use suggest::{did_you_mean, nearest};
+pub use suggest::{did_you_mean, nearest, similarity};
 pub use table::{Named, PARAMS, find, keys};
 pub use template::template;
 pub use value::{Kind, Value, parse_bytes};

@@ -15,6 +15,16 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
     (distance <= (wrong.chars().count() / 3).max(1)).then_some(best)
 }
 
+/// How alike two texts are: 1 if they are equal, 0 if they have nothing in common.
+#[must_use]
+pub fn similarity(one: &str, other: &str) -> f64 {
+    // As above: the cost is the product of the lengths.
+    match one.len().max(other.len()) > 200 {
+        true => 0.0,
+        false => strsim::normalized_damerau_levenshtein(one, other),
+    }
+}
+
 /// The same as the end of a message; empty without a candidate.
 #[must_use]
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {

@@ -22,6 +22,10 @@ pub(super) struct Alternative {
     /// Indices of the groups that capture the id; all that take part must agree.
     pub(super) ids: Vec<usize>,
     pub(super) ranks: Vec<usize>,
+    /// The element as written.
+    pub(super) text: String,
+    /// The components of a glob below the prefix, as written.
+    pub(super) parts: Vec<String>,
     /// For each component of a glob; `None` from a `**` on. `None` for regular expressions.
     pub(super) components: Option<Vec<Option<Regex>>>,
     /// What every relative match begins with.
@@ -39,13 +43,14 @@ impl Alternative {
         series: usize,
     ) -> Result<Alternative, String> {
         let mut components = None;
-        let mut literal = String::new();
+        let (mut literal, mut written) = (String::new(), Vec::new());
         let mut active = true;
         let (text, absolute) = match &element.form {
             Form::Glob(text) => {
                 let parts = relative_components(config, text)?;
                 let glob = glob::compile(&parts)?;
                 literal = glob.literal;
+                written = parts.iter().map(ToString::to_string).collect();
                 let compile = |part: &Option<String>| {
                     part.as_ref().map(|part| compile(&format!("^(?s:{part})$"), text)).transpose()
                 };
@@ -77,7 +82,19 @@ impl Alternative {
         };
         let (ids, ranks) = (groups("id"), groups("rank"));
         let own = element.own;
-        Ok(Alternative { series, regex, active, absolute, own, ids, ranks, components, literal })
+        Ok(Alternative {
+            series,
+            regex,
+            active,
+            absolute,
+            own,
+            ids,
+            ranks,
+            text: element.text.clone(),
+            parts: written,
+            components,
+            literal,
+        })
     }
 
     pub(super) fn could_match_below(&self, directory: &str) -> bool {

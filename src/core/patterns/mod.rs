@@ -6,15 +6,18 @@
 //! | `glob.rs` | globs to regular expressions |
 //! | `alternative.rs` | one element, compiled |
 //! | `overlap.rs` | patterns that take what a later series was written for |
+//! | `nearest.rs` | why nothing matched: [`Nearest`] |
 //! | `series.rs` | [`SeriesSet`]: everything compiled, and the matching |
 //! | `temporary.rs` | [`Template`]: how a program names what it renames later |
 
 mod alternative;
 mod element;
 mod glob;
+mod nearest;
 mod overlap;
 mod series;
 mod temporary;
 
+pub use nearest::{Nearest, masked};
 pub use series::{Match, PatternConfig, PatternText, Series, SeriesSet};
 pub use temporary::Template;

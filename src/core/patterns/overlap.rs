@@ -6,11 +6,14 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use super::alternative::Alternative;
 
 /// A series, as messages name it.
+#[derive(Debug)]
 pub(super) struct Origin {
     /// The parameter.
     pub name: String,
     /// The parameter with its place, if that says more.
     pub place: String,
+    /// Where it was set.
+    pub source: String,
 }
 
 /// Characters that examples are made of, by preference: each list makes one.

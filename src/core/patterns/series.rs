@@ -123,6 +123,8 @@ pub struct SeriesSet {
     ignore_absolute: Option<RegexSet>,
     prefix: String,
     warnings: Vec<String>,
+    /// Where each series comes from.
+    origins: Vec<Origin>,
 }
 
 impl SeriesSet {
@@ -136,14 +138,17 @@ impl SeriesSet {
             ..SeriesSet::default()
         };
         let lists = config.checkpoint.iter().map(|list| (list, true));
-        let mut origins = Vec::new();
         for (list, checkpoint) in lists.chain(config.output.iter().map(|list| (list, false))) {
             set.compile_list(config, list, checkpoint)?;
-            if set.series.len() > origins.len() {
-                origins.push(Origin { name: list.name.clone(), place: place_of(list) });
+            if set.series.len() > set.origins.len() {
+                set.origins.push(Origin {
+                    name: list.name.clone(),
+                    place: place_of(list),
+                    source: list.place.clone(),
+                });
             }
         }
-        set.warnings = overlap::warnings(&set.alternatives, &origins, &set.prefix);
+        set.warnings = overlap::warnings(&set.alternatives, &set.origins, &set.prefix);
         let regexes = |absolute: bool| {
             let alternatives = set.alternatives.iter().filter(|a| a.absolute == absolute);
             alternatives.map(|a| a.regex.as_str().to_string()).collect::<Vec<_>>()
@@ -226,6 +231,28 @@ impl SeriesSet {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The patterns in force: each list with its parameter and where that was set.
+    #[must_use]
+    pub fn in_force(&self) -> String {
+        let one = |(series, origin): (&Series, &Origin)| {
+            let Series { parameter, text, .. } = series;
+            format!("{parameter}={text} ({})", origin.source)
+        };
+        self.series.iter().zip(&self.origins).map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    pub(super) fn alternatives(&self) -> &[Alternative] {
+        &self.alternatives
+    }
+
+    /// Whether this pattern matches the name, whatever else is said about it.
+    pub(super) fn takes(&self, alternative: &Alternative, name: &str) -> bool {
+        match alternative.absolute {
+            true => alternative.regex.is_match(&format!("{}/{name}", self.prefix)),
+            false => alternative.regex.is_match(name),
+        }
     }
 
     /// The index of the series called `name`.

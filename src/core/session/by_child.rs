@@ -50,6 +50,7 @@ impl Session {
         if !self.concerns(&state, name) {
             return Answer::PASS;
         }
+        self.unmatched.matches();
         if let Some(copy) = state.tokens.shadow_of(name).cloned() {
             if let Some(token) = state.tokens.shadows_of(name).first() {
                 self.lend(&mut state, *token, child);

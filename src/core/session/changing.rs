@@ -182,6 +182,7 @@ impl Session {
         let state = self.state();
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
+            names.1.into_iter().for_each(|name| self.note_unmatched(name));
             return Answer::PASS;
         }
         let Some(mut state) = self.bring_all_near(state, names.0) else {
@@ -285,6 +286,7 @@ impl Session {
         source: &Place,
     ) -> Result<Answer> {
         let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
+        self.unmatched.matches();
         if let (Some(name), Place::Prefix) = (name, source) {
             self.learn_template(state, name, to, matched.series);
         }

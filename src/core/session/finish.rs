@@ -56,6 +56,7 @@ impl Session {
         self.clear_cache(links)?;
         self.record_places();
         self.tally.time(Count::EndNs, begin);
+        self.tell_unprotected(links)?;
         self.tell_tally(links)
     }
 

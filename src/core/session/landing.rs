@@ -29,6 +29,9 @@ impl Session {
         let state = self.state();
         let ours = |name: &&str| self.concerns(&state, name);
         let (old, new) = (names.0.filter(ours), names.1.filter(ours));
+        if new.is_some_and(|name| self.match_name(name).is_some()) {
+            self.unmatched.matches();
+        }
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         if source == Place::Prefix && new.is_none() {
             return Answer::PASS;
@@ -175,6 +178,7 @@ impl Session {
         let state = self.state();
         let below = format!("{name}/");
         let new_dir = self.name_of(to);
+        new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
         let state = match new_dir.filter(|_| !self.is_child()) {
             Some(last) => match self.rename_waiting(state, (name, last), (from, to)) {
                 Ok(answer) => return answer,

@@ -39,6 +39,7 @@
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
 //! | `children.rs`, `by_child.rs`, `loans.rs` | what processes of a rank ask, change, and share |
+//! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `finish.rs`, `helper.rs`, `space.rs` | the end; files without a sync point; a full store |
@@ -109,6 +110,7 @@ mod sync;
 mod tally;
 mod temporary;
 mod transfers;
+mod unprotected;
 mod unsealed;
 mod verdict;
 mod wanted;

@@ -44,11 +44,16 @@ impl Session {
     }
 
     pub(super) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
-        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        let intent = Intent::of(flags);
+        let Some(name) = self.name_of(path) else {
+            if intent.may_change {
+                self.tell_unnameable(path);
+            }
+            return Answer::PASS;
+        };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let intent = Intent::of(flags);
         let matched = self.match_name(name);
         if matched.is_none() {
             return self.open_unmatched(name, intent);
@@ -122,6 +127,7 @@ impl Session {
         intent: Intent,
         manner: Manner,
     ) -> Answer {
+        self.unmatched.matches();
         loop {
             if let Some(answer) = self.try_open_for_writing(name, matched, intent, manner) {
                 return answer;

@@ -8,6 +8,7 @@ use super::namespace::{STATE_FOLDER, stable_number};
 use super::required::Required;
 use super::resources;
 use super::site::Host;
+use super::unprotected::without_pattern;
 use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
@@ -43,8 +44,8 @@ pub struct Preparation {
 
 impl Arrival {
     /// Reads the settings and proves the launch whole. `None`: there is nothing to do for us (no
-    /// pattern: silently; anything wrong: with one message). Makes no file in the first case. Takes
-    /// up to 15 s when ranks without the shim are among us.
+    /// pattern, or anything wrong: with one message; switched off: silently). Makes no file without
+    /// patterns. Takes up to 15 s when ranks without the shim are among us.
     pub fn new(rank: usize, size: usize, host: Host, herald: &dyn Herald) -> Option<Self> {
         let (environment, problems) = read_environment(std::env::vars_os());
         let place = meeting_place(&environment).filter(|_| size > 1);
@@ -82,7 +83,13 @@ impl Preparation {
             program: &[],
         };
         let settings = load(&inputs)?;
-        if !settings.get(keys::ENABLE) || !has_patterns(&settings) {
+        if !settings.get(keys::ENABLE) {
+            return Ok(None);
+        }
+        if !has_patterns(&settings) {
+            if rank == 0 {
+                log::warn(without_pattern(&settings));
+            }
             return Ok(None);
         }
         let prefix = canonical(&settings.get(keys::PREFIX))?;

@@ -28,6 +28,7 @@ use super::places::Places;
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::Tally;
+use super::unprotected::Unmatched;
 use crate::events::Event;
 use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
@@ -144,6 +145,7 @@ pub struct Session {
     pub(super) counter: Counter,
     pub(super) need: Mutex<Need>,
     pub(super) hushed: Hushed,
+    pub(super) unmatched: Unmatched,
     pub(super) directories: Directories,
 }
 

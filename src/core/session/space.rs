@@ -96,8 +96,12 @@ impl Session {
 
     fn try_evacuate(&self, token: u64, fd: i32) -> Result<File> {
         let mut state = self.state();
-        let nothing = || Error::Other("there is no room in the cache".to_string());
+        let nothing = || Error::Other("a file that moves to the prefix is not known".to_string());
         let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
+        if tracked.way == Way::OnPrefix {
+            let (name, prefix) = (&tracked.name, self.site.prefix.display());
+            return Err(Error::Other(format!("{prefix} has no room for {name}, written there")));
+        }
         if !self.is_hushed(&tracked.name) {
             let store = self.store_for(&state, &tracked.key);
             self.shortage.met(self.site.layout.cache_dir(&store));

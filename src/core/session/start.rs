@@ -31,6 +31,7 @@ use super::runtime::{Session, State};
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::Tally;
+use super::unprotected::Unmatched;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Groups};
@@ -297,6 +298,7 @@ fn build(
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
         hushed: Hushed::new(known),
+        unmatched: Unmatched::new(),
         directories: Directories::new(known),
     }
 }

@@ -18,6 +18,9 @@ use crate::transfer::publish_file;
 impl Session {
     /// Opens a name that matches no pattern.
     pub(super) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+        if intent.may_change {
+            self.note_unmatched(name);
+        }
         let mut state = self.state();
         let place = state.view.place(name);
         match place {
