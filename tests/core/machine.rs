@@ -8,7 +8,7 @@ use scr_core::session::machine::{
 const BYTES: u64 = 100;
 
 /// A file of a series without ids.
-fn file(rank: usize) -> FileRef {
+pub(super) fn file(rank: usize) -> FileRef {
     let name = format!("state_{rank}.dat");
     FileRef { series: 0, id: None, masked: name.clone(), name, temporary: false }
 }
@@ -24,7 +24,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    fn new(ranks: usize) -> Self {
+    pub(super) fn new(ranks: usize) -> Self {
         Self::of(ranks, SeriesConfig { learn: false, ..SeriesConfig::new("state", false) })
     }
 
@@ -40,7 +40,7 @@ impl Ranks {
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
     /// whether a sealed dataset was revoked for it.
-    fn update(&mut self, rank: usize, exists: bool) -> (DatasetKey, bool) {
+    pub(super) fn update(&mut self, rank: usize, exists: bool) -> (DatasetKey, bool) {
         let (machine, now) = (&mut self.machines[rank], self.now_ms);
         let intent = Intent { creates: !exists, ..Intent::UPDATE };
         let placement = match machine.write_open(&file(rank), intent, now) {
@@ -132,7 +132,7 @@ impl Ranks {
         placed.on_prefix
     }
 
-    fn newest_confirmed(&self) -> Option<u64> {
+    pub(super) fn newest_confirmed(&self) -> Option<u64> {
         let datasets = self.machines[0].datasets(0).iter();
         let confirmed = datasets.filter(|one| one.state == DatasetState::Confirmed);
         confirmed.map(|one| one.key.generation).max()

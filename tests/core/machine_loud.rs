@@ -2,7 +2,7 @@
 
 use scr_core::session::machine::{
     DatasetKey, FileRef, Heard, Intent, Knowledge, Machine, MachineConfig, Next, Outcome,
-    Placement, Report, SeriesConfig, Step, SyncKind, name_hash,
+    Placement, Report, SeriesConfig, Step, SyncKind, Why, name_hash,
 };
 
 const LOG: &str = "run.log";
@@ -237,5 +237,5 @@ fn a_checkpoint_without_ids_that_is_appended_to_after_a_sync_point_is_not_cached
         write(&mut one, &bare("state.cpt"), Intent::APPEND, 200, now + 2);
         assert!(sync(&mut one, now + 3).heard.loud.is_empty());
     }
-    assert!(one.knowledge(0).prefix_only);
+    assert_eq!(one.knowledge(0).prefix_only, Some(Why::GoesOn));
 }

@@ -13,6 +13,7 @@ mod machine;
 mod machine_end;
 mod machine_failed;
 mod machine_ids;
+mod machine_in_place;
 mod machine_loud;
 mod machine_others;
 mod machine_output;

@@ -5,13 +5,13 @@
 //! LAUNCH / <prefix, world size, patterns, as one line>
 //! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., LOUD / <hash>..., PREFIX,
 //!                   REWRITES
-//!                 / RANK / <rank> / FILES, TEMPORARY / <template>..., SIZE / <hash> / <bytes>
+//!                 / RANK / <rank> / FILES, MARKED, TEMPORARY / <template>..., SIZE / <hash> / <bytes>
 //! ```
 //! A launch with another LAUNCH line learns anew.
 
 use std::path::PathBuf;
 
-use super::machine::Knowledge;
+use super::machine::{Knowledge, Why};
 use super::namespace::STATE_FOLDER;
 use super::runtime::Session;
 use super::site::Links;
@@ -66,12 +66,31 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         clean_seals: tree.get_u64("CLEAN").unwrap_or(0).try_into().unwrap_or(0),
         interval_ms: tree.get_u64("INTERVAL").unwrap_or(0),
         unsafe_names: tree.child("UNSAFE").keys().filter_map(hash).collect(),
-        prefix_only: tree.get_flag("PREFIX"),
+        prefix_only: tree.get_value("PREFIX").and_then(Why::from_word),
+        marked: own.get_value("MARKED").map(str::to_string),
         rewrites: tree.get_flag("REWRITES"),
         loud: tree.child("LOUD").keys().filter_map(hash).collect(),
         temporaries: own.child("TEMPORARY").keys().map(str::to_string).collect(),
         kinds: own.child("KIND").keys().filter_map(hash).collect(),
         sizes: sizes.collect(),
+    }
+}
+
+/// What keeps the files of a series out of the cache, and what the user can do.
+fn reason_and_help(why: Why) -> (&'static str, &'static str) {
+    const NAMES: &str = "Names that differ from checkpoint to checkpoint, with {id} in the \
+                         pattern, help; or leave that file out (SCR_IGNORE_PATTERN) if no restart \
+                         needs it";
+    match why {
+        Why::Writers => ("has no {id} and is written by several ranks", NAMES),
+        Why::Readers => ("has no {id} and is read by ranks of other nodes in mid-run", NAMES),
+        Why::Stays => ("has no {id} and cannot be moved into the cache when it is renamed", NAMES),
+        Why::GoesOn => (
+            "is written anew at each checkpoint and goes on after a collective, so that nothing \
+             tells where a checkpoint ends",
+            "If the state after each collective can be restarted from, \":own\" behind the \
+             pattern has it cached",
+        ),
     }
 }
 
@@ -81,7 +100,9 @@ fn shared_tree(known: &Knowledge) -> KvTree {
     tree.set_value("SETTLE", known.settle_ms);
     tree.set_value("CLEAN", known.clean_seals);
     tree.set_value("INTERVAL", known.interval_ms);
-    tree.set_flag("PREFIX", known.prefix_only);
+    if let Some(why) = known.prefix_only {
+        tree.set_value("PREFIX", why.word());
+    }
     tree.set_flag("REWRITES", known.rewrites);
     for (key, names) in [("UNSAFE", &known.unsafe_names), ("LOUD", &known.loud)] {
         for name in names {
@@ -96,6 +117,9 @@ fn own_tree(known: &Knowledge) -> KvTree {
     let mut tree = KvTree::new();
     if let Some(files) = known.files {
         tree.set_value("FILES", format!("{files:016x}"));
+    }
+    if let Some(name) = &known.marked {
+        tree.set_value("MARKED", name);
     }
     for template in &known.temporaries {
         tree.child_mut("TEMPORARY").child_mut(template);
@@ -112,6 +136,25 @@ fn own_tree(known: &Knowledge) -> KvTree {
 impl Session {
     fn learned_path(&self) -> PathBuf {
         self.site.state_dir().join(FILE_NAME)
+    }
+
+    /// Says, once for each series that is kept out of the cache as a whole, why, and what helps.
+    pub(super) fn tell_unprotected(&self) {
+        let state = self.state();
+        for (at, series) in self.series.series().iter().enumerate() {
+            let Some((why, name)) = state.machine.unprotected(at) else { continue };
+            let (reason, help) = reason_and_help(why);
+            log::warn_once(
+                &format!("unprotected {}", series.name),
+                format_args!(
+                    "checkpoints of {} ({}) go straight to {}, in later runs too, and are not \
+                     protected: {name} {reason}. {help}",
+                    series.parameter,
+                    series.text,
+                    self.site.prefix.display(),
+                ),
+            );
+        }
     }
 
     /// Gathers what all ranks know and has rank 0 keep it. Collective.
@@ -163,7 +206,8 @@ mod tests {
             clean_seals: 3,
             interval_ms: 900,
             unsafe_names: [1, u64::MAX].into(),
-            prefix_only: true,
+            prefix_only: Some(Why::Readers),
+            marked: Some("state".into()),
             rewrites: true,
             loud: [5].into(),
             temporaries: vec!["0\tsuffix\t.tmp\t".into()],

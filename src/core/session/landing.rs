@@ -7,7 +7,7 @@ use std::path::Path;
 use super::abandoned::remove_dirs;
 use super::answer::Answer;
 use super::books::Way;
-use super::machine::{Deletion, Placement};
+use super::machine::{Deletion, Placement, Why};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::file_ref;
 use super::runtime::{Session, State};
@@ -103,7 +103,7 @@ impl Session {
             return;
         }
         let mut state = self.state();
-        state.machine.mark_unsafe(&file);
+        state.machine.mark_unsafe(&file, Why::Writers);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
             && self.land(&mut state, name, &place)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use super::abandoned::{has_no_file, remove_dirs};
 use super::answer::Answer;
-use super::machine::{DatasetKey, DatasetState};
+use super::machine::{DatasetKey, DatasetState, Why};
 use super::namespace::{self as ns, Move, Place};
 use super::neighbours::Locked;
 use super::runtime::{Session, State};
@@ -193,7 +193,7 @@ impl Session {
         let lands = may_land && here.as_ref().is_some_and(is_there);
         let on_prefix = was_on_prefix || lands;
         if landed && !was_on_prefix {
-            state.machine.mark_unsafe(&file);
+            state.machine.mark_unsafe(&file, Why::Stays);
         }
         let moved = state.machine.moved((key, old), &file, on_prefix, monotonic_ms());
         let Some(revoke) = moved else { return Ok(()) };

@@ -12,7 +12,7 @@ use std::path::Path;
 use super::books::Stamp;
 use super::contested::reason;
 use super::lazy::stamp;
-use super::machine::{DatasetKey, FileRef, Placed};
+use super::machine::{DatasetKey, FileRef, Placed, Why};
 use super::namespace::Place;
 use super::opening::Found;
 use super::runtime::{Session, State};
@@ -131,7 +131,7 @@ impl Session {
         let why = reason(name, &writer);
         if let Some(placed) = placed {
             state.machine.open_failed(&placed.key, name, now);
-            state.machine.mark_unsafe(file);
+            state.machine.mark_unsafe(file, Why::Writers);
             state.machine.failed(&placed.key, &why, now);
         }
         if placed.is_none() || self.is_ended() {

@@ -154,6 +154,7 @@ impl Preparation {
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;
         session.hush_restored(&known);
+        session.tell_unprotected();
         session.record_places();
         session.started(begin);
         Ok(session)

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Machine;
 use super::files::Status;
 use super::keys::DatasetKey;
+use super::knowledge::Why;
 use super::local::{LocalDataset, LocalFile};
-use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
-use super::shared::{DatasetState, Routing, SharedDataset};
+use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
+use super::shared::{DatasetState, SharedDataset};
 
 /// What all ranks together say of a dataset in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -111,8 +112,7 @@ impl Machine {
             let mut report = std::mem::take(&mut series.news);
             report.writes_nothing = writes_nothing;
             for (name, bare) in std::mem::take(&mut series.joined) {
-                report.unsafe_names.push(name);
-                report.prefix_only |= bare;
+                report.unsafe_names.push(Mark { name, bare, why: Why::Writers });
             }
             report.written = series.written.iter().copied().collect();
             report
@@ -322,32 +322,6 @@ impl Machine {
         vote
     }
 
-    fn take_series_news(&mut self, index: usize, reports: &[Report]) {
-        let nodes = &self.config.nodes;
-        let shared = &mut self.shared.series[index];
-        let mut prefix_only = false;
-        let mut interval_ms = 0;
-        for (rank, report) in reports.iter().enumerate() {
-            let news = &report.series[index];
-            interval_ms = interval_ms.max(news.interval_ms);
-            prefix_only |= news.prefix_only;
-            shared.rewrites |= news.rewrites;
-            for name in &news.unsafe_names {
-                shared.note_unsafe(*name, false);
-            }
-            shared.written.extend(news.written.iter().map(|name| (*name, rank)));
-            shared.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
-        }
-        if interval_ms > 0 {
-            shared.interval_ms = interval_ms;
-        }
-        prefix_only |= learn_unsafe(shared, nodes);
-        if prefix_only && shared.routing != Routing::Prefix {
-            shared.routing = Routing::Prefix;
-            shared.learned = true;
-        }
-    }
-
     fn take_sealed_news(&mut self, reports: &[Report]) {
         for series in &mut self.shared.series {
             series.confirms = false;
@@ -377,30 +351,4 @@ impl Machine {
         let clock_ms = self.clock_ms;
         self.series[key.series].entry(key, clock_ms)
     }
-}
-
-/// Finds names with several writers, or readers on other nodes than the writer's. Returns whether
-/// one of them has no id, so that the whole series must stay on the PFS.
-fn learn_unsafe(shared: &mut super::shared::SharedSeries, nodes: &[usize]) -> bool {
-    if shared.routing == Routing::Prefix {
-        return false;
-    }
-    let mut found: BTreeSet<u64> = BTreeSet::new();
-    let mut writers = shared.written.iter().peekable();
-    while let Some((name, _)) = writers.next() {
-        if writers.peek().is_some_and(|(next, _)| next == name) {
-            found.insert(*name);
-        }
-    }
-    for (name, reader, _) in &shared.read {
-        let mut writers = shared.written.range((*name, 0)..=(*name, usize::MAX));
-        if writers.any(|(_, writer)| nodes[*writer] != nodes[*reader]) {
-            found.insert(*name);
-        }
-    }
-    let bare: BTreeSet<u64> =
-        shared.read.iter().filter(|(_, _, bare)| *bare).map(|(name, _, _)| *name).collect();
-    let prefix_only = found.intersection(&bare).next().is_some();
-    shared.unsafe_names.extend(found);
-    prefix_only
 }

@@ -4,7 +4,8 @@
 
 use super::Machine;
 use super::keys::{DatasetKey, FileRef};
-use super::knowledge::name_hash;
+use super::knowledge::{Why, name_hash};
+use super::report::Mark;
 
 /// One of them; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +25,10 @@ impl Machine {
     pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
         let first_try = self.shared.find(key).is_some_and(|dataset| dataset.failures == 0);
         for Contested { file, ranks, spoiled } in files {
-            let shared = &mut self.shared.series[key.series];
-            shared.note_unsafe(name_hash(&file.masked), file.masked == file.name);
+            let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
+            let mark = Mark { name, bare, why: Why::Writers };
+            self.shared.series[key.series].note_unsafe(&mark);
+            self.find_marked(key.series);
             let own = self.series[key.series].find_mut(key);
             match (spoiled, &mut self.conference) {
                 (None, _) if ranks[0] == self.config.rank => {}

@@ -6,7 +6,7 @@ use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
 use super::local::{LocalDataset, LocalFile, Phase, Tombstone};
-use super::shared::{DatasetState, Routing};
+use super::shared::DatasetState;
 
 /// How far a dataset is, from this rank's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,9 @@ impl Machine {
         }
         self.expect_append(file, intent);
         if intent.rewrites() {
-            return Placement::Dataset(self.place(file, false));
+            let placed = self.place(file, false);
+            self.note_anew(&placed.key, file, intent.truncates);
+            return Placement::Dataset(placed);
         }
         match self.holder(file) {
             Some((key, Status::Open)) if !self.is_changed_again(&key, file, intent) => {
@@ -158,38 +160,6 @@ impl Machine {
         deletion
     }
 
-    /// This rank reads a file that it did not write. While learning, call it for every such file;
-    /// later only for those that lie in the cache of another node.
-    pub fn read_elsewhere(&mut self, file: &FileRef) {
-        let shared = &self.shared.series[file.series];
-        let begun = |dataset: &&super::shared::SharedDataset| !dataset.restored;
-        if !shared.datasets.iter().any(|dataset| begun(&dataset)) {
-            return; // a restart reads what earlier launches wrote
-        }
-        let name = name_hash(&file.masked);
-        let bare = file.masked == file.name;
-        let learning = shared.routing.watches();
-        let known = shared.unsafe_names.contains(&name);
-        let local = &mut self.series[file.series];
-        if learning && !local.written.contains(&name) && !local.news.read.contains(&(name, bare)) {
-            local.news.read.push((name, bare));
-            self.agreement.changed(1);
-        } else if !learning && !known {
-            self.mark_unsafe(file);
-        }
-    }
-
-    /// The file has several writers (or readers elsewhere): its name stays on the PFS.
-    pub fn mark_unsafe(&mut self, file: &FileRef) {
-        let news = &mut self.series[file.series].news;
-        let name = name_hash(&file.masked);
-        if !news.unsafe_names.contains(&name) {
-            news.unsafe_names.push(name);
-        }
-        news.prefix_only |= file.masked == file.name;
-        self.agreement.changed(1);
-    }
-
     /// Remembers a temporary-name template (text of `patterns::temporary`).
     pub fn learn_temporary(&mut self, series: usize, template: &str) {
         const TEMPLATES_MAX: usize = 16;
@@ -269,21 +239,6 @@ impl Machine {
         let dataset = self.series[key.series].find(key);
         let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
         held.is_some_and(|file| file.is_past(self.agreement.count))
-    }
-
-    /// In a series without ids: the program changes a file of its last checkpoint in place. While
-    /// learning that is enough to leave the series alone: nothing tells such a change from one
-    /// within a checkpoint, so that no roll-back would be sure to be consistent. What is only
-    /// appended to may be a log: see `expect_append`.
-    fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
-        let again = !self.config.series[key.series].has_id && self.written_before(key, file);
-        if again && self.shared.series[key.series].routing == Routing::Learning {
-            if intent.appends {
-                return false;
-            }
-            self.mark_unsafe(file);
-        }
-        again
     }
 
     /// A file without id beside files with one: the dataset in progress here, else the one known to
@@ -399,7 +354,7 @@ impl Machine {
         let shared = &self.shared.series[file.series];
         !shared.routing.caches()
             || shared.unsafe_names.contains(&name_hash(&file.masked))
-            || self.series[file.series].news.unsafe_names.contains(&name_hash(&file.masked))
+            || self.series[file.series].has_marked(name_hash(&file.masked))
             || self.is_new(file)
             || self.is_overfull(file.series)
     }

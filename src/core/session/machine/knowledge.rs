@@ -35,8 +35,50 @@ pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
     })
 }
 
+/// Why new files of a name stay on the PFS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// Several ranks write it.
+    Writers,
+    /// Ranks of other nodes read it while the run goes on.
+    Readers,
+    /// A checkpoint goes on after a collective, in place.
+    GoesOn,
+    /// It got its name by a rename, but cannot be moved into the cache.
+    Stays,
+}
+
+impl Why {
+    const ALL: [Why; 4] = [Why::Writers, Why::Readers, Why::GoesOn, Why::Stays];
+
+    /// For files and messages.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::Writers => "WRITERS",
+            Why::Readers => "READERS",
+            Why::GoesOn => "GOES_ON",
+            Why::Stays => "STAYS",
+        }
+    }
+
+    /// The inverse.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Why> {
+        Why::ALL.into_iter().find(|why| why.word() == word)
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self as u64
+    }
+
+    pub(super) fn from_number(number: u64) -> Option<Why> {
+        Why::ALL.into_iter().find(|why| why.number() == number)
+    }
+}
+
 /// Knowledge of one series on one rank; stored in `<prefix>/.scr/learned.scr`. All fields but
-/// `files`, `kinds`, `sizes` and `temporaries` are equal on all ranks.
+/// `files`, `marked`, `kinds`, `sizes` and `temporaries` are equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knowledge {
     /// [`set_hash`] of this rank's file names, the captured id masked, in the last confirmed
@@ -52,7 +94,9 @@ pub struct Knowledge {
     pub unsafe_names: BTreeSet<u64>,
     /// A name without id is unsafe, so that a roll-back could not be consistent: the whole series
     /// stays on the PFS.
-    pub prefix_only: bool,
+    pub prefix_only: Option<Why>,
+    /// That file, if this rank has it.
+    pub marked: Option<String>,
     /// Files are written again inside one checkpoint, so that a full set does not tell that it is
     /// complete.
     pub rewrites: bool,

@@ -6,6 +6,7 @@ use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash, set_hash};
 use super::loud::Appends;
 use super::report::SeriesReport;
+use super::watched::Begun;
 
 /// Datasets that have left and whose generation is remembered: more than one conference evicts.
 const EVICTED_MAX: usize = 64;
@@ -70,6 +71,7 @@ pub(super) struct LocalFile {
     pub outlived: bool,
     /// Another rank of the node answers for it.
     pub joined: bool,
+    pub begun: Begun,
 }
 
 impl LocalFile {
@@ -188,6 +190,7 @@ impl LocalDataset {
             published: Published::No,
             outlived: false,
             joined: false,
+            begun: Begun::InPlace,
         });
         if entry.open == 0 {
             entry.open_since = begun;
@@ -236,6 +239,8 @@ pub(super) struct LocalSeries {
     /// Names that this rank wrote while learning, or that were new, since the last confirmation.
     pub written: BTreeSet<u64>,
     pub temporaries: Vec<String>,
+    /// The file of this rank for which no file of the series is cached.
+    pub marked: Option<String>,
     /// Kinds of names ([`kind_hash`]) written in confirmed datasets.
     pub kinds: BTreeSet<u64>,
     pub sizes: BTreeMap<u64, u64>,
@@ -280,6 +285,11 @@ impl LocalSeries {
             }
         };
         &mut self.datasets[at]
+    }
+
+    /// This rank has just found that new files of the name stay on the PFS.
+    pub fn has_marked(&self, name: u64) -> bool {
+        self.news.unsafe_names.iter().any(|mark| mark.name == name)
     }
 
     /// Only the PFS has the dataset of the captured `id`.

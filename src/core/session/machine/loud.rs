@@ -12,7 +12,7 @@
 use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent};
-use super::knowledge::name_hash;
+use super::knowledge::{Why, name_hash};
 use super::local::LocalDataset;
 use super::report::Report;
 
@@ -72,9 +72,10 @@ impl Machine {
         if intent.rewrites() {
             let appended = self.series[file.series].appends.remove(&file.name);
             let inside = appended.is_some_and(|appended| appended.unexplained > 0);
+            let inside = inside || self.went_on(file);
             if inside && !has_id && self.shared.series[file.series].routing.watches() {
                 // A checkpoint that goes on after a sync point: see `is_changed_again`.
-                self.mark_unsafe(file);
+                self.mark_unsafe(file, Why::GoesOn);
             }
             return;
         }

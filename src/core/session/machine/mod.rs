@@ -58,6 +58,7 @@ mod rotation;
 mod shared;
 mod steps;
 mod visible;
+mod watched;
 mod wire;
 
 pub use agreement::{SyncKind, WORDS};
@@ -66,13 +67,13 @@ pub use config::{
 };
 pub use contested::Contested;
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
-pub use knowledge::{Knowledge, kind_hash, name_hash, set_hash};
+pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
 pub use loud::{Hushed, Loud};
 pub use moved::LeftBehind;
 pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
 pub use places::Places;
-pub use report::{DatasetReport, Report, SealedReport, SeriesReport};
+pub use report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
 pub use steps::{Gone, Next, Overdue, SealPlan, Step};
@@ -82,6 +83,7 @@ use conference::Conference;
 use local::{LocalDataset, LocalFile, LocalSeries, Phase, Published};
 use shared::Shared;
 use visible::{Due, News};
+use watched::Begun;
 
 /// See the module's head.
 #[derive(Debug, Clone)]
@@ -148,6 +150,7 @@ impl Machine {
                 kinds: known.kinds,
                 sizes: known.sizes,
                 hushed: known.loud,
+                marked: known.marked,
                 ..LocalSeries::default()
             }
         });
@@ -258,6 +261,7 @@ impl Machine {
                 published: Published::No,
                 outlived: false,
                 joined: false,
+                begun: Begun::InPlace,
             };
             local.files.insert(name.clone(), file);
         }
@@ -309,7 +313,8 @@ impl Machine {
             clean_seals: shared.clean_seals,
             interval_ms: shared.interval_ms,
             unsafe_names: shared.unsafe_names.clone(),
-            prefix_only: shared.routing == Routing::Prefix,
+            prefix_only: shared.marked.as_ref().map(|mark| mark.why),
+            marked: local.marked.clone(),
             rewrites: shared.rewrites,
             loud: shared.loud.clone(),
             temporaries: local.temporaries.clone(),

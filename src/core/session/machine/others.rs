@@ -5,6 +5,7 @@
 use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent, Placement};
+use super::knowledge::Why;
 use super::knowledge::name_hash;
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
@@ -58,7 +59,7 @@ impl Machine {
             return self.write_open(file, intent, now_ms);
         }
         self.tick(now_ms);
-        self.mark_unsafe(file);
+        self.mark_unsafe(file, Why::Writers);
         self.series[file.series].news.taken.push((file.name.clone(), count));
         Placement::Dataset(self.place(file, true))
     }
@@ -103,7 +104,7 @@ impl Machine {
         let name = name_hash(&file.masked);
         let held = local.find(of).and_then(|dataset| dataset.files.get(&file.name));
         shared.unsafe_names.contains(&name)
-            || local.news.unsafe_names.contains(&name)
+            || local.has_marked(name)
             || held.is_some_and(|held| held.moved)
     }
 

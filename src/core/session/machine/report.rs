@@ -1,6 +1,7 @@
 //! What each rank says in a conference.
 
 use super::keys::DatasetKey;
+use super::knowledge::Why;
 
 /// One rank's part of a conference. [`Report::from_bytes`] is total.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,9 +30,7 @@ pub struct SeriesReport {
     /// Time between the begins of its last two datasets, milliseconds; 0 if unknown.
     pub interval_ms: u64,
     /// Names found unsafe on this rank since the last conference.
-    pub unsafe_names: Vec<u64>,
-    /// One of them has no id.
-    pub prefix_only: bool,
+    pub unsafe_names: Vec<Mark>,
     /// A file was written again inside one checkpoint on this rank.
     pub rewrites: bool,
     /// While learning: names that this rank wrote.
@@ -52,6 +51,17 @@ pub struct SeriesReport {
     pub begun: Vec<(String, u64)>,
     /// Names that are never quiet, and their hash with the id masked.
     pub loud: Vec<(String, u64)>,
+}
+
+/// A name whose new files stay on the PFS.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Mark {
+    /// [`name_hash`](super::name_hash) of it with the id masked.
+    pub name: u64,
+    /// It has no id.
+    pub bare: bool,
+    /// Why they do.
+    pub why: Why,
 }
 
 /// What a rank says of a dataset that is not confirmed.

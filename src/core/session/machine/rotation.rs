@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use super::Machine;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placement, Renamed};
-use super::knowledge::{kind_hash, name_hash};
+use super::knowledge::{Why, kind_hash, name_hash};
 use super::local::{LocalDataset, LocalFile};
 use super::shared::DatasetState;
 use crate::patterns::Template;
@@ -42,10 +42,11 @@ impl Machine {
         let placement = match to.zip(into) {
             Some((to, into)) => {
                 if keep_on_prefix && to.masked == to.name {
-                    self.mark_unsafe(to); // its older versions are gone: no roll-back is consistent
+                    self.mark_unsafe(to, Why::Stays); // its older versions are gone: no roll-back is consistent
                 }
                 self.note_rewrite(to, &into);
                 let placed = self.put(to, into, keep_on_prefix);
+                self.note_anew(&placed.key, to, true);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
                 } else if let Some(dataset) = self.series[to.series].find_mut(&placed.key)

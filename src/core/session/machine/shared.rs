@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::config::MachineConfig;
 use super::keys::DatasetKey;
 use super::knowledge::Knowledge;
+use super::report::Mark;
 
 /// Where the files of a series go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,6 +128,8 @@ pub(super) struct SharedSeries {
     pub interval_ms: u64,
     pub next_number: u64,
     pub unsafe_names: BTreeSet<u64>,
+    /// The first name without id among them, for which the routing is that to the PFS.
+    pub marked: Option<Mark>,
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
     pub rewrites: bool,
     /// Names that are never quiet.
@@ -163,9 +166,9 @@ impl Shared {
             let known = knowledge.get(index).cloned().unwrap_or_default();
             let learning = series.learn && known.files.is_none();
             let routing = match (known.prefix_only, learning) {
-                (true, _) => Routing::Prefix,
-                (false, true) => Routing::Learning,
-                (false, false) => Routing::Cache,
+                (Some(_), _) => Routing::Prefix,
+                (None, true) => Routing::Learning,
+                (None, false) => Routing::Cache,
             };
             SharedSeries {
                 routing,
@@ -174,6 +177,7 @@ impl Shared {
                 interval_ms: known.interval_ms,
                 next_number: 1,
                 unsafe_names: known.unsafe_names,
+                marked: known.prefix_only.map(|why| Mark { name: 0, bare: true, why }),
                 rewrites: known.rewrites,
                 loud: known.loud,
                 datasets: Vec::new(),
@@ -214,16 +218,6 @@ impl Shared {
 }
 
 impl SharedSeries {
-    /// Files of that name go to the PFS; with `bare` names, which have no id, the whole series:
-    /// its older versions are gone then, and no roll-back is consistent.
-    pub fn note_unsafe(&mut self, name: u64, bare: bool) {
-        self.learned |= self.unsafe_names.insert(name);
-        if bare && self.routing != Routing::Prefix {
-            self.routing = Routing::Prefix;
-            self.learned = true;
-        }
-    }
-
     /// The place of its oldest dataset in progress among those of all series.
     pub fn first_turn(&self) -> u64 {
         self.open().next().map_or(u64::MAX, |dataset| dataset.turn)

@@ -1,7 +1,8 @@
 //! Reports as bytes: fields in order, integers big-endian, lists and texts behind their length.
 
 use super::keys::DatasetKey;
-use super::report::{DatasetReport, Report, SealedReport, SeriesReport};
+use super::knowledge::Why;
+use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
 const VERSION: u8 = 5;
@@ -64,12 +65,16 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
-    put_flags(out, &[series.writes_nothing, series.prefix_only, series.rewrites]);
+    put_flags(out, &[series.writes_nothing, series.rewrites]);
     put(out, series.interval_ms);
-    for names in [&series.unsafe_names, &series.written] {
-        put(out, names.len() as u64);
-        names.iter().for_each(|name| put(out, *name));
+    put(out, series.unsafe_names.len() as u64);
+    for mark in &series.unsafe_names {
+        put(out, mark.name);
+        put(out, mark.why.number());
+        put_flags(out, &[mark.bare]);
     }
+    put(out, series.written.len() as u64);
+    series.written.iter().for_each(|name| put(out, *name));
     put(out, series.read.len() as u64);
     for (name, bare) in &series.read {
         put(out, *name);
@@ -172,10 +177,9 @@ impl Input<'_> {
         let flags = self.flags()?;
         Some(SeriesReport {
             writes_nothing: flags & 1 != 0,
-            prefix_only: flags & 2 != 0,
-            rewrites: flags & 4 != 0,
+            rewrites: flags & 2 != 0,
             interval_ms: self.word()?,
-            unsafe_names: self.list(Input::word)?,
+            unsafe_names: self.list(Input::mark)?,
             written: self.list(Input::word)?,
             read: self.list(|input| Some((input.word()?, input.flags()? & 1 != 0)))?,
             deleted: self.list(Input::name_and_count)?,
@@ -185,6 +189,11 @@ impl Input<'_> {
             revived: self.list(Input::text)?,
             moved: self.list(Input::text)?,
         })
+    }
+
+    fn mark(&mut self) -> Option<Mark> {
+        let (name, why) = (self.word()?, Why::from_number(self.word()?)?);
+        Some(Mark { name, why, bare: self.flags()? & 1 != 0 })
     }
 
     fn dataset(&mut self) -> Option<DatasetReport> {
@@ -252,8 +261,7 @@ mod tests {
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,
-                unsafe_names: vec![1, 2],
-                prefix_only: true,
+                unsafe_names: vec![Mark { name: 1, bare: true, why: Why::GoesOn }],
                 rewrites: false,
                 written: vec![3],
                 deleted: vec![("a/b".into(), 7)],
