@@ -147,7 +147,7 @@ fn without_dots(prefix: &[u8], whole: &[u8]) -> Where {
         match key.recall() {
             Known::Foreign => return Where::Elsewhere { stays },
             Known::Canonical | Known::Below => return Where::MayBeBelow,
-            Known::Nothing | Known::NoLink => {}
+            Known::Nothing | Known::NoLink | Known::Unwritten => {}
         }
         match resolve(&mut plain, end, &mut real) {
             Ok(()) if is_ours(prefix, real.get()) => {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of the table; a power of two.
 const SLOTS: usize = 8192;
-const TAG_BITS: u64 = 3;
+const TAG_BITS: u64 = 7;
 
 static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -165,6 +165,13 @@ mod tests {
         key().remember(Known::Foreign);
         forget();
         assert_eq!(key().recall(), Known::Nothing);
+        let known =
+            [Known::Foreign, Known::Unwritten, Known::Canonical, Known::NoLink, Known::Below];
+        for one in known {
+            key().remember(one);
+            assert_eq!(key().recall(), one);
+        }
+        forget();
         // An answer that comes late is of no use to anyone.
         old.remember(Known::Foreign);
         assert_eq!(key().recall(), Known::Nothing);

@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Says, once for each series that is kept out of the cache as a whole, why, and what helps.
-    pub(super) fn tell_unprotected(&self) {
+    pub(super) fn tell_uncached(&self) {
         let state = self.state();
         for (at, series) in self.series.series().iter().enumerate() {
             let Some((why, name)) = state.machine.unprotected(at) else { continue };

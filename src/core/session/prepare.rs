@@ -12,6 +12,7 @@ use super::unprotected::without_pattern;
 use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
+use crate::log;
 use crate::params::{
     Environment, Inputs, Problems, SYSTEM_FILE, Settings, keys, load, read_environment,
 };

@@ -154,7 +154,7 @@ impl Preparation {
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;
         session.hush_restored(&known);
-        session.tell_unprotected();
+        session.tell_uncached();
         session.record_places();
         session.started(begin);
         Ok(session)

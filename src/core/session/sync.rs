@@ -77,7 +77,7 @@ impl Session {
             self.state().machine.done(&step, outcome);
         }
         self.tell_stray();
-        self.tell_unprotected();
+        self.tell_uncached();
         Ok(())
     }
 
