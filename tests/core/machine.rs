@@ -21,6 +21,10 @@ pub(super) struct Ranks {
     pub(super) flushed: Vec<DatasetKey>,
     /// What went along with them, by rank.
     pub(super) along: Vec<(DatasetKey, Vec<String>)>,
+    /// So many of the next seals and confirmations fail on the last rank.
+    pub(super) failing: u32,
+    /// All steps of conferences, as rank 0 has them.
+    pub(super) steps: Vec<Step>,
 }
 
 impl Ranks {
@@ -35,7 +39,15 @@ impl Ranks {
     pub(super) fn of_all(ranks: usize, series: Vec<SeriesConfig>) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], series.clone());
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
-        Ranks { machines, now_ms: 0, agreements: 0, flushed: Vec::new(), along: Vec::new() }
+        Ranks {
+            machines,
+            now_ms: 0,
+            agreements: 0,
+            flushed: Vec::new(),
+            along: Vec::new(),
+            failing: 0,
+            steps: Vec::new(),
+        }
     }
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
@@ -101,6 +113,10 @@ impl Ranks {
         for (machine, step) in self.machines.iter_mut().zip(&steps) {
             let Some(step) = step else { return false };
             let own = match step {
+                Step::Spill { key, files } => {
+                    files.iter().for_each(|name| machine.moved_to_prefix(key, name));
+                    if machine.has_cached(key) { Outcome::Touched } else { Outcome::Done }
+                }
                 Step::Seal(plan) if !machine.seal_record(&plan.key) => Outcome::Touched,
                 _ => machine.vote(step, Outcome::Done),
             };
@@ -110,6 +126,11 @@ impl Ranks {
             self.flushed.push(key.clone());
             self.along.extend(self.machines.iter().flat_map(|one| one.files_along(along, key)));
         }
+        if matches!(steps[0], Some(Step::Seal(_) | Step::Confirm { .. })) && self.failing > 0 {
+            self.failing -= 1;
+            worst = Outcome::Failed;
+        }
+        self.steps.extend(steps[0].clone());
         for (machine, step) in self.machines.iter_mut().zip(steps.iter().flatten()) {
             machine.done(step, worst);
         }

@@ -12,6 +12,7 @@ mod kvtree;
 mod machine;
 mod machine_end;
 mod machine_failed;
+mod machine_failing;
 mod machine_ids;
 mod machine_in_place;
 mod machine_loud;

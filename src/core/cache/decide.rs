@@ -204,7 +204,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
         return Verdict::Delete("it was still being written".into());
     }
     if let Some(open) = claims.iter().find(|claim| !claim.prepared) {
-        return Verdict::Delete(format!("rank {} was still writing it", open.owner));
+        return Verdict::Delete(format!("on rank {} it was not sealed", open.owner));
     }
     if let Some(stray) = claims.iter().find(|claim| claim.owner >= world_size) {
         return Verdict::Withhold(format!("it has files of rank {}", stray.owner));

@@ -6,6 +6,10 @@
 //! * after them, before the renames: the next start counts it and renames;
 //! * between renames: as above; a directory is found under either name.
 //!
+//! What fails is tried again in the same way, under the same id: whatever of the steps has been done
+//! before, a directory that has its final name included, is found there, and a new epoch tells what
+//! is old.
+//!
 //! The CONFIRMED marker is written only after all ranks agreed on the first phase, so one marker on
 //! any node proves that every rank was prepared and untouched.
 
@@ -69,7 +73,8 @@ impl Marker {
 pub struct SealRequest<'a> {
     /// Series, captured id, generation: the same on all ranks.
     pub key: &'a DatasetKey,
-    /// The id it will have: the same on all ranks. At an amendment the id it has.
+    /// The id it will have: the same on all ranks. At an amendment, or when a seal is tried again,
+    /// the one of the seal before.
     pub id: u64,
     /// Random, new for every seal: the same on all ranks.
     pub epoch: u64,
@@ -142,11 +147,11 @@ fn prepare_unvoted(
     };
     let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
     let open_dir = ctx.layout.open_dir(request.store, request.key);
-    // An amended dataset lies under its id already.
+    // An amended dataset lies under its id already, and so does one whose last seal failed late.
     let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
     let local = make_own_dir(&dir.join(OWN_FOLDER))
         .and_then(|()| measure(&dir, ctx.prefix, &request.files));
-    let files = agree(ctx.world, local)?;
+    let files = agree_here(ctx, local)?;
     let mut record = DatasetRecord {
         key: request.key.clone(),
         dataset_id: request.id,
@@ -171,7 +176,7 @@ fn prepare_unvoted(
     let mut write = || ctx.filemap.record_prepared(record.clone());
     let recorded = checked.and_then(|()| still(&mut write));
     test_pause("seal.prepared");
-    agree(ctx.world, recorded)?;
+    agree_here(ctx, recorded)?;
 
     keep_records(ctx, &record)?;
     let files = record.files;
@@ -181,7 +186,7 @@ fn prepare_unvoted(
         .and_then(|whole| whole.iter().try_for_each(write).map(|()| whole));
     let catalog = NodeCatalog::share(ctx, whole);
     let vote = catalog.and_then(|catalog| still(&mut || Ok(())).map(|()| catalog));
-    let catalog = agree(ctx.world, vote)?;
+    let catalog = agree_here(ctx, vote)?;
     Ok(Prepared {
         id: request.id,
         epoch: request.epoch,
@@ -192,6 +197,15 @@ fn prepare_unvoted(
         catalog,
         redundancy_bytes,
     })
+}
+
+/// As [`agree`]; the sentence names the node, whose storage it is.
+fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
+    let here = |error| match error {
+        Error::Comm(_) => error,
+        error => Error::Other(format!("node {}: {error}", ctx.host)),
+    };
+    agree(ctx.world, outcome.map_err(here))
 }
 
 fn touched() -> Error {
@@ -251,7 +265,7 @@ pub(super) fn protect(
         None => Err(Error::Other(format!("no redundancy scheme is called \"{type_name}\""))),
         Some(scheme) => scheme.encode(set, &member_data(record)),
     };
-    agree(ctx.world, outcome)
+    agree_here(ctx, outcome)
 }
 
 /// What a scheme sees of a record.
@@ -293,13 +307,19 @@ fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
 /// datasets may be evicted once it has returned `Ok`. Collective.
 ///
 /// # Errors
-/// On all ranks if a directory of any node could not be renamed; the next start would still count
-/// the dataset.
+/// On all ranks if a directory of any node could not be renamed, or made durable; the next start
+/// would still count the dataset.
 pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
     let renamed = rename_sealed(ctx, prepared.id, &prepared.key, &|_| true);
+    let durable = renamed.and_then(|()| match prepared.dir == prepared.sealed_dir {
+        // A seal before may have come to the rename, and no further.
+        true => ctx.led_stores().iter().try_for_each(|store| sync_dir(&store.cache_dir)),
+        false => Ok(()),
+    });
     test_pause("seal.committed");
-    let done = renamed.and_then(|()| if confirmed { confirm(ctx, prepared.id) } else { Ok(()) });
-    agree(ctx.world, done)
+    let marked =
+        durable.and_then(|()| if confirmed { mark_confirmed(ctx, prepared.id) } else { Ok(()) });
+    agree_here(ctx, marked)
 }
 
 /// Gives the dataset's directories on this node their final names, in the stores, by index, in
@@ -322,9 +342,16 @@ pub(super) fn rename_sealed(
     Ok(())
 }
 
-/// Marks dataset `id` as confirmed on this node, durably. One rank writes for all that share a
-/// store.
+/// Marks dataset `id` as confirmed on every node, durably. Collective.
+///
+/// # Errors
+/// On all ranks if any node has no marker.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
+    agree_here(ctx, mark_confirmed(ctx, id))
+}
+
+/// One rank writes for all that share a store.
+fn mark_confirmed(ctx: &Ctx, id: u64) -> Result<()> {
     for store in ctx.led_stores() {
         let dir = ctx.layout.dataset_dir(&store.name, id);
         if let Some(catalog) = Catalog::read(&dir)? {

@@ -18,6 +18,7 @@
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
+//! | `trouble.rs` | checkpoints that cannot be completed in the cache; the end of its use |
 //! | `aliases.rs` | directories of the patterns that are symbolic links |
 //! | `links.rs` | symbolic links to a checkpoint that such a run had made the newest |
 //! | `stores.rs` | which store a dataset goes to, room in it, stores of earlier configurations |
@@ -110,6 +111,7 @@ mod sync;
 mod tally;
 mod temporary;
 mod transfers;
+mod trouble;
 mod unprotected;
 mod unsealed;
 mod verdict;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
-use crate::transfer::{about, flush_sync, publish_file};
+use crate::transfer::{about, flush_sync};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -44,7 +44,8 @@ impl Session {
             Step::Flush { key, id, along } => return self.flush(links, key, *id, along),
             Step::Evict { key, id } => self.evict(links, key, *id)?,
             Step::Learned { .. } => self.store_knowledge(links)?,
-            Step::Spill { key, files } => files.iter().for_each(|name| self.spill(key, name)),
+            Step::Spill { key, files } => return self.spill(links, key, files),
+            Step::GiveUp { key } => self.give_up(key),
             Step::Halt { .. } => self.halt(links)?,
         }
         Ok(Outcome::Done)
@@ -61,7 +62,10 @@ impl Session {
         let (begin, begin_ms) = (Instant::now(), monotonic_ms());
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
-                show_sealed(&mut self.state(), &plan.key, &prepared);
+                let mut state = self.state();
+                show_sealed(&mut state, &plan.key, &prepared);
+                state.troubles.forget(&plan.key);
+                drop(state);
                 if self.site.rank == 0 {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
@@ -84,10 +88,8 @@ impl Session {
             }
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                if self.site.rank == 0 {
-                    log::message(1, format_args!("{}: {error}", self.title(&plan.key)));
-                }
-                let why = error.to_string();
+                self.find_directory(plan);
+                let why = self.note_trouble(&plan.key, &error);
                 self.dataset_event("VOIDED", (&plan.key, plan.id), |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
                 let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
@@ -179,12 +181,14 @@ impl Session {
         if outcome != Outcome::Done {
             return Ok(outcome);
         }
-        let marked = cache::confirm(&links.ctx(&self.site), id);
-        if let Err(error) = &marked {
-            log::message(1, format_args!("{}: {error}", self.title(key)));
-        }
-        let own = if marked.is_ok() { Outcome::Done } else { Outcome::Failed };
-        let outcome = self.all_agree(links, own)?;
+        let outcome = match cache::confirm(&links.ctx(&self.site), id) {
+            Ok(()) => Outcome::Done,
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => {
+                self.note_trouble(key, &error);
+                Outcome::Failed
+            }
+        };
         let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
         let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
         if outcome == Outcome::Done {
@@ -315,28 +319,6 @@ impl Session {
         state.enter_file(into, name, on_prefix);
         state.tokens.rename(name, name, into);
         Ok(())
-    }
-
-    /// A closed file that cannot be sealed goes to the PFS under its own name.
-    fn spill(&self, key: &DatasetKey, name: &str) {
-        let mut state = self.state();
-        self.publish_now(&mut state, key, name);
-    }
-
-    /// Writes one closed file of ours to the PFS, at once.
-    pub(super) fn publish_now(&self, state: &mut State, key: &DatasetKey, name: &str) {
-        let Some(layer) = state.view.layer(key) else { return };
-        let source = layer.dir.join(name);
-        if !source.exists() {
-            return;
-        }
-        match publish_file(&self.site.prefix, &source, &self.site.on_prefix(name)) {
-            Ok(meta) => {
-                self.log_published(key, name, meta.size);
-                state.enter_file(key, name, true);
-            }
-            Err(error) => self.tell_unpublished(name, &source, &error),
-        }
     }
 
     pub(super) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {

@@ -3,8 +3,8 @@
 //! Invariants:
 //! * One lock guards the state. It is never held across communication or a wait.
 //! * Only [`Session::sync`], start and finish communicate.
-//! * When anything of ours fails, routing ends for this rank, with one message; agreements go on,
-//!   since the other ranks count on them.
+//! * When the cache fails a rank for good, routing ends for it, with one message, and for the others
+//!   when they hear of it; agreements go on, since the other ranks count on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,9 +28,8 @@ use super::places::Places;
 use super::site::{Links, Site};
 use super::space::Shortage;
 use super::tally::Tally;
+use super::trouble::Troubles;
 use super::unprotected::Unmatched;
-use crate::events::Event;
-use crate::log;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
 use crate::system::{monotonic_ms, thread_id};
@@ -81,6 +80,8 @@ pub(super) struct State {
     /// Checkpoints that this launch could not have, and perhaps a later one can, when their nodes
     /// are back: series and id.
     pub out_of_reach: Vec<(usize, u64)>,
+    /// Why seals fail.
+    pub troubles: Troubles,
 }
 
 impl State {
@@ -183,16 +184,6 @@ impl Session {
 
     pub(super) fn is_routing(&self) -> bool {
         self.routing.load(Ordering::Relaxed)
-    }
-
-    /// From now on new files go to the PFS; what is cached stays readable, agreements go on.
-    pub fn give_up_routing(&self, reason: &str) {
-        if self.routing.swap(false, Ordering::Relaxed) {
-            let (rank, prefix) = (self.site.rank, self.site.prefix.display());
-            let text = format!("rank {rank}: {reason}; from now on it writes straight to {prefix}");
-            log::warn_once("routing", text);
-            self.event(|| Event::new("FALLBACK").note(reason));
-        }
     }
 
     /// `path` relative to the prefix.

@@ -273,6 +273,7 @@ fn build(
         told: ToldElsewhere::default(),
         moves: Moves::default(),
         out_of_reach: Vec::new(),
+        troubles: Default::default(),
     };
     Session {
         site,

@@ -76,6 +76,7 @@ impl Session {
             let outcome = self.perform(links, &step)?;
             self.state().machine.done(&step, outcome);
         }
+        self.heed_fall_back();
         self.tell_stray();
         self.tell_uncached();
         Ok(())

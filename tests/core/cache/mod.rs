@@ -6,6 +6,7 @@ mod cluster;
 mod crash;
 mod damage;
 mod durable;
+mod faults;
 mod fetch;
 mod flush;
 mod generations;

@@ -149,6 +149,8 @@ pub struct Sim {
     /// Series and steps of the checkpoints whose directory rank 0 has renamed in this launch, in
     /// order, each with the collective that it enters next.
     pub moves: Vec<(usize, usize, u32)>,
+    /// A rank of this launch whose next seals fail, so many of them.
+    pub breaks: Option<(usize, u32)>,
     /// A rank of this launch that takes a wrong turn (for some faults).
     pub wrong_rank: usize,
 }
@@ -350,6 +352,10 @@ impl Sim {
             self.expect(step);
         }
         let now_ms = self.clock_ms;
+        if self.breaks.is_some() && self.rng.u8(..200) == 0 {
+            trace!(self, "{now_ms} r{rank} falls back");
+            self.ranks[rank].machine.fall_back();
+        }
         let Some(op) = self.ranks[rank].ops.pop_front() else { return Ok(()) };
         match op {
             Op::Sync { constructor } => {

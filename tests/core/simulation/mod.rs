@@ -119,6 +119,7 @@ fn schedule(
         confirmed: 0,
         crash: Crash::Never,
         victim: None,
+        breaks: None,
         wrong_rank: 0,
         released: 0,
         moves: Vec::new(),

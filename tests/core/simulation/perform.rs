@@ -53,7 +53,7 @@ impl Sim {
             Step::Adopt { from, into, files, begin, revoke } => {
                 self.adopt(rank, &from, &into, &files, begin, revoke);
             }
-            Step::Drop { key, .. } => {
+            Step::Drop { key, .. } | Step::GiveUp { key } => {
                 if let Some(record) = self.cluster.node(rank).records.get_mut(&(rank, key)) {
                     record.prepared = false;
                     self.cluster.written(rank);
@@ -97,7 +97,8 @@ impl Sim {
                 }
             }
             2 => {
-                if self.ranks[rank].machine.seal_record(&plan.key) {
+                let broken = self.is_broken(rank);
+                if self.ranks[rank].machine.seal_record(&plan.key) && !broken {
                     self.check_id(&plan.key, plan.id)?;
                     self.write_record(rank, plan);
                 }
@@ -105,6 +106,7 @@ impl Sim {
             3 => {
                 let own = match self.rng.u8(..60) {
                     0 => Outcome::Failed,
+                    _ if self.is_broken(rank) => Outcome::Failed,
                     _ => Outcome::Done,
                 };
                 let vote = self.ranks[rank].machine.vote(&step, own);
@@ -113,6 +115,11 @@ impl Sim {
             }
             4 => {
                 let outcome = Outcome::from_word(self.leave_max(rank));
+                if let (Some((broken, left)), Outcome::Failed) = (&mut self.breaks, outcome)
+                    && *broken == rank
+                {
+                    *left = left.saturating_sub(1);
+                }
                 if outcome != Outcome::Done {
                     trace!(self, "{} r{rank} seal is void: {outcome:?}", self.clock_ms);
                     return self.done(rank, &step, outcome);
@@ -132,6 +139,11 @@ impl Sim {
             }
         }
         self.stage(rank, step, stage + 1)
+    }
+
+    /// The rank cannot write a record now.
+    fn is_broken(&self, rank: usize) -> bool {
+        self.breaks.is_some_and(|(broken, left)| broken == rank && left > 0)
     }
 
     fn confirm(&mut self, rank: usize, step: Step, key: &DatasetKey, stage: u32) -> Checked {
@@ -182,8 +194,8 @@ impl Sim {
                 self.enter(rank, Kind::Staged, Part::Files(files))?;
             }
             1 => {
-                let parts = self.leave(rank);
-                let mut staged: Vec<Files> = parts.into_iter().filter_map(files_of).collect();
+                let gathered = self.leave(rank);
+                let mut staged: Vec<Files> = gathered.into_iter().filter_map(files_of).collect();
                 // The program may have written one to the PFS since.
                 let machine = &self.ranks[rank].machine;
                 staged[rank].retain(|name, _| spills || !machine.is_left_out(key, name));
@@ -192,22 +204,32 @@ impl Sim {
                 let series = key.series;
                 let key = (!spills).then(|| self.sealed(rank, key));
                 self.truth[series].in_place |= spills;
+                let outcome = if spills { self.spilled(rank, parts) } else { Outcome::Done };
+                let word = Part::Word(outcome.to_word());
                 self.moment(rank, Moment::Published);
                 let journal = self.cluster.journal.get_or_insert(Journal { key, staged });
                 journal.staged[rank] = own;
-                self.enter(rank, Kind::Published, Part::Nothing)?;
+                self.enter(rank, Kind::Published, word)?;
             }
             _ => {
-                self.leave(rank);
+                let outcome = Outcome::from_word(self.leave_max(rank));
                 if !spills {
                     let sealed = self.sealed(rank, key);
                     self.cluster.index.insert(sealed);
                 }
                 self.cluster.journal = None;
-                return self.done(rank, &step, Outcome::Done);
+                return self.done(rank, &step, if spills { outcome } else { Outcome::Done });
             }
         }
         self.stage(rank, step, stage + 1)
+    }
+
+    /// What a spill has written lies on the PFS from then on; the outcome on this rank.
+    fn spilled(&mut self, rank: usize, parts: &[(DatasetKey, Vec<String>)]) -> Outcome {
+        let [(key, names)] = parts else { return Outcome::Done };
+        let machine = &mut self.ranks[rank].machine;
+        names.iter().for_each(|name| machine.moved_to_prefix(key, name));
+        if machine.has_cached(key) { Outcome::Touched } else { Outcome::Done }
     }
 
     fn learned(&mut self, rank: usize, step: Step, series: usize, stage: u32) -> Checked {

@@ -1,12 +1,38 @@
-//! Counts what this process makes durable: its own fsync(2) comes before that of libc.
+//! What this process makes durable: counts it, and lets a step of it fail. Its own fsync(2),
+//! rename(2) and the others come before those of libc.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Below which directories files are noted, and those that were synced.
 static NOTED: Mutex<Vec<(PathBuf, Vec<PathBuf>)>> = Mutex::new(Vec::new());
+
+/// Below which directories a step fails.
+static FAULTS: Mutex<Vec<Plan>> = Mutex::new(Vec::new());
+
+/// How many of [`FAULTS`] there are: no call but these cases is slower.
+static PLANS: AtomicUsize = AtomicUsize::new(0);
+
+/// A step that changes what is on the disk fails.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    /// Steps before it.
+    pub after: usize,
+    /// `EIO` and the like.
+    pub errno: c_int,
+    /// All that follow fail, too.
+    pub for_good: bool,
+}
+
+struct Plan {
+    top: PathBuf,
+    fault: Fault,
+    steps: Vec<String>,
+}
 
 /// Begins to note the files below `top` that are synced.
 pub fn watch(top: &Path) {
@@ -21,14 +47,113 @@ pub fn watched(top: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|path| path.strip_prefix(top).unwrap().to_path_buf()).collect()
 }
 
+/// From now on steps below `top` are counted, and `fault` happens.
+pub fn fail_below(top: &Path, fault: Fault) {
+    FAULTS.lock().unwrap().push(Plan { top: top.to_path_buf(), fault, steps: Vec::new() });
+    PLANS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The end of that; the steps that there were.
+pub fn work_below(top: &Path) -> Vec<String> {
+    let mut faults = FAULTS.lock().unwrap();
+    let at = faults.iter().position(|plan| plan.top == top).unwrap();
+    PLANS.fetch_sub(1, Ordering::Relaxed);
+    faults.swap_remove(at).steps
+}
+
+/// Whether this step fails, with errno set.
+fn fails(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> bool {
+    if PLANS.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let Some(path) = path() else { return false };
+    let mut faults = FAULTS.lock().unwrap();
+    let Some(plan) = faults.iter_mut().find(|plan| path.starts_with(&plan.top)) else {
+        return false;
+    };
+    let step = plan.steps.len();
+    plan.steps.push(format!("{call} {}", path.display()));
+    let fault = plan.fault;
+    let fails = step == fault.after || (fault.for_good && step > fault.after);
+    if fails {
+        // SAFETY: the place of this thread's errno.
+        unsafe { *libc::__errno_location() = fault.errno };
+    }
+    fails
+}
+
+fn named(name: *const c_char) -> Option<PathBuf> {
+    // SAFETY: libc's callers give a string that ends.
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+fn opened(descriptor: c_int) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()
+}
+
 /// In the place of libc's in this program.
 #[unsafe(no_mangle)]
 pub extern "C" fn fsync(descriptor: c_int) -> c_int {
-    if let Ok(path) = fs::read_link(format!("/proc/self/fd/{descriptor}")) {
+    if fails("fsync", || opened(descriptor)) {
+        return -1;
+    }
+    if let Some(path) = opened(descriptor) {
         let mut noted = NOTED.lock().unwrap();
         let watched = noted.iter_mut().filter(|(top, _)| path.starts_with(top));
         watched.for_each(|(_, found)| found.push(path.clone()));
     }
     // SAFETY: takes any number, and is what libc's does.
     unsafe { libc::syscall(libc::SYS_fsync, descriptor) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    if fails("rename", || named(to)) {
+        return -1;
+    }
+    let here = libc::AT_FDCWD;
+    // SAFETY: the caller's strings, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_renameat2, here, from, here, to, 0) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn mkdir(name: *const c_char, mode: libc::mode_t) -> c_int {
+    if fails("mkdir", || named(name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_mkdirat, libc::AT_FDCWD, name, mode) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn unlink(name: *const c_char) -> c_int {
+    if fails("unlink", || named(name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, name, 0) as c_int }
+}
+
+/// In the place of libc's in this program, where the mode comes with or without a name.
+#[unsafe(no_mangle)]
+pub extern "C" fn open64(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+    if flags & libc::O_CREAT != 0 && fails("open", || named(name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name, flags, mode) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn write(descriptor: c_int, from: *const c_void, count: usize) -> isize {
+    if fails("write", || opened(descriptor)) {
+        return -1;
+    }
+    // SAFETY: the caller's bytes, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_write, descriptor, from, count) as isize }
 }

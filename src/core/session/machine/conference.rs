@@ -78,6 +78,7 @@ impl Machine {
             digest: self.shared.digest(),
             halt: self.halt,
             ending: self.ending,
+            fallen_back: self.falls_back,
             series: self.series_reports(),
             datasets: Vec::new(),
             sealed: Vec::new(),
@@ -201,6 +202,7 @@ impl Machine {
             entropy: reports.first().map_or(0, |report| report.entropy),
             ..Conference::default()
         };
+        self.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
         for series in 0..self.config.series.len() {
             self.take_series_news(series, reports);
             self.meet(series, reports, &mut conference);

@@ -20,10 +20,9 @@ pub struct Contested {
 
 impl Machine {
     /// The seal of `key` has come to nothing because of these `files`. The first rank keeps a file
-    /// that all have alike, and the seal is tried once more; with another one the dataset is given
-    /// up. Later files of these names go to the PFS.
+    /// that all have alike, and the seal is tried again; with another one the dataset is given up.
+    /// Later files of these names go to the PFS.
     pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
-        let first_try = self.shared.find(key).is_some_and(|dataset| dataset.failures == 0);
         for Contested { file, ranks, spoiled } in files {
             let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
             let mark = Mark { name, bare, why: Why::Writers };
@@ -39,9 +38,6 @@ impl Machine {
                 }
                 (Some(_), None) => {}
             }
-        }
-        if let Some(conference) = self.conference.as_mut().filter(|_| first_try) {
-            conference.tried.remove(key);
         }
         self.agreement.changed(1);
     }

@@ -9,9 +9,6 @@ use super::local::Phase;
 use super::shared::{DatasetState, SharedDataset, SharedSeries};
 use super::steps::{SealPlan, Step};
 
-/// Failed seals in a row after which a dataset is written to the PFS and sealed there.
-const SEAL_FAILURES_MAX: u32 = 3;
-
 impl Machine {
     /// The conference's next step, equal on all ranks; `None` when it is over. Carry the step out
     /// and call [`Machine::done`] before asking again.
@@ -162,7 +159,12 @@ impl Machine {
                 if leftover && self.is_followed(index, at) {
                     continue; // spilled: sealed, it might be offered instead of a newer one
                 }
-                if vote.files > 0 && self.may_seal(index, at, &vote, conference) {
+                let fails = dataset.is_failing();
+                if fails && dataset.spilled {
+                    conference.tried.insert(key.clone());
+                    return Some(Step::GiveUp { key });
+                }
+                if vote.files > 0 && !fails && self.may_seal(index, at, &vote, conference) {
                     conference.tried.insert(key.clone());
                     return Some(self.seal(index, at, &vote, conference));
                 }
@@ -194,10 +196,13 @@ impl Machine {
         let series = &mut self.shared.series[index];
         let dataset = &mut series.datasets[at];
         let resealed = dataset.seals > 0;
-        if !resealed {
-            // An id that was tried is never used for another dataset.
+        if dataset.id == 0 {
+            // It keeps the id if the seal fails: its directory may have that name by then, and some
+            // rank a record. No other dataset ever has it.
             dataset.id = self.shared.next_id;
             self.shared.next_id += 1;
+        }
+        if !resealed {
             dataset.number = number;
         }
         // Mixed so that no two seals of any launch have the same epoch; rank 0's bits are random.
@@ -426,9 +431,14 @@ impl Machine {
     fn spill(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let datasets = self.shared.series[index].datasets.iter();
         let mut open = datasets.filter(|dataset| dataset.state == DatasetState::Open);
+        let closed = |key: &DatasetKey| {
+            conference.votes.get(key).is_some_and(|vote| vote.open == 0 && vote.invalid.is_none())
+        };
+        let fallen_back = self.shared.fallen_back;
         let stuck = open.find(|dataset| {
-            let failing = !dataset.prefix_only && dataset.failures >= SEAL_FAILURES_MAX;
-            (conference.ending || failing) && !conference.spill_tried.contains(&dataset.key)
+            let fails = dataset.is_failing() || (fallen_back && closed(&dataset.key));
+            let due = conference.ending || (fails && !dataset.spilled);
+            due && !conference.spill_tried.contains(&dataset.key)
         });
         let (tried, key) = match stuck {
             Some(dataset) => (dataset.key.clone(), dataset.key.clone()),

@@ -353,6 +353,8 @@ impl Machine {
     fn stays_on_prefix(&self, file: &FileRef) -> bool {
         let shared = &self.shared.series[file.series];
         !shared.routing.caches()
+            || self.shared.fallen_back
+            || self.falls_back
             || shared.unsafe_names.contains(&name_hash(&file.masked))
             || self.series[file.series].has_marked(name_hash(&file.masked))
             || self.is_new(file)

@@ -19,7 +19,8 @@
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
 //!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write, [`Machine::files_along`]
 //!     what goes along of older ones; agree on the outcome.
-//!   * [`Step::Spill`]: in the same way, with the files that the step names.
+//!   * [`Step::Spill`]: write the files that the step names; [`Machine::moved_to_prefix`] for each
+//!     that is there; agree on the outcome.
 //!   * The others are local; `done` with `Outcome::Done`.
 //! * **The end** (in MPI_Finalize): [`Machine::begin_end`], then gather, confer and perform the
 //!   steps once, unconditionally; [`Machine::end`]. Afterwards every file is
@@ -97,6 +98,8 @@ pub struct Machine {
     clock_ms: u64,
     /// Halt reason that this rank asks for; 0 for none.
     halt: i64,
+    /// This rank cannot use the cache any more, and tells the others.
+    falls_back: bool,
     ending: bool,
     /// Conferences since the program is in MPI_Finalize.
     end_conferences: u32,
@@ -161,6 +164,7 @@ impl Machine {
             conference: None,
             clock_ms: now_ms,
             halt: 0,
+            falls_back: false,
             ending: false,
             end_conferences: 0,
             begins: 0,
@@ -272,6 +276,21 @@ impl Machine {
     /// Asks that the job halts (any rank may; 0 withdraws).
     pub fn request_halt(&mut self, reason: i64) {
         self.halt = reason;
+    }
+
+    /// This rank cannot use the cache any more: its new files go to the PFS, and those of all ranks
+    /// from the next agreement on.
+    pub fn fall_back(&mut self) {
+        if !std::mem::replace(&mut self.falls_back, true) {
+            self.agreement.changed(2);
+        }
+    }
+
+    /// The new files of all ranks go to the PFS: a rank has called [`Machine::fall_back`], or several
+    /// datasets in a row could not be sealed in the cache.
+    #[must_use]
+    pub fn has_fallen_back(&self) -> bool {
+        self.shared.fallen_back
     }
 
     /// The program is in MPI_Finalize: the conference that follows seals, confirms and flushes; one

@@ -8,7 +8,7 @@ use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
 use super::local::{LocalFile, Phase, Published};
-use super::shared::{DatasetState, Routing, SharedDataset};
+use super::shared::{DatasetState, FAILURES_MAX, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};
 
 /// Outcome of a step, the worst of all ranks' where ranks agree on it.
@@ -192,10 +192,18 @@ impl Machine {
         quiet
     }
 
-    /// The program has touched the dataset on this rank since the last report.
+    /// The program has touched the dataset on this rank since the last report, or could not.
     #[must_use]
     pub fn is_touched(&self, key: &DatasetKey) -> bool {
-        self.series[key.series].find(key).is_some_and(|dataset| dataset.touched)
+        let own = self.series[key.series].find(key);
+        own.is_some_and(|dataset| dataset.touched || dataset.invalid.is_some())
+    }
+
+    /// A file of the dataset is closed, and only this rank's cache has it.
+    #[must_use]
+    pub fn has_cached(&self, key: &DatasetKey) -> bool {
+        let own = self.series[key.series].find(key);
+        own.is_some_and(|own| own.files.values().any(|file| !file.on_prefix))
     }
 
     /// When this rank began to write it, if it did.
@@ -242,7 +250,7 @@ impl Machine {
                 self.note_name();
                 self.adopted(from, into);
             }
-            Step::Drop { key, .. } => {
+            Step::Drop { key, .. } | Step::GiveUp { key } => {
                 if let Some(dataset) = self.shared.find_mut(key) {
                     dataset.state = DatasetState::Dropped;
                 }
@@ -274,7 +282,7 @@ impl Machine {
                 let gone = held.filter(|(name, _)| files.contains(name));
                 gone.for_each(|(_, file)| file.deleted_early = false);
             }
-            Step::Spill { key, files } => self.spilled(key, files),
+            Step::Spill { key, .. } => self.spilled(key, outcome),
             Step::Learned { .. } | Step::Halt { .. } => {}
         }
     }
@@ -301,11 +309,20 @@ impl Machine {
             Outcome::Touched => return,
             Outcome::Failed => {
                 shared.failures += 1;
+                shared.spilled |= plan.on_prefix;
+                // At once: what was a passing error costs nothing then.
+                if let Some(conference) = &mut self.conference {
+                    conference.tried.remove(key);
+                }
                 return;
             }
         }
         shared.seals += 1;
         shared.failures = 0;
+        if !shared.spilled {
+            self.shared.spills = 0;
+        }
+        let Some(shared) = self.shared.find_mut(key) else { return };
         shared.fresh = true;
         shared.flushed = false;
         shared.restored = false;
@@ -334,7 +351,23 @@ impl Machine {
         }
         match outcome {
             Outcome::Done => self.confirmed(key),
-            Outcome::Touched | Outcome::Failed => self.vote_came_to_nothing(key),
+            Outcome::Touched => self.vote_came_to_nothing(key),
+            Outcome::Failed => {
+                self.vote_came_to_nothing(key);
+                self.confirm_failed(key);
+            }
+        }
+    }
+
+    /// It is tried again at once; in the end the dataset is as one whose seal fails.
+    fn confirm_failed(&mut self, key: &DatasetKey) {
+        let Some(shared) = self.shared.find_mut(key) else { return };
+        shared.failures += 1;
+        if shared.is_failing() {
+            shared.state = DatasetState::Open;
+            self.local_mut(key).phase = Phase::Open;
+        } else if let Some(conference) = &mut self.conference {
+            conference.confirm_tried.remove(key);
         }
     }
 
@@ -442,16 +475,27 @@ impl Machine {
         self.agreement.changed(1);
     }
 
-    fn spilled(&mut self, key: &DatasetKey, files: &[String]) {
-        if let Some(dataset) = self.shared.find_mut(key) {
-            dataset.prefix_only = true;
-            dataset.failures = 0;
+    fn spilled(&mut self, key: &DatasetKey, outcome: Outcome) {
+        let Some(dataset) = self.shared.find_mut(key) else { return };
+        dataset.prefix_only = true;
+        let fails = dataset.is_failing();
+        if fails && outcome == Outcome::Failed && dataset.failures < 2 * FAILURES_MAX {
+            dataset.failures += 1; // the PFS does not take it either: once more, next time
+            return;
         }
-        let Some(local) = self.series[key.series].find_mut(key) else { return };
-        for name in files {
-            if let Some(file) = local.files.get_mut(name) {
-                file.on_prefix |= file.open == 0;
+        dataset.failures = 0;
+        dataset.spilled = true;
+        if fails {
+            self.shared.note_spill();
+        }
+        let Some(conference) = &mut self.conference else { return };
+        match (outcome, conference.votes.get_mut(key)) {
+            (Outcome::Done, Some(vote)) => {
+                // It can be sealed there at once; that may be the last chance.
+                vote.on_prefix = vote.files;
+                conference.tried.remove(key);
             }
+            _ => drop(conference.tried.insert(key.clone())),
         }
     }
 }

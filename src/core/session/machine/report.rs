@@ -14,6 +14,8 @@ pub struct Report {
     pub halt: i64,
     /// The program is in MPI_Finalize (all ranks or none).
     pub ending: bool,
+    /// This rank cannot use the cache any more.
+    pub fallen_back: bool,
     /// Per series.
     pub series: Vec<SeriesReport>,
     /// Datasets in progress on this rank or known to be, and provisional ones; oldest first.

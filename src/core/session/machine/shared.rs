@@ -7,6 +7,13 @@ use super::keys::DatasetKey;
 use super::knowledge::Knowledge;
 use super::report::Mark;
 
+/// Failed tries in a row after which a dataset is written to the PFS, and after which it is left
+/// there as it is.
+pub(super) const FAILURES_MAX: u32 = 3;
+
+/// Datasets in a row that could not be sealed in the cache after which no further one is tried.
+const SPILLS_MAX: u32 = 3;
+
 /// Where the files of a series go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Routing {
@@ -71,8 +78,10 @@ pub struct SharedDataset {
     pub on_prefix: bool,
     /// Seals so far.
     pub seals: u32,
-    /// Seals in a row that failed for a reason other than a touch.
+    /// Tries in a row to seal it, or to confirm it, that failed for a reason other than a touch.
     pub failures: u32,
+    /// All ranks have written their closed files of it to the PFS, since it could not be sealed.
+    pub spilled: bool,
     /// New files of it go to the PFS: it began while the series was being learned, or could not be
     /// sealed in the cache.
     pub prefix_only: bool,
@@ -96,6 +105,11 @@ impl SharedDataset {
         self.state == DatasetState::Provisional && (self.restored || self.abandoned)
     }
 
+    /// It was tried often enough: see [`super::Step::Spill`] and [`super::Step::GiveUp`].
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures >= FAILURES_MAX
+    }
+
     pub(super) fn new(key: DatasetKey) -> Self {
         SharedDataset {
             key,
@@ -109,6 +123,7 @@ impl SharedDataset {
             on_prefix: false,
             seals: 0,
             failures: 0,
+            spilled: false,
             prefix_only: false,
             abandoned: false,
             deleted_from: false,
@@ -158,6 +173,10 @@ pub(super) struct Shared {
     pub turns: u64,
     /// Counts seals tried, so that no two have the same epoch.
     pub seals_tried: u64,
+    /// Datasets in a row that could not be sealed in the cache.
+    pub spills: u32,
+    /// A rank cannot use the cache any more: the files of all ranks go to the PFS.
+    pub fallen_back: bool,
 }
 
 impl Shared {
@@ -189,7 +208,20 @@ impl Shared {
                 learned: false,
             }
         });
-        Shared { series: series.collect(), next_id: 1, turns: 0, seals_tried: 0 }
+        Shared {
+            series: series.collect(),
+            next_id: 1,
+            turns: 0,
+            seals_tried: 0,
+            spills: 0,
+            fallen_back: false,
+        }
+    }
+
+    /// One more dataset could not be sealed in the cache.
+    pub fn note_spill(&mut self) {
+        self.spills += 1;
+        self.fallen_back |= self.spills >= SPILLS_MAX;
     }
 
     pub fn find(&self, key: &DatasetKey) -> Option<&SharedDataset> {

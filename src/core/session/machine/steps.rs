@@ -71,14 +71,21 @@ pub enum Step {
         /// The series.
         series: usize,
     },
-    /// This dataset cannot be sealed (files are still open at the end, or seals fail again and
-    /// again): all ranks write their closed files to the PFS, staged and published together as by a
-    /// flush, so that what an older flush left there is not half replaced.
+    /// This dataset cannot be sealed in the cache (files are still open at the end, or seals fail
+    /// again and again): all ranks write their closed files to the PFS. Outcome by allreduce:
+    /// `Done` if no rank has a file of it in the cache alone any more, `Touched` if one has that is
+    /// not to be on the PFS (any more), `Failed` if one could not be written.
     Spill {
         /// The dataset.
         key: DatasetKey,
         /// This rank's closed files in it that are not on the PFS.
         files: Vec<String>,
+    },
+    /// This dataset cannot be sealed on the PFS either: its files stay where they are, and no later
+    /// one waits for it.
+    GiveUp {
+        /// The dataset.
+        key: DatasetKey,
     },
     /// All is sealed and flushed: record the reason and exit.
     Halt {

@@ -5,7 +5,7 @@ use super::knowledge::Why;
 use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 impl Report {
     /// The report for an all-gather.
@@ -15,7 +15,7 @@ impl Report {
         put(&mut out, self.entropy);
         put(&mut out, self.digest);
         out.extend_from_slice(&self.halt.to_be_bytes());
-        put_flags(&mut out, &[self.ending]);
+        put_flags(&mut out, &[self.ending, self.fallen_back]);
         put(&mut out, self.series.len() as u64);
         for series in &self.series {
             put_series(&mut out, series);
@@ -37,11 +37,14 @@ impl Report {
     pub fn from_bytes(bytes: &[u8]) -> Option<Report> {
         let (version, rest) = bytes.split_first()?;
         let mut input = Input { rest };
+        let (entropy, digest, halt) = (input.word()?, input.word()?, input.word()?);
+        let flags = input.flags()?;
         let report = Report {
-            entropy: input.word()?,
-            digest: input.word()?,
-            halt: i64::from_be_bytes(input.word()?.to_be_bytes()),
-            ending: input.flags()? & 1 != 0,
+            entropy,
+            digest,
+            halt: i64::from_be_bytes(halt.to_be_bytes()),
+            ending: flags & 1 != 0,
+            fallen_back: flags & 2 != 0,
             series: input.list(Input::series)?,
             datasets: input.list(Input::dataset)?,
             sealed: input.list(Input::sealed)?,
@@ -258,6 +261,7 @@ mod tests {
             digest: u64::MAX,
             halt: -3,
             ending: true,
+            fallen_back: true,
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,

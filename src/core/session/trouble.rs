@@ -1,0 +1,174 @@
+//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
+//! do about it, and the one message.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use super::machine::{DatasetKey, Outcome, SealPlan};
+use super::runtime::Session;
+use super::site::Links;
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::log;
+use crate::transfer::publish_file;
+
+/// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
+const PUBLISH_TRIES: usize = 3;
+
+/// Why seals and confirmations have failed: the first rank that failed, its node, the cause.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    by_key: BTreeMap<DatasetKey, String>,
+    last: String,
+}
+
+impl Troubles {
+    /// The dataset is sealed after all.
+    pub fn forget(&mut self, key: &DatasetKey) {
+        self.by_key.remove(key);
+    }
+}
+
+impl Session {
+    /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
+    pub(super) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
+        let text = error.to_string();
+        // The rank that failed has its own error, the others have heard of it.
+        let text = match text.starts_with("rank ") {
+            true => text,
+            false => format!("rank {}: {text}", self.site.rank),
+        };
+        if self.site.rank == 0 {
+            log::message(1, format_args!("{}: {text}", self.title(key)));
+        }
+        let troubles = &mut self.state().troubles;
+        troubles.by_key.insert(key.clone(), text.clone());
+        troubles.last.clone_from(&text);
+        text
+    }
+
+    /// A seal that has failed may have come to the rename of the directory.
+    pub(super) fn find_directory(&self, plan: &SealPlan) {
+        let mut state = self.state();
+        let dir = self.site.layout.dataset_dir(&self.store_for(&state, &plan.key), plan.id);
+        if let Some(layer) = state.view.layer_mut(&plan.key)
+            && dir.exists()
+        {
+            layer.dir = dir;
+        }
+    }
+
+    /// Closed files of a dataset that cannot be sealed go to the PFS under their own names. The
+    /// outcome is that of [`Step::Spill`](super::machine::Step::Spill), the same on all ranks.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn spill(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        files: &[String],
+    ) -> Result<Outcome> {
+        self.tell_trouble(key, "its files are written there, and the next one is cached again");
+        let failed = files.iter().filter(|name| !self.publish_spilled(key, name)).count();
+        let own = match (failed, self.state().machine.has_cached(key)) {
+            (0, false) => Outcome::Done,
+            (0, true) => Outcome::Touched,
+            _ => Outcome::Failed,
+        };
+        self.all_agree(links, own)
+    }
+
+    fn publish_spilled(&self, key: &DatasetKey, name: &str) -> bool {
+        let mut state = self.state();
+        let Some(layer) = state.view.layer(key) else { return true };
+        let source = layer.dir.join(name);
+        if !source.exists() {
+            return true;
+        }
+        let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));
+        let outcome =
+            (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()));
+        match outcome {
+            Ok(meta) => {
+                self.log_published(key, name, meta.size);
+                state.enter_file(key, name, true);
+                state.machine.moved_to_prefix(key, name);
+                true
+            }
+            Err(error) => {
+                self.tell_unpublished(name, &source, &error);
+                false
+            }
+        }
+    }
+
+    /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
+    pub(super) fn give_up(&self, key: &DatasetKey) {
+        self.tell_trouble(key, "its files are there, but not in its index");
+        self.dataset_event("DROPPED", (key, 0), |event| event.note("it cannot be sealed"));
+        self.write_given_up(key);
+        self.state().troubles.forget(key);
+        // Where that fails the next start finds that other ranks have none, or an open one.
+        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// Once for all: what follows is likely to have the same cause.
+    fn tell_trouble(&self, key: &DatasetKey, what: &str) {
+        let cause = self.state().troubles.by_key.get(key).cloned();
+        if let Some(cause) = cause.filter(|_| self.site.rank == 0) {
+            let (title, prefix) = (self.title(key), self.site.prefix.display());
+            let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
+            log::warn_once("unsealed", text);
+        }
+    }
+
+    /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
+    /// cached stays readable, agreements go on.
+    pub fn give_up_routing(&self, reason: &str) {
+        if self.stop_routing(reason) {
+            let (site, prefix) = (&self.site, self.site.prefix.display());
+            log::warn_once(
+                "routing",
+                format_args!(
+                    "rank {}: node {}: {reason}; from now on it writes straight to {prefix}, and \
+                     so do all others as soon as they hear of it",
+                    site.rank, site.node_name
+                ),
+            );
+        }
+        self.state().machine.fall_back();
+    }
+
+    /// After a conference: whether the cache is given up by all.
+    pub(super) fn heed_fall_back(&self) {
+        let state = self.state();
+        let (fallen_back, cause) = (state.machine.has_fallen_back(), state.troubles.last.clone());
+        drop(state);
+        if !fallen_back || !self.stop_routing(&cause) || cause.is_empty() {
+            return;
+        }
+        if self.site.rank == 0 {
+            let prefix = self.site.prefix.display();
+            log::warn_once(
+                "routing",
+                format_args!(
+                    "several checkpoints in a row could not be completed in the cache, the last \
+                     one since {cause}. From now on all ranks write straight to {prefix}; when that \
+                     storage works again, a new launch uses the cache"
+                ),
+            );
+        }
+    }
+
+    /// False: it had stopped before.
+    fn stop_routing(&self, reason: &str) -> bool {
+        let stops = self.routing.swap(false, Ordering::Relaxed);
+        if stops {
+            self.event(|| Event::new("FALLBACK").note(reason));
+        }
+        stops
+    }
+}
