@@ -15,7 +15,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &str = "scr_engine_table";
@@ -157,6 +157,8 @@ pub mod event {
     /// The program opens for writing what is called `path`, but for a symbolic link in it, which
     /// leads elsewhere.
     pub const MISLED: i32 = 12;
+    /// What the program opens as `path`, to read it, could not be opened where the engine has it.
+    pub const UNREADABLE: i32 = 13;
 }
 
 /// The engine's functions.
@@ -182,17 +184,23 @@ pub struct Engine {
     pub file_open: extern "C" fn(comm: usize, path: *const c_char),
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict),
-    /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store has no room
-    /// for the file; it is to be evacuated before its first write.
+    /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store cannot take
+    /// the file. It is to be evacuated before its first write; or if it was not opened, the engine
+    /// is to be asked again, and has another place for it.
     pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
-    /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed.
-    pub closed: extern "C" fn(token: u64),
+    /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed. Nonzero:
+    /// what it has written is lost.
+    pub closed: extern "C" fn(token: u64) -> c_int,
     /// A write, truncate, fsync or close on the token's file failed.
     pub failed: extern "C" fn(token: u64, errno: c_int),
-    /// The token's file met ENOSPC: move what is written to the PFS. Or the token has
-    /// [`TOKEN_LAZY`], and its file is about to change. Returns a new descriptor on the same
-    /// content, with the access mode and at the offset of `fd`; -1 if impossible.
-    pub evacuate: extern "C" fn(token: u64, fd: c_int) -> c_int,
+    /// A call on the token's file met `errno`, which the PFS may not meet (0: it is to move for
+    /// another reason): move what is written to the PFS. Or the token has [`TOKEN_LAZY`], and its
+    /// file is about to change. Returns a new descriptor on the same content, with the access mode
+    /// and at the offset of `fd`; -1 if impossible, and its dataset is invalid.
+    ///
+    /// With -1 for `fd`: the file cannot move now, and all that has failed is to make it durable.
+    /// It goes to the PFS at its close. -1 if it is not in the cache.
+    pub evacuate: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
     /// Bytes `offset .. offset + bytes` of the token's file will be written in a way that cannot be
     /// made again elsewhere (through memory, by libc's own threads). Nonzero: there is no room; the
     /// file is to be evacuated first.

@@ -171,11 +171,13 @@ extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0
 }
 
-extern "C" fn closed(_token: u64) {}
+extern "C" fn closed(_token: u64) -> c_int {
+    0
+}
 
 extern "C" fn failed(_token: u64, _errno: c_int) {}
 
-extern "C" fn evacuate(_token: u64, _fd: c_int) -> c_int {
+extern "C" fn evacuate(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     -1
 }
 

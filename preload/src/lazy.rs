@@ -25,7 +25,7 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
             continue;
         }
         let Some(own) = hold(token) else { continue };
-        match (table.evacuate)(token, own) {
+        match (table.evacuate)(token, own, 0) {
             -1 => done = false,
             new => replace(token, new),
         }

@@ -1,4 +1,5 @@
-//! Moves a file to the PFS while the program has it open: it is never quiet, or its store is full.
+//! Moves a file to the PFS while the program has it open: it is never quiet, or its store
+//! is full or fails.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use crate::open_files::{self, Claim};
 use crate::{engine, guard, stream_writes};
 
 /// For calls that are under way on a file that is to move: it can wait for another occasion, or its
-/// store is full and the program waits.
+/// store refuses it and the program waits.
 const PATIENCE: Duration = Duration::from_millis(100);
-const PATIENCE_WITHOUT_ROOM: Duration = Duration::from_secs(5);
+const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
 /// For [`crate::abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
@@ -25,12 +26,12 @@ pub(crate) extern "C" fn move_out(token: u64) {
     guard::leave_thread();
 }
 
-/// Moves the file of `claim`, which finds no room, to the PFS, unless it has moved since a call
-/// found that which was `begun` then. False: it is impossible. Guard held; no call of this thread
-/// on the file is under way.
-pub(crate) fn evacuate(table: &Engine, claim: Claim, begun: Moment) -> bool {
+/// Moves the file of `claim`, which its store refuses with `code` (0: for want of room, which the
+/// engine knows of), to the PFS, unless it has moved since a call found that which was `begun`
+/// then. False: it is impossible. Guard held; no call of this thread on the file is under way.
+pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment) -> bool {
     let _one_at_a_time = WAKING.lock();
-    Moment::now() != begun || move_file(table, claim.token, Why::NoRoom)
+    Moment::now() != begun || move_file(table, claim.token, Why::Refused(code))
 }
 
 /// Why a file moves to the PFS while it is open.
@@ -38,8 +39,8 @@ pub(crate) fn evacuate(table: &Engine, claim: Claim, begun: Moment) -> bool {
 enum Why {
     /// If anything may write to it unseen it moves another time, at the latest at its close.
     NeverQuiet,
-    /// It moves now, or the program gets an error.
-    NoRoom,
+    /// A call met this errno, or would: it moves now, or the program gets an error.
+    Refused(c_int),
 }
 
 /// Moves the file of `token` with all descriptors that are open on it. Meanwhile other threads that
@@ -56,7 +57,7 @@ fn move_file(table: &Engine, token: u64, why: Why) -> bool {
     let writers = writers(&tokens, why);
     let moves = match why {
         Why::NeverQuiet => writers == Writers::Wait,
-        Why::NoRoom => writers != Writers::Map,
+        Why::Refused(_) => writers != Writers::Map,
     };
     let moved = moves && move_held(table, own, &tokens, (why, writers));
     if moved {
@@ -89,7 +90,7 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
         open_files::may_be_lazy(*fd) && (!may_write || stream_writes::are_seen())
     };
     let numbers: Vec<c_int> = descriptors.iter().map(|(fd, _)| *fd).collect();
-    let patience = if why == Why::NoRoom { PATIENCE_WITHOUT_ROOM } else { PATIENCE };
+    let patience = if why == Why::NeverQuiet { PATIENCE } else { PATIENCE_WHEN_REFUSED };
     let at_rest = changes::come_to_rest(&numbers, patience);
     // A call that makes a mapping is under way until that is known.
     if tokens.iter().any(|token| open_files::is_mapped(*token)) {
@@ -106,10 +107,11 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
 /// `old` is on the file of all `tokens`. False if not even the first of them could move.
 fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, Writers)) -> bool {
     let before = stamp(old);
+    let code = if let Why::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
     for token in tokens {
         let Some(own) = hold(*token) else { continue };
-        match (table.evacuate)(*token, own) {
+        match (table.evacuate)(*token, own, code) {
             -1 if moved => (table.failed)(*token, libc::EIO),
             -1 => {}
             new => {
@@ -127,7 +129,7 @@ fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, W
              wrote then is lost",
             name.unwrap_or_default().display()
         ));
-        if why == Why::NoRoom {
+        if why != Why::NeverQuiet {
             (table.failed)(tokens[0], libc::EIO);
         }
     }

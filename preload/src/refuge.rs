@@ -1,10 +1,11 @@
-//! A store that is full is no reason to fail: the engine moves the file to the PFS, its new
+//! A store that is full or fails is no reason to fail: the engine moves the file to the PFS, its new
 //! descriptor replaces the old one wherever that is open, and the call is made again.
 //!
 //! What cannot be made again gets its room beforehand ([`ensure`]).
 
 use std::ffi::c_int;
 
+use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::changes::Moment;
 use crate::moves::evacuate;
@@ -28,25 +29,89 @@ pub(crate) fn harmless(code: c_int) -> bool {
     )
 }
 
+/// Errors of the store: the PFS may not have them.
+pub(crate) fn is_of_store(code: c_int) -> bool {
+    matches!(
+        code,
+        libc::EDQUOT
+            | libc::EIO
+            | libc::ENODEV
+            | libc::ENOSPC
+            | libc::ENXIO
+            | libc::EROFS
+            | libc::ESTALE
+            | libc::EUCLEAN
+    )
+}
+
+/// What a call that failed has come to.
+#[derive(PartialEq, Eq)]
+enum Met {
+    /// The file has moved, and the call is worth another try.
+    Moved,
+    /// All that was to be made durable will be at the close.
+    PutOff,
+    /// The engine has heard of the failure.
+    Failed,
+}
+
 /// A call on `fd`, `begun` then and not under way any more, failed with the errno `code`. True if
 /// the file has moved and the call is worth another try; otherwise the engine has heard of the
 /// failure.
 #[cold]
 pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
-    if harmless(code) || !open_files::may_hold(fd) {
-        return false;
+    met(fd, code, begun, false) == Met::Moved
+}
+
+/// The same for a call that only waits until the file is durable, `call` makes it. Returns its
+/// result.
+#[cold]
+pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> c_int {
+    let code = crate::guard::errno();
+    match met(fd, code, begun, true) {
+        Met::Moved => match call() {
+            -1 => sync_again(fd, Moment::now(), call),
+            result => result,
+        },
+        Met::PutOff => 0,
+        Met::Failed => {
+            crate::guard::set_errno(code);
+            -1
+        }
     }
-    let Some(active) = engine::active() else { return false };
-    let moved = handle(0, active, || {
+}
+
+fn met(fd: c_int, code: c_int, begun: Moment, only_syncs: bool) -> Met {
+    if harmless(code) || !open_files::may_hold(fd) {
+        return Met::Failed;
+    }
+    let Some(active) = engine::active() else { return Met::Failed };
+    let met = handle(Met::Failed, active, || {
         let Some(claim) = open_files::claim(fd) else { return Outcome::Pass };
-        let full = matches!(code, libc::ENOSPC | libc::EDQUOT);
-        if full && evacuate(&active.table, claim, begun) {
-            return Outcome::Done(1);
+        let again = is_of_store(code) && (only_syncs || !appends_twice(fd, code));
+        if again && evacuate(&active.table, claim, code, begun) {
+            return Outcome::Done(Met::Moved);
+        }
+        if only_syncs && put_off(&active.table, claim.token, code) {
+            return Outcome::Done(Met::PutOff);
         }
         (active.table.failed)(claim.token, code);
         Outcome::Pass
     });
-    moved == Some(1)
+    met.unwrap_or(Met::Failed)
+}
+
+/// The token's file could not be made durable in its store: it is to go to the PFS at its close.
+/// False: it cannot. Guard held.
+pub(crate) fn put_off(table: &Engine, token: u64, code: c_int) -> bool {
+    is_of_store(code) && (table.evacuate)(token, -1, code) != -1
+}
+
+/// What was appended may be there although the call that was to make it durable, too, has failed.
+fn appends_twice(fd: c_int, code: c_int) -> bool {
+    // SAFETY: system call on a number.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    code == libc::EIO && flags & libc::O_APPEND != 0 && flags & libc::O_DSYNC != 0
 }
 
 /// Makes sure that bytes of the file can be written without an error that comes too late: they are
@@ -64,7 +129,7 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
         if let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable)
             && (active.table.reserve)(claim.token, fd, offset, bytes) != 0
         {
-            evacuate(&active.table, claim, begun);
+            evacuate(&active.table, claim, 0, begun);
         }
         Outcome::Pass
     });

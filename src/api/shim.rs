@@ -233,6 +233,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
         event::MAKE => Note::Make(path),
         event::MISLED => Note::Misled(path),
         event::ATTRIBUTES => Note::Attributes(path),
+        event::UNREADABLE => Note::Unreadable(path),
         _ => return,
     };
     with_session((), |session| session.note(note));
@@ -256,16 +257,16 @@ extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
     with_session(0, |session| c_int::from(!session.opened(token, fd, errno)))
 }
 
-extern "C" fn closed(token: u64) {
-    with_session((), |session| session.closed(token));
+extern "C" fn closed(token: u64) -> c_int {
+    with_session(0, |session| c_int::from(!session.closed(token)))
 }
 
 extern "C" fn failed(token: u64, errno: c_int) {
     with_session((), |session| session.failed(token, errno));
 }
 
-extern "C" fn evacuate(token: u64, fd: c_int) -> c_int {
-    with_session(-1, |session| session.evacuate(token, fd))
+extern "C" fn evacuate(token: u64, fd: c_int, errno: c_int) -> c_int {
+    with_session(-1, |session| session.evacuate(token, fd, errno))
 }
 
 extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {

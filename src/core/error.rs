@@ -77,6 +77,16 @@ impl Error {
         }
     }
 
+    /// What a system call of the program that failed for this reason says.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            Error::NoSpace { .. } => libc::ENOSPC,
+            _ => libc::EIO,
+        }
+    }
+
     /// A damaged file.
     pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }

@@ -29,6 +29,7 @@ import moves
 import mpi_io
 import patterns
 import pointers
+import refused
 import rewritten
 import room
 import settings
@@ -505,7 +506,7 @@ def is_rank_of(pid, here, program="steady"):
 
 
 MODULES = (bad_input, children, collectives, contents, generations, linked, logged, moves, mpi_io,
-           patterns, pointers, rewritten, room, settings, signals, spares, unprotected)
+           patterns, pointers, refused, rewritten, room, settings, signals, spares, unprotected)
 
 # What the two MPIs do differently: launching, ending, threads, signals, MPI-IO.
 DIFFERENT_MODULES = (children, collectives, mpi_io, signals)

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
+use crate::abi::Engine;
 use crate::ask::{Outcome, handle};
 use crate::engine;
 use crate::family::interpose;
@@ -9,7 +10,8 @@ use crate::guard;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::lazy::{wake_beyond, wake_descriptor};
-use crate::{open_files, stream_writes};
+use crate::open_files::Released;
+use crate::{open_files, refuge, stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -48,6 +50,25 @@ unsafe fn close(real: Close, fd: c_int) -> c_int {
     done.unwrap_or_else(|| unsafe { real(fd) })
 }
 
+/// Tells the engine of a descriptor that was closed, with this result: what its store could not
+/// make durable goes to the PFS. Returns what the program is told. Guard held.
+pub(super) fn ended(
+    table: &Engine,
+    released: Released,
+    result: Result<c_int, c_int>,
+) -> Result<c_int, c_int> {
+    let token = released.claim.token;
+    let Err(code) = result else {
+        report(table, [released]);
+        return result;
+    };
+    let kept = released.claim.writable && refuge::put_off(table, token, code);
+    if !kept && loses_data(code) {
+        (table.failed)(token, code);
+    }
+    if report(table, [released]) && kept { Ok(0) } else { result }
+}
+
 /// Closes a tracked descriptor by `call`. `None` if it is not tracked: nothing was done.
 ///
 /// The claim is given up first: once the real call has returned, the number can belong to another
@@ -63,13 +84,7 @@ pub(super) fn close_tracked(
     handle(-1, active, || {
         hidden::claim_before_close(&active.table, fd);
         let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
-        let result = call();
-        if let Err(code) = result
-            && loses_data(code)
-        {
-            (active.table.failed)(released.claim.token, code);
-        }
-        report(&active.table, [released]);
+        let result = ended(&active.table, released, call());
         result.map_or_else(Outcome::Fail, Outcome::Done)
     })
 }

@@ -1,6 +1,6 @@
 //! Calls that move data, hooked for their failures, and for the first change of a sealed copy.
 //!
-//! Success costs one load and three comparisons. When the store is full, the file moves
+//! Success costs one load and three comparisons. When the store is full or fails, the file moves
 //! (`refuge.rs`) and the call is made again, or goes on where it was cut short. Any other failure
 //! makes the dataset invalid.
 
@@ -10,7 +10,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::changes::{self, Moment};
 use crate::family::interpose;
-use crate::refuge::{left_undone, try_again};
+use crate::refuge::{left_undone, sync_again, try_again};
 use crate::{engine, guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
@@ -317,7 +317,7 @@ fn synced(real: Sync, fd: c_int) -> c_int {
     // SAFETY: the program's own call, made again when its file has moved.
     let call = || unsafe { real(fd) };
     let result = call();
-    if result == -1 && try_again(fd, guard::errno(), begun) { call() } else { result }
+    if result == -1 { sync_again(fd, begun, call) } else { result }
 }
 
 unsafe fn ftruncate(real: Ftruncate, fd: c_int, length: off_t) -> c_int {

@@ -80,7 +80,7 @@ fn mapped(start: usize, length: usize, fd: c_int) {
 
 fn unmapped(start: usize, length: usize) {
     if open_files::any_mappings() {
-        with_engine(|table| report(table, open_files::detach_mapping(start, page_up(length))));
+        with_engine(|table| _ = report(table, open_files::detach_mapping(start, page_up(length))));
     }
 }
 
@@ -152,15 +152,19 @@ fn moved(claim: Claim, old: usize, old_length: usize, new: usize, new_length: us
 unsafe fn msync(real: Msync, address: *mut c_void, length: size_t, flags: c_int) -> c_int {
     // SAFETY: the program's own call.
     let result = unsafe { real(address, length, flags) };
-    if result == -1 && open_files::any_mappings() {
-        let code = guard::errno();
-        if code == libc::EIO || code == libc::ENOSPC {
-            with_engine(|table| {
-                if let Some(claim) = open_files::mapping_claim(address as usize) {
-                    (table.failed)(claim.token, code);
-                }
-            });
-        }
+    let code = guard::errno();
+    if result == 0 || !open_files::any_mappings() || refuge::harmless(code) {
+        return result;
     }
-    result
+    let mut put_off = false;
+    with_engine(|table| {
+        if let Some(claim) = open_files::mapping_claim(address as usize) {
+            put_off = refuge::put_off(table, claim.token, code);
+            if !put_off {
+                (table.failed)(claim.token, code);
+            }
+        }
+    });
+    guard::set_errno(code);
+    if put_off { 0 } else { result }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
 
-use crate::abi::TOKEN_LAZY;
+use crate::abi::{TOKEN_LAZY, event};
 use crate::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
 use crate::changes::Moment;
 use crate::family::interpose;
@@ -12,6 +12,7 @@ use crate::hooks::hidden;
 use crate::lazy::{wake_beyond, wake_descriptor};
 use crate::moves::evacuate;
 use crate::open_files::{self, Claim, Released};
+use crate::refuge::is_of_store;
 use crate::{engine, guard, identity};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
@@ -87,6 +88,9 @@ unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
         })
     }
 }
+
+/// Answers that one open may get: where the file was, where it has gone, the PFS.
+const ASKS_MAX: usize = 3;
 
 /// The body of all: `call` makes the real call on another path, or on the program's.
 unsafe fn open_any(
@@ -193,11 +197,14 @@ pub(super) fn open_below<T>(
     if guard::MpiFiles::are_at(&question.path) {
         return None; // no part of a checkpoint, and ranks of other nodes look for it on the prefix
     }
-    let first = open_as_told(&mut question, flags, mode, &call)?;
-    // Another thread's collective may have sealed the file's dataset since the engine answered:
-    // its directory has another name then, and the engine knows it.
-    let (true, Err(libc::ENOENT)) = first else { return Some(first.1) };
-    open_as_told(&mut question, flags, mode, &call).map(|(_, result)| result)
+    let mut asks_left = ASKS_MAX;
+    loop {
+        let (again, result) = open_as_told(&mut question, flags, mode, &call)?;
+        asks_left -= 1;
+        if !again || asks_left == 0 {
+            return Some(result);
+        }
+    }
 }
 
 /// A reader of a sealed copy stays one only if its first change cannot pass unseen; else it gets a
@@ -207,7 +214,7 @@ fn may_stay(table: &crate::abi::Engine, fd: c_int) -> bool {
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
 
-/// Asks once and opens; the first part says whether the engine named another path.
+/// Asks once and opens; the first part says whether the engine has another answer by now.
 fn open_as_told<T>(
     question: &mut Question,
     flags: c_int,
@@ -233,6 +240,9 @@ fn open_as_told<T>(
     if let (true, Ok((_, fd))) = (redirected, &result) {
         identity::note(*fd, &question.path);
     }
+    // Another thread's collective may have sealed the file's dataset since the engine answered: its
+    // directory has another name then, and the engine knows it.
+    let mut again = redirected && matches!(result, Err(libc::ENOENT));
     if token != 0 {
         match &result {
             Ok((_, fd)) => {
@@ -243,24 +253,28 @@ fn open_as_told<T>(
                 report(table, stale);
                 let begun = Moment::now();
                 if (table.opened)(token, *fd, 0) != 0 {
-                    evacuate(table, claim, begun);
+                    evacuate(table, claim, 0, begun);
                 }
             }
-            Err(code) => {
-                (table.opened)(token, -1, *code);
-            }
+            Err(code) => again |= (table.opened)(token, -1, *code) != 0,
         }
+    } else if let (true, Err(code)) = (redirected, &result)
+        && is_of_store(*code)
+    {
+        (table.note)(event::UNREADABLE, question.path.as_ptr());
+        again = true;
     }
-    Some((redirected, result.map(|(value, _)| value)))
+    Some((again, result.map(|(value, _)| value)))
 }
 
-/// Tells the engine of a token whose last holder has gone. Guard held.
-pub(super) fn report(table: &crate::abi::Engine, released: impl IntoIterator<Item = Released>) {
-    for gone in released {
-        if gone.last {
-            (table.closed)(gone.claim.token);
-        }
-    }
+/// Tells the engine of tokens whose last holder has gone. False: what one of them has written is
+/// lost. Guard held.
+pub(super) fn report(
+    table: &crate::abi::Engine,
+    released: impl IntoIterator<Item = Released>,
+) -> bool {
+    let lost = |gone: &Released| gone.last && (table.closed)(gone.claim.token) != 0;
+    released.into_iter().filter(lost).count() == 0
 }
 
 /// Closes by `call` a descriptor that the program is not to get: what it would write could not be

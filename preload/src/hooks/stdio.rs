@@ -7,7 +7,7 @@ use libc::{AT_FDCWD, FILE};
 
 use crate::ask::{Outcome, below_prefix_for, handle};
 use crate::family::interpose;
-use crate::hooks::close::loses_data;
+use crate::hooks::close::{ended, loses_data};
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::{fresh, is_refused, name_behind, open_below, report, take_back};
@@ -226,16 +226,21 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
                     let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
                     // SAFETY: as above. A write that failed earlier shows in the error mark only.
                     let (marked, result) = unsafe { (libc::ferror(stream), real(stream)) };
-                    let code = unwritten.unwrap_or_else(guard::errno);
-                    let result = if unwritten.is_some() { libc::EOF } else { result };
+                    let code = guard::errno();
                     let token = released.claim.token;
-                    if result != 0 && loses_data(code) {
-                        (active.table.failed)(token, code);
-                    } else if marked != 0 && released.claim.writable {
+                    if marked != 0 && released.claim.writable {
                         (active.table.failed)(token, libc::EIO);
                     }
-                    report(&active.table, [released]);
-                    if result == 0 { Outcome::Done(0) } else { Outcome::Fail(code) }
+                    if let Some(code) = unwritten {
+                        if loses_data(code) {
+                            (active.table.failed)(token, code);
+                        }
+                        report(&active.table, [released]);
+                        return Outcome::Fail(code);
+                    }
+                    let result = if result == 0 { Ok(0) } else { Err(code) };
+                    let result = ended(&active.table, released, result);
+                    result.map_or_else(Outcome::Fail, Outcome::Done)
                 })
             }
         }

@@ -84,13 +84,15 @@ pub struct Tracked {
     pub made: bool,
     /// What the store keeps free for it.
     pub room: Room,
+    /// Making it durable has failed: it goes to the PFS at its close.
+    pub distrusted: bool,
 }
 
 impl Tracked {
     /// A descriptor on a file that was there, with no room set aside.
     pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
-        Tracked { key, name, way, made: false, room: Room::default() }
+        Tracked { key, name, way, made: false, room: Room::default(), distrusted: false }
     }
 
     /// The file has lost its name. What it is called instead is no name below the prefix, and the

@@ -70,23 +70,23 @@ impl Session {
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.match_name(&name).ok_or_else(gone)?;
         let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
-        let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
-        let (path, own) = match answer {
-            Answer::Redirect { path, token } => (path, token),
-            Answer::Pass { token } => (self.site.on_prefix(&name), token),
-            _ => return Err(gone()),
-        };
-        match open_alike(fd, &path) {
-            Ok(file) => {
-                let replaced = self.state().tokens.replace(token, own);
-                if !replaced {
-                    self.closed(own); // as the reader was, by another thread
+        loop {
+            let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
+            let (path, own) = match answer {
+                Answer::Redirect { path, token } => (path, token),
+                Answer::Pass { token } => (self.site.on_prefix(&name), token),
+                _ => return Err(gone()),
+            };
+            match open_alike(fd, &path) {
+                Ok(file) => {
+                    let replaced = self.state().tokens.replace(token, own);
+                    if !replaced {
+                        self.closed(own); // as the reader was, by another thread
+                    }
+                    return Ok(Some(file));
                 }
-                Ok(Some(file))
-            }
-            Err(error) => {
-                self.opened(own, -1, libc::EIO);
-                Err(error)
+                Err(error) if self.opened(own, -1, error.errno()) => return Err(error),
+                Err(_) => {}
             }
         }
     }
@@ -112,7 +112,7 @@ impl Session {
         if shared.is_none() {
             state.rivals.remove(&name);
         }
-        let copy = shared.map_or_else(|| self.private_copy(state, &key, &here), Ok)?;
+        let copy = shared.map_or_else(|| self.private_copy(state, &key, &name, &here), Ok)?;
         let file = open_alike(fd, &copy)?;
         if let Some(one) = state.tokens.get_mut(token) {
             one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
@@ -171,7 +171,7 @@ impl Session {
             }
             Placement::CopyUp { .. } => {
                 let base = self.begin_copy(state, &tracked.name, &here);
-                let kept = self.private_copy(state, &key, &here).and_then(|copy| {
+                let kept = self.private_copy(state, &key, &tracked.name, &here).and_then(|copy| {
                     let kept = self.adopt_copy(state, tracked, (&copy, base.as_ref()), true);
                     let _ = ns::remove(&copy);
                     kept

@@ -72,7 +72,7 @@ impl Session {
             Answer::Redirect { token, .. } if token != 0 => {
                 self.state().loans.push(Loan::new(token, child));
             }
-            Answer::Pass { token } if token != 0 => self.closed(token),
+            Answer::Pass { token } if token != 0 => _ = self.closed(token),
             _ => {}
         }
         answer
@@ -89,7 +89,7 @@ impl Session {
             .partition(|loan| loan.is_new() || state.is_written(loan.token));
         state.loans = last;
         drop(state);
-        over.iter().for_each(|loan| self.closed(loan.token));
+        over.iter().for_each(|loan| _ = self.closed(loan.token));
         self.state()
     }
 

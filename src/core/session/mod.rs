@@ -99,6 +99,7 @@ mod restore;
 mod rivals;
 mod room;
 mod runtime;
+mod setback;
 mod shadow;
 mod site;
 mod space;

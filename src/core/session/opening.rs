@@ -147,17 +147,23 @@ impl Session {
         if state.tokens.shadow_of(name).is_some() {
             return Some(shadow::share(&mut state, name));
         }
+        let file = file_ref(name, matched);
         let found = match self.look(&state, name, intent) {
             Ok(found) => found,
-            Err(answer) => return Some(answer),
+            Err(answer) => {
+                if answer == Answer::PASS && intent.create {
+                    self.note_refusal(&mut state, &file, machine::Intent::REWRITE);
+                }
+                return Some(answer);
+            }
         };
         let (truncates, creates) = (intent.truncate, !found.exists);
         let wish = machine::Intent { truncates, creates, appends: intent.append };
-        let file = file_ref(name, matched);
         if let Some(of) = of_another(&state, name) {
             return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);
         }
-        let room = self.has_room(&state, &file).filter(|_| !intent.special);
+        let kept_out = state.kept_out.contains(name);
+        let room = self.has_room(&state, &file).filter(|_| !intent.special && !kept_out);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
@@ -167,11 +173,12 @@ impl Session {
                 Some(answer_in_place(&found))
             }
             Placement::CopyUp { from } => {
+                let on_prefix = |here| kept_out && self.has_the_same(name, here);
                 let origin = match &found.place {
-                    Place::Cached(_, here) => here.clone(),
+                    Place::Cached(_, here) if !on_prefix(here) => here.clone(),
                     _ => self.site.on_prefix(name),
                 };
-                if manner == Manner::Lazy {
+                if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
                     return Some(self.open_lazily(&mut state, name, &from, &origin));
                 }
                 match self.take_over_own(&mut state, &file, &from, wish) {
@@ -247,16 +254,11 @@ impl Session {
         intent: Intent,
         room: Room,
     ) -> Option<Answer> {
-        let mut way = if placed.on_prefix { Way::OnPrefix } else { Way::Cached };
-        let mut done = self.record_begin(&mut state, &placed.key, placed.begin, placed.revoke);
-        if done.is_ok() && way == Way::Cached {
-            done = self.make_target(&state, name, &placed.key, found, intent);
-            if done.as_ref().is_err_and(Error::is_no_room) {
-                let store = self.store_for(&state, &placed.key);
-                self.shortage.met(self.site.layout.cache_dir(&store));
-                state.machine.moved_to_prefix(&placed.key, name);
-                way = Way::OnPrefix;
-                done = Ok(());
+        let mut way = Way::OnPrefix;
+        if self.begin_in_cache(&mut state, &placed, name) {
+            match self.make_target(&state, name, &placed.key, found, intent) {
+                Ok(()) => way = Way::Cached,
+                Err(error) => self.set_back(&mut state, &placed.key, name, &error),
             }
         }
         let on_prefix = way == Way::OnPrefix;
@@ -267,33 +269,32 @@ impl Session {
             }
             Ok(())
         };
-        let done = done.and_then(|()| match on_prefix {
-            true => {
-                self.clear_prefix(&state, name, found)?;
-                self.bring_to_prefix(&mut state, name, found, intent, &mut enter)
-            }
+        let done = match on_prefix {
+            true => self
+                .clear_prefix(&state, name, found)
+                .and_then(|()| self.bring_to_prefix(&mut state, name, found, intent, &mut enter)),
             false => {
                 let of = (name, found, false);
                 self.write_in_turn(&mut state, of, &mut || Ok(()), &mut enter)
             }
-        });
+        };
         match done {
             Ok(true) => {}
             Ok(false) => {
                 state.machine.open_failed(&placed.key, name, monotonic_ms());
                 return None;
             }
+            // The PFS refuses, or what the cache has cannot be read.
             Err(error) => {
-                state.machine.open_failed(&placed.key, name, monotonic_ms());
-                drop(state);
-                self.give_up_routing(&error.to_string());
-                return Some(answer_in_place(found));
+                let why = format!("opening {name} failed: {error}");
+                state.machine.open_refused(&placed.key, name, &why, monotonic_ms());
+                return Some(Answer::Fail(error.errno()));
             }
         }
         self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
-        let tracked = Tracked { key: placed.key.clone(), name: name.to_string(), way, made, room };
+        let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
         let token = state.tokens.issue(tracked);
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
@@ -348,10 +349,11 @@ impl Session {
         }
         if begin || state.view.layer(key).is_none() {
             let dir = self.site.layout.open_dir(&store, &record);
-            self.site.filemap.record_open(&record, &store)?;
-            ns::make_parents(&dir, "x")?;
+            // Who puts a file there makes it, too, and hears if that fails.
+            let _ = ns::make_parents(&dir, "x");
             state.view.begin(ns::Layer::new(key.clone(), dir));
-            state.books.entry(key.clone()).or_default().store = store;
+            state.books.entry(key.clone()).or_default().store.clone_from(&store);
+            self.site.filemap.record_open(&record, &store)?;
         }
         if revoke {
             self.site.filemap.revoke(&record)?;
@@ -381,6 +383,9 @@ impl Session {
         let Some(layer) = state.view.layer(key) else {
             return Err(Error::Other(format!("no directory for {name}")));
         };
+        if matches!(&found.place, Place::Cached(held, _) if held == key) {
+            return Ok(());
+        }
         let target = layer.dir.join(name);
         ns::make_parents(&layer.dir, name)?;
         if !found.exists {
@@ -389,15 +394,18 @@ impl Session {
             return if outdated { ns::remove(&target) } else { Ok(()) };
         }
         let path = self.site.on_prefix(name);
-        match (&found.place, found.on_prefix) {
-            (Place::Cached(held, _), _) if held == key => Ok(()),
+        let made = match (&found.place, found.on_prefix) {
             (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
             (Place::Cached(_, here), _) => ns::make_empty(&target, mode_of(here)),
             (Place::Elsewhere(_, remote), _) => ns::make_empty(&target, remote.meta.mode & 0o7777),
             (_, OnPrefix::File { .. }) if !intent.truncate => ns::copy_up(&path, &target),
             (_, OnPrefix::File { mode }) => ns::make_empty(&target, mode),
             _ => ns::remove(&target),
+        };
+        if made.is_err() {
+            let _ = ns::remove(&target);
         }
+        made
     }
 
     /// Name, series and id of a file of ours.

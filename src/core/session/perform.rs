@@ -80,7 +80,7 @@ impl Session {
                     let begun = self.state().machine.begun_ms(&plan.key);
                     self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
                 }
-                self.tell_shortage(links, &self.title(&plan.key), &prepared.catalog)?;
+                self.tell_setback(links, &self.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
                     self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
                 }

@@ -12,6 +12,7 @@ use super::books::{Room, Tracked, Way};
 use super::machine::{DatasetKey, FileRef};
 use super::namespace::Place;
 use super::runtime::{Session, State};
+use super::setback::Setback;
 use crate::cache::{self, Ctx, Store};
 use crate::descriptors::Overhead;
 use crate::log;
@@ -20,6 +21,10 @@ use crate::system::{allocated, release_excess, reserve, room, space};
 
 /// Room is plenty if this rank's part of it is so many times what its open files are going to take.
 const PLENTY: u64 = 4;
+
+/// Files that a rank must still be able to make for one more to be cached: itself, its directories,
+/// a record and what takes its place, redundancy data, catalogs.
+const FILES_MIN: u64 = 8;
 
 impl Session {
     /// Whether the store can take a file that is as large as it was last time, and how that is to
@@ -41,12 +46,17 @@ impl Session {
         let beside = self.overhead(file.series, number).of(expected);
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
         let wanted = wanted.saturating_add(beside);
-        if own <= wanted {
+        let short_of_files = || self.files_of(store) < FILES_MIN;
+        if own <= wanted || short_of_files() {
             self.give_up_spares(store);
             own = self.share_of(state, store);
         }
+        if short_of_files() {
+            self.setbacks.met(Setback::NoInodes(store.cache_dir.clone()));
+            return None;
+        }
         if own <= wanted {
-            self.shortage.met(&store.cache_dir);
+            self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return None;
         }
         let useful = || own / PLENTY < wanted || !in_memory(store);
@@ -73,6 +83,11 @@ impl Session {
     fn overhead(&self, series: usize, number: u64) -> Overhead {
         let index = self.descriptor(series, number).index;
         self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
+    }
+
+    /// Files that this rank may still make in the store.
+    fn files_of(&self, store: &Store) -> u64 {
+        space(&store.cache_dir).map_or(0, |space| space.free_files) / self.sharers(store)
     }
 
     /// Bytes of the store that this rank may still take.
@@ -109,7 +124,12 @@ impl Session {
     /// The file of `token` is open: what it is expected to take is set aside, if it is to be.
     /// `false`: there is no room after all.
     pub(super) fn set_aside(&self, token: u64, fd: i32) -> bool {
-        let room = self.state().tokens.get(token).map(|one| one.room).unwrap_or_default();
+        let mut state = self.state();
+        let State { tokens, kept_out, .. } = &mut *state;
+        let Some(one) = tokens.get(token) else { return true };
+        kept_out.remove(&one.name);
+        let room = one.room;
+        drop(state);
         !room.wanted || self.reserve_now(token, fd, 0, room.expected)
     }
 
@@ -126,7 +146,7 @@ impl Session {
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
         if self.share_of(&state, store) <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
-            self.shortage.met(&store.cache_dir);
+            self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return false;
         }
         drop(state);
@@ -141,7 +161,7 @@ impl Session {
             let state = self.state();
             if let Some(one) = state.tokens.get(token) {
                 let name = self.store_for(&state, &one.key);
-                self.shortage.met(self.site.layout.cache_dir(&name));
+                self.setbacks.met(Setback::full(self.site.layout.cache_dir(&name)));
             }
             return false;
         }

@@ -6,7 +6,7 @@
 //! * When the cache fails a rank for good, routing ends for it, with one message, and for the others
 //!   when they hear of it; agreements go on, since the other ranks count on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +25,8 @@ use super::namespace::{self as ns, View};
 use super::need::Need;
 use super::neighbours::{Locked, Neighbours};
 use super::places::Places;
+use super::setback::Setbacks;
 use super::site::{Links, Site};
-use super::space::Shortage;
 use super::tally::Tally;
 use super::trouble::Troubles;
 use super::unprotected::Unmatched;
@@ -54,6 +54,8 @@ pub enum Note<'a> {
     Misled(&'a Path),
     /// The program changed mode, owner or times of this file.
     Attributes(&'a Path),
+    /// This file, which it opens to read it, could not be opened in the cache.
+    Unreadable(&'a Path),
 }
 
 /// Everything that changes.
@@ -71,6 +73,9 @@ pub(super) struct State {
     pub rivals: BTreeMap<String, Option<usize>>,
     /// Files whose reserved rest could not be given back yet.
     pub late: Vec<(DatasetKey, String)>,
+    /// Files that the cache could not open: the PFS will have them as soon as the open is asked for
+    /// again.
+    pub kept_out: BTreeSet<String>,
     /// What children have open beside others.
     pub loans: Vec<Loan>,
     /// What other nodes know of names on this rank.
@@ -138,7 +143,7 @@ pub struct Session {
     /// Locks, held for the life of the process.
     pub(super) _leases: Vec<super::lease::Lease>,
     pub(super) tally: Tally,
-    pub(super) shortage: Shortage,
+    pub(super) setbacks: Setbacks,
     /// What the flush file says, as far as it is ours to say.
     pub(super) places: Mutex<Option<Places>>,
     pub(super) events: Events,
@@ -213,38 +218,10 @@ impl Session {
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
-    /// The real open for `token` returned. `false`: the store has no room for the file.
-    pub fn opened(&self, token: u64, fd: i32, _errno: i32) -> bool {
-        if fd >= 0 {
-            return self.set_aside(token, fd);
-        }
-        self.not_opened(token);
-        true
-    }
-
-    fn not_opened(&self, token: u64) {
-        let mut state = self.state();
-        let Some(tracked) = state.tokens.take(token) else { return };
-        match &tracked.way {
-            Way::Shadow { copy, .. } => {
-                if state.tokens.shadow_of(&tracked.name).is_none() {
-                    let _ = ns::remove(copy);
-                }
-                return;
-            }
-            Way::Temporary => {
-                if tracked.made {
-                    state.view.take_private(&tracked.name);
-                }
-                return;
-            }
-            Way::Lazy { .. } => return,
-            Way::Cached | Way::OnPrefix => {}
-        }
-        state.machine.open_failed(&tracked.key, &tracked.name, monotonic_ms());
-        if tracked.made {
-            state.leave_file(&tracked.key, &tracked.name);
-        }
+    /// The real open for `token` returned. `false`: the store cannot take the file. It is to be
+    /// evacuated, or if there is no descriptor, asked for once more.
+    pub fn opened(&self, token: u64, fd: i32, errno: i32) -> bool {
+        if fd >= 0 { self.set_aside(token, fd) } else { !self.not_opened(token, errno) }
     }
 
     /// A write, truncate, fsync or close on the token's file failed.
@@ -260,20 +237,26 @@ impl Session {
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
-    /// The last descriptor of `token` was closed.
-    pub fn closed(&self, token: u64) {
+    /// The last descriptor of `token` was closed. `false`: what it has written is lost.
+    pub fn closed(&self, token: u64) -> bool {
         let mut state = self.state();
-        let Some(tracked) = state.tokens.take(token) else { return };
+        let Some(mut tracked) = state.tokens.take(token) else { return true };
         self.give_back(&mut state, &tracked);
+        let kept = !tracked.distrusted || self.leave_distrusted(&mut state, &mut tracked);
+        self.settle_closed(state, &tracked);
+        kept
+    }
+
+    fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
         if let Way::Shadow { copy, origin, base } = &tracked.way {
             if state.tokens.shadow_of(&tracked.name).is_none() {
-                self.settle_shadow(&mut state, &tracked, (copy, origin, base.as_ref()));
+                self.settle_shadow(&mut state, tracked, (copy, origin, base.as_ref()));
             }
             return;
         }
         if let Way::Lazy { stamp, kept } = &tracked.way {
             let (stamp, kept) = (*stamp, kept.clone());
-            self.closed_lazy(&mut state, &tracked, (stamp, kept.as_deref()));
+            self.closed_lazy(&mut state, tracked, (stamp, kept.as_deref()));
             return;
         }
         if tracked.way == Way::Temporary {
@@ -283,7 +266,7 @@ impl Session {
         if state.view.is_private(&tracked.name) && state.tokens.count(&tracked.name) == 0 {
             self.publish_private(&mut state, &tracked.name);
         }
-        let size = self.size_of(&state, &tracked);
+        let size = self.size_of(&state, tracked);
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
         drop(state);
         if self.is_ended() || self.is_exiting() {
@@ -313,6 +296,7 @@ impl Session {
             Note::Attributes(_) => {}
             Note::Make(path) => self.give_way(path),
             Note::Misled(path) => self.misled(path),
+            Note::Unreadable(path) => self.unreadable(path),
             Note::Mkdir(path) => {
                 if let Some(name) = self.name_of(path)
                     && self.state().view.settle_dir(name)

@@ -11,6 +11,7 @@ use super::namespace::{self as ns, Place};
 use super::opening::SHADOWS;
 use super::rivals::{Base, Standing};
 use super::runtime::{Session, State};
+use super::setback::Setback;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::system::monotonic_ms;
@@ -26,7 +27,7 @@ impl Session {
         origin: PathBuf,
     ) -> Answer {
         let base = self.begin_copy(state, name, &origin);
-        match self.private_copy(state, from, &origin) {
+        match self.private_copy(state, from, name, &origin) {
             Ok(copy) => {
                 let way = Way::Shadow { copy: copy.clone(), origin, base };
                 let token = state.tokens.issue(Tracked::new(from, name, way));
@@ -34,31 +35,32 @@ impl Session {
             }
             Err(error) => {
                 log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
-                Answer::Fail(libc::ENOSPC)
+                Answer::Fail(error.errno())
             }
         }
     }
 
-    /// A copy of `origin` that only this rank sees; on the PFS if the store has no room for it.
+    /// A copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot have it.
     pub(super) fn private_copy(
         &self,
         state: &mut State,
         key: &DatasetKey,
+        name: &str,
         origin: &Path,
     ) -> Result<PathBuf> {
         state.shadows += 1;
         let number = format!("{}.{}", self.site.rank, state.shadows);
         let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
-        match copy_into(&folder, &number, origin) {
-            Err(error) if error.is_no_room() => {
-                self.shortage.met(&folder);
-                copy_into(&self.refuge(), &number, origin)
+        if !state.kept_out.contains(name) {
+            match copy_into(&folder, &number, origin) {
+                Ok(copy) => return Ok(copy),
+                Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
             }
-            made => made,
         }
+        copy_into(&self.refuge(), &number, origin)
     }
 
-    /// Where private copies lie that the store has no room for.
+    /// Where private copies lie that the store cannot have.
     pub(super) fn refuge(&self) -> PathBuf {
         self.site.state_dir().join(ns::REFUGE)
     }
@@ -129,16 +131,11 @@ impl Session {
         placed: &Placed,
         copy: &Path,
     ) -> Result<(Standing, bool)> {
-        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let of = (Some(&placed.key), name, base);
-        if !placed.on_prefix {
+        if self.begin_in_cache(state, placed, name) {
             match self.keep_in_cache(state, (&placed.key, name, base), copy) {
-                Err(error) if error.is_no_room() => {
-                    let store = self.store_for(state, &placed.key);
-                    self.shortage.met(self.site.layout.cache_dir(&store));
-                    state.machine.moved_to_prefix(&placed.key, name);
-                }
-                other => return other.map(|standing| (standing, false)),
+                Ok(standing) => return Ok((standing, false)),
+                Err(error) => self.set_back(state, &placed.key, name, &error),
             }
         }
         match self.publish_copy(state, of, copy) {

@@ -1,158 +1,188 @@
-//! A store that is full in the middle of a write: the file moves to the PFS, its descriptor too.
-//! That, and files that found no room to begin with, is told once for the whole launch.
+//! A store that is full or fails in the middle of a write: the file moves to the PFS, its
+//! descriptor too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use super::books::{Room, Way};
+use super::books::{Room, Tracked, Way};
 use super::namespace::{self as ns, Place};
 use super::runtime::{Session, State};
-use super::site::Links;
+use super::setback::Setback;
 use super::tally::Count;
-use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::log;
-use crate::system::test_pause;
-
-/// Whether this rank's store was too small for a file, and whether that has been told.
-#[derive(Debug, Default)]
-pub(super) struct Shortage {
-    /// Where.
-    met: Mutex<Option<PathBuf>>,
-    told: AtomicBool,
-}
-
-impl Shortage {
-    /// A file of this rank found no room in the store with this directory.
-    pub fn met(&self, place: &Path) {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        met.get_or_insert_with(|| place.to_path_buf());
-    }
-
-    /// Where it was.
-    fn place(&self) -> Option<PathBuf> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+use crate::system::{monotonic_ms, test_pause};
 
 impl Session {
-    /// One rank tells, once, that files of the dataset are on the PFS for want of room. Collective
-    /// only if files are there, which all ranks see in the catalog.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(super) fn tell_shortage(
-        &self,
-        links: &Links,
-        title: &str,
-        catalog: &NodeCatalog,
-    ) -> Result<()> {
-        let shortage = &self.shortage;
-        let on_prefix = catalog.has_files_on_prefix();
-        if !on_prefix || shortage.told.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let own = self.site.rank as i64;
-        let place = shortage.place();
-        let mut teller = [if place.is_some() { own } else { -1 }];
-        links.world.all_max(&mut teller)?;
-        if teller[0] < 0 {
-            return Ok(());
-        }
-        shortage.told.store(true, Ordering::Relaxed);
-        if let Some(place) = place.filter(|_| teller[0] == own) {
-            let place = place.display();
-            log::warn(format_args!(
-                "{}: {place} has no room for all of {title}; the rest goes straight to {}. A \
-                 smaller SCR_CACHE_SIZE or a larger store makes room",
-                self.site.node_name,
-                self.site.prefix.display()
-            ));
-        }
-        Ok(())
-    }
-
-    /// The file of `token` met ENOSPC, or is never quiet: what is written so far moves to the PFS.
-    /// Returns a new descriptor with the same access mode and offset as `fd`; -1 if that is
-    /// impossible.
+    /// A call on the file of `token` met a store that is full or fails, or the file is never quiet:
+    /// what is written so far moves to the PFS. Returns a new descriptor with the same access mode
+    /// and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
     ///
     /// For a [lazy](super::TOKEN_LAZY) token: its file is about to change, and gets its place.
-    pub fn evacuate(&self, token: u64, fd: i32) -> i32 {
+    ///
+    /// With -1 for `fd`: only what makes the file durable has failed, and it cannot move now. It
+    /// goes to the PFS at its close; -1 if it is not in the cache.
+    /// `errno` is what the call met; 0 if it met nothing.
+    pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
+        if errno != 0 {
+            self.met(token, errno);
+        }
+        if fd < 0 {
+            return if self.distrust(token) { 0 } else { -1 };
+        }
         let woken = self.wake_lazy(token, fd);
-        match woken.and_then(|file| file.map_or_else(|| self.try_evacuate(token, fd), Ok)) {
-            Ok(file) => file.into_raw_fd(),
+        let moved = woken.and_then(|file| match file {
+            Some(file) => Ok(Some(file)),
+            None => self.try_evacuate(token, fd),
+        });
+        match moved {
+            Ok(Some(file)) => file.into_raw_fd(),
+            Ok(None) => -1,
             Err(error) => {
-                log::warn_once("evacuate", format_args!("rank {}: {error}", self.site.rank));
+                let mut state = self.state();
+                match state.tokens.get(token).cloned() {
+                    Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
+                        self.tell_unmoved(&mut state, &one, &error);
+                    }
+                    _ => {
+                        let rank = self.site.rank;
+                        log::warn_once("evacuate", format_args!("rank {rank}: {error}"));
+                    }
+                }
                 -1
             }
         }
     }
 
-    fn try_evacuate(&self, token: u64, fd: i32) -> Result<File> {
+    /// A call on the file of `token` met `errno` in the store.
+    fn met(&self, token: u64, errno: i32) {
+        let state = self.state();
+        if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
+            let source = std::io::Error::from_raw_os_error(errno);
+            let error = Error::io("cannot write", &one.name, source);
+            let store = self.store_for(&state, &one.key);
+            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
+        }
+    }
+
+    /// The dataset of the file is told as invalid, with this reason.
+    fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
+        let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
+        state.machine.failed(&tracked.key, &text, monotonic_ms());
+    }
+
+    /// `None`: the file is on the PFS already, and that refuses.
+    fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.state();
-        let nothing = || Error::Other("a file that moves to the prefix is not known".to_string());
-        let tracked = state.tokens.get(token).cloned().ok_or_else(nothing)?;
-        if tracked.way == Way::OnPrefix {
-            let (name, prefix) = (&tracked.name, self.site.prefix.display());
-            return Err(Error::Other(format!("{prefix} has no room for {name}, written there")));
-        }
-        if !self.is_hushed(&tracked.name) {
-            let store = self.store_for(&state, &tracked.key);
-            self.shortage.met(self.site.layout.cache_dir(&store));
-        }
+        let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
         if let Way::Shadow { copy, .. } = &tracked.way {
-            return self.evacuate_shadow(&mut state, fd, copy);
+            let copy = self.evacuate_shadow(&mut state, copy)?;
+            return open_alike(fd, &copy).map(Some);
         }
         let source = match (state.view.place(&tracked.name), &tracked.way) {
             (Place::Private(here), Way::Temporary) => Some(here),
             (Place::Cached(_, here), Way::Cached) => Some(here),
             // Another descriptor on the same file was here before, a moment ago.
             (Place::Prefix, Way::Cached | Way::Temporary) => None,
-            _ => return Err(nothing()),
+            _ => return Ok(None),
         };
-        let target = self.site.on_prefix(&tracked.name);
-        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
         if let Some(source) = &source {
-            copy_file(source, &target, options)?;
+            self.copy_out(source, &tracked.name, false)?;
         }
-        let file = open_alike(fd, &target)?;
+        let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
         test_pause("move.copied");
-        if source.is_some() && state.view.take_private(&tracked.name).is_none() {
-            state.machine.moved_to_prefix(&tracked.key, &tracked.name);
-            self.tally.one(Count::FellBack);
-            state.enter_file(&tracked.key, &tracked.name, true);
-        }
         if let Some(one) = state.tokens.get_mut(token) {
             (one.way, one.room) = (Way::OnPrefix, Room::default());
         }
         if let Some(source) = source {
-            ns::remove(&source)?;
+            self.moved_out(&mut state, &tracked, &source);
         }
-        Ok(file)
+        Ok(Some(file))
     }
 
-    /// A private copy goes on as one on the PFS, for all descriptors that share it.
-    fn evacuate_shadow(&self, state: &mut State, fd: i32, copy: &Path) -> Result<File> {
+    /// Copies the file at `source` to the place of `name` on the PFS.
+    ///
+    /// After an error of write-back the kernel tells it once and takes the pages for clean. They
+    /// are what was written as long as they are in memory, so a copy that is made at once is right,
+    /// and what the next fsync says of it is true. What is read from the device instead is its own
+    /// word: an error here, or what it keeps.
+    fn copy_out(&self, source: &Path, name: &str, sync: bool) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        let was_there = target.symlink_metadata().is_ok();
+        let options = CopyOptions { crc32: false, sync, ..CopyOptions::default() };
+        let copied = copy_file(source, &target, options).map(drop);
+        if copied.is_err() && !was_there {
+            let _ = ns::remove(&target); // no part of a file has its final name
+        }
+        copied
+    }
+
+    /// The PFS has what was at `source`. That takes up room until its dataset leaves, if it cannot
+    /// be removed.
+    fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
+        if state.view.take_private(&tracked.name).is_none() {
+            state.machine.moved_to_prefix(&tracked.key, &tracked.name);
+            self.tally.one(Count::FellBack);
+            state.enter_file(&tracked.key, &tracked.name, true);
+        }
+        let _ = ns::remove(source);
+    }
+
+    /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
+    fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
         let refuge = self.refuge();
         if copy.starts_with(&refuge) {
             // Either another descriptor on it was here before, or the PFS is full, too.
-            return open_alike(fd, copy);
+            return Ok(copy.to_path_buf());
         }
         let number = copy.file_name().unwrap_or_default();
         let target = refuge.join(number);
         ns::make_parents(&refuge, &number.to_string_lossy())?;
-        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-        copy_file(copy, &target, options)?;
-        let file = open_alike(fd, &target)?;
+        ns::copy_up(copy, &target)?;
         state.tokens.move_shadow(copy, &target);
-        ns::remove(copy)?;
-        Ok(file)
+        let _ = ns::remove(copy);
+        Ok(target)
+    }
+
+    /// The file of `token` is not sure to be durable where it is: it goes to the PFS at its close.
+    /// `false`: it is not in the cache.
+    fn distrust(&self, token: u64) -> bool {
+        let mut state = self.state();
+        let Some(one) = state.tokens.get_mut(token) else { return false };
+        let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
+        one.distrusted |= in_cache;
+        in_cache
+    }
+
+    /// The last descriptor of a [distrusted](Tracked::distrusted) file was closed: it goes to the
+    /// PFS. `false`: it could not, and its dataset is invalid.
+    pub(super) fn leave_distrusted(&self, state: &mut State, tracked: &mut Tracked) -> bool {
+        if let Some(twin) = state.tokens.twin(tracked) {
+            twin.distrusted = true;
+            return true;
+        }
+        let moved = match (&mut tracked.way, state.view.place(&tracked.name)) {
+            (Way::Shadow { copy, .. }, _) => {
+                self.evacuate_shadow(state, copy).map(|there| *copy = there)
+            }
+            (Way::Cached, Place::Cached(_, here)) => {
+                let copied = self.copy_out(&here, &tracked.name, true);
+                copied.map(|()| {
+                    tracked.way = Way::OnPrefix;
+                    self.moved_out(state, tracked, &here);
+                })
+            }
+            (Way::Temporary, Place::Private(here)) => {
+                let copied = self.copy_out(&here, &tracked.name, true);
+                copied.map(|()| self.moved_out(state, tracked, &here))
+            }
+            _ => Ok(()),
+        };
+        moved.inspect_err(|error| self.tell_unmoved(state, tracked, error)).is_ok()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The collective part of the start: settings, locks, what an earlier launch left.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -28,8 +28,8 @@ use super::protection::Sets;
 use super::required::Required;
 use super::resources;
 use super::runtime::{Session, State};
+use super::setback::Setbacks;
 use super::site::{Links, Site};
-use super::space::Shortage;
 use super::tally::Tally;
 use super::unprotected::Unmatched;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
@@ -267,6 +267,7 @@ fn build(
         tokens: Tokens::default(),
         templates: templates(known),
         shadows: 0,
+        kept_out: BTreeSet::new(),
         rivals: BTreeMap::new(),
         late: Vec::new(),
         loans: Vec::new(),
@@ -293,7 +294,7 @@ fn build(
         identity,
         _leases: leases,
         tally: Tally::new(),
-        shortage: Shortage::default(),
+        setbacks: Setbacks::default(),
         places: Mutex::default(),
         events: Events::default(),
         neighbours: Neighbours::default(),

@@ -39,6 +39,14 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
+        if state.kept_out.contains(name) {
+            // The cache has it, or would, and could not open it.
+            if held && state.tokens.count(name) == 0 {
+                self.publish_private(&mut state, name);
+            }
+            state.kept_out.remove(name);
+            return Answer::PASS;
+        }
         let room = last.as_ref().and_then(|last| self.has_room(&state, &file_ref(name, last)));
         if !held && ((found.exists && !intent.truncate) || room.is_none()) {
             return Answer::PASS;
@@ -51,6 +59,7 @@ impl Session {
                     way: Way::Temporary,
                     made: !found.exists,
                     room: room.unwrap_or_default(),
+                    distrusted: false,
                 };
                 Answer::Redirect { path, token: state.tokens.issue(tracked) }
             }
@@ -131,9 +140,9 @@ impl Session {
         };
         let open = state.tokens.count(name) > 0;
         if let (Some((last, _)), Some(placed)) = (last, &placed) {
-            self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-            match placed.on_prefix {
-                false => {
+            let cached = self.begin_in_cache(state, placed, last);
+            match cached {
+                true => {
                     let Some(layer) = state.view.layer(&placed.key) else {
                         return Ok(Answer::PASS);
                     };
@@ -143,13 +152,13 @@ impl Session {
                     self.replace_private(state, to);
                     state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
                 }
-                true if open => {
+                false if open => {
                     self.keep_private(state, here, last, false)?;
                     state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
                 }
-                true => self.publish_as(state, here, to)?,
+                false => self.publish_as(state, here, to)?,
             }
-            state.enter_file(&placed.key, last, placed.on_prefix);
+            state.enter_file(&placed.key, last, !cached);
         } else if open {
             let Some(new) = self.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
             self.keep_private(state, here, new, false)?;

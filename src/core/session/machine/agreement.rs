@@ -168,7 +168,7 @@ impl Machine {
         self.agreement.asked_ms = self.clock_ms;
         let in_progress = self.in_progress().count();
         let in_progress = self.take_news().to_word(in_progress as u64);
-        let invalid = self.in_progress().any(|dataset| dataset.invalid.is_some());
+        let invalid = self.in_progress().any(|dataset| dataset.why_invalid().is_some());
         [
             count,
             -count,
@@ -197,7 +197,7 @@ impl Machine {
             let Some(oldest) = open.next() else { return false };
             let followed = open.any(|dataset| dataset.is_successor());
             let ready = followed
-                || oldest.invalid.is_some()
+                || oldest.why_invalid().is_some()
                 || self.looks_complete(oldest)
                 || self.is_settled(oldest);
             oldest.open_files() > 0 || !ready

@@ -142,7 +142,7 @@ impl Machine {
             settled: self.is_settled(dataset),
             followed,
             abandoned: !dataset.abandoned.is_empty(),
-            invalid: dataset.invalid.clone(),
+            invalid: dataset.why_invalid().cloned(),
             replaced: dataset.replaced.clone(),
             after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
             returns: dataset.returns,

@@ -94,7 +94,7 @@ impl Machine {
         Placement::Dataset(self.place(file, false))
     }
 
-    /// The real open failed: nothing was written.
+    /// The open was not made: nothing was written.
     pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
         self.tick(now_ms);
         let Some(dataset) = self.series[key.series].find_mut(key) else { return };
@@ -105,6 +105,15 @@ impl Machine {
         }
         dataset.touch(now_ms);
         self.agreement.changed(1);
+    }
+
+    /// The open failed, on the PFS as well: without this file the dataset is not whole, unless the
+    /// program opens it after all.
+    pub fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
+        self.open_failed(key, name, now_ms);
+        if let Some(dataset) = self.series[key.series].find_mut(key) {
+            dataset.refused.insert(name.to_string(), reason.to_string());
+        }
     }
 
     /// A file was closed by its last writer; it has `bytes` bytes.

@@ -105,6 +105,9 @@ pub(super) struct LocalDataset {
     pub touched_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
+    /// Files that could not be opened for writing, not even on the PFS, and why: without them the
+    /// dataset is not whole. An open that succeeds after all makes good for it.
+    pub refused: BTreeMap<String, String>,
     /// See [`DatasetReport::replaced`](super::report::DatasetReport::replaced).
     pub replaced: Vec<(String, u64)>,
     /// Files that the program deleted for real after a sync point, and did not write again: what is
@@ -129,6 +132,7 @@ impl LocalDataset {
             touched_ms: now_ms,
             files: BTreeMap::new(),
             invalid: None,
+            refused: BTreeMap::new(),
             replaced: Vec::new(),
             abandoned: BTreeSet::new(),
             returns: false,
@@ -144,6 +148,11 @@ impl LocalDataset {
     pub fn open_files(&self) -> u32 {
         let waits = |file: &LocalFile| u32::from(file.is_waiting());
         self.files.values().map(|file| file.open + waits(file)).sum()
+    }
+
+    /// Why it cannot count as a checkpoint; `None` if it can.
+    pub fn why_invalid(&self) -> Option<&String> {
+        self.invalid.as_ref().or_else(|| self.refused.values().next())
     }
 
     /// Hashes of the names in it; those that the program deleted since it was complete count.
@@ -200,6 +209,7 @@ impl LocalDataset {
         entry.deleted_early = false;
         entry.moved = false;
         self.abandoned.remove(&file.name);
+        self.refused.remove(&file.name);
         (entry.published, entry.outlived) = (Published::No, false);
         entry.on_prefix = on_prefix;
         entry.joined = false;

@@ -183,7 +183,7 @@ impl Machine {
         let dataset = self.local_mut(key);
         let quiet = dataset.phase == Phase::Open
             && !dataset.touched
-            && dataset.invalid.is_none()
+            && dataset.why_invalid().is_none()
             && dataset.open_files() == 0;
         if quiet {
             dataset.prepared = true;
@@ -460,7 +460,7 @@ impl Machine {
         if from.id.is_empty() {
             local.floating += 1;
         }
-        if floating.files.is_empty() {
+        if floating.files.is_empty() && floating.refused.is_empty() {
             return;
         }
         let clock_ms = self.clock_ms;
@@ -472,6 +472,7 @@ impl Machine {
         target.files.extend(floating.files);
         target.abandoned.extend(floating.abandoned);
         target.invalid = target.invalid.take().or(floating.invalid);
+        target.refused.extend(floating.refused);
         self.agreement.changed(1);
     }
 
