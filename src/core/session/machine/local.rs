@@ -346,3 +346,25 @@ impl LocalSeries {
         self.last_begin_ms = Some(now_ms);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_file_spoils_the_dataset_until_it_is_opened_after_all() {
+        let mut dataset = LocalDataset::new(DatasetKey::new(0, "5", 0), 0);
+        let file = |name: &str| FileRef {
+            series: 0,
+            id: Some("5".into()),
+            name: name.into(),
+            masked: name.into(),
+            temporary: false,
+        };
+        dataset.refused.insert("a".into(), "no".into());
+        dataset.open_file(&file("b"), false, 0);
+        assert_eq!(dataset.why_invalid().map(String::as_str), Some("no"));
+        dataset.open_file(&file("a"), true, 0);
+        assert_eq!(dataset.why_invalid(), None);
+    }
+}
