@@ -61,6 +61,18 @@ fn the_newest_complete_one_beside_a_newer_one_that_may_not_be() {
 }
 
 #[test]
+fn an_end_without_a_conference_is_to_save_the_same() {
+    let unsaved = |offered: &[Offer]| {
+        let all = resumed(offered).machines[0].unsaved();
+        all.into_iter().map(|key| key.id).collect::<Vec<_>>()
+    };
+    let flushed = Offer { flushed: true, ..offer(3, true) };
+    assert_eq!(unsaved(&[offer(1, true), offer(2, true), offer(3, false)]), ["2", "3"]);
+    assert_eq!(unsaved(&[offer(1, true), offer(2, true), flushed.clone()]), [""; 0]);
+    assert_eq!(unsaved(&[offer(2, true), flushed, offer(4, false)]), ["4"]);
+}
+
+#[test]
 fn the_newest_that_the_program_has_not_deleted() {
     let mut ranks = resumed(&[offer(1, true), offer(2, true), offer(3, true)]);
     ranks.machines[0].deleted(&file(3), 1);
