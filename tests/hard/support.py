@@ -18,7 +18,8 @@ import nodes  # noqa: E402
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
 PROGRAMS = ROOT / "tests" / "hard" / "programs"
-LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk", "held_back")  # others: programs
+# The others are programs.
+LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk", "held_back", "no_links", "no_locks")
 PATTERN = "ckpt/step_{id}/rank_{rank}.dat"
 LIMIT_SECONDS = 300  # a hang; on a busy machine spinning ranks take half of it
 

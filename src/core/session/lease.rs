@@ -28,7 +28,7 @@ pub enum Taken {
     Ours(Lease),
     /// Another live process holds it; the text says which.
     Busy(String),
-    /// The file system has no locks: nobody can be kept off, the launch goes on.
+    /// The file system has no locks: nobody can be kept off, the launch goes on, and says so.
     Unsupported(PathBuf),
 }
 
@@ -62,11 +62,11 @@ pub fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
             Err(_) => return Ok(Taken::Unsupported(path.to_path_buf())),
         }
     }
-    let written = file
+    // It is ours without the text: the next one could only not say whose it is.
+    let _ = file
         .set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| file.write_all(holder.as_bytes()));
-    written.map_err(|e| Error::io("cannot write", path, e))?;
     Ok(Taken::Ours(Lease { _file: file }))
 }
 

@@ -185,7 +185,8 @@ impl Preparation {
     fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let holder =
             format!("host {}, process {}, {}", self.node_name, std::process::id(), unix_seconds());
-        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
+        let (mut paths, mut leases) = (Vec::new(), Vec::new());
+        let (mut trouble, mut unlocked) = (String::new(), String::new());
         if self.rank == 0 {
             let dir = self.prefix.join(super::namespace::STATE_FOLDER);
             if let Err(error) = std::fs::create_dir_all(&dir) {
@@ -206,10 +207,8 @@ impl Preparation {
             });
             match taken {
                 Ok(Taken::Ours(lease)) => leases.push(lease),
-                Ok(Taken::Unsupported(path)) => log::message(
-                    1,
-                    format_args!("{} has no locks: start no second run on it", path.display()),
-                ),
+                Ok(Taken::Unsupported(_)) if !unlocked.is_empty() => {}
+                Ok(Taken::Unsupported(path)) => unlocked = path.display().to_string(),
                 Ok(Taken::Busy(other)) => {
                     let is_node_own = path.starts_with(&self.layout.control_dir);
                     trouble = busy(&path, &other, is_node_own.then_some(&self.node_name));
@@ -218,11 +217,21 @@ impl Preparation {
                 Err(_) => {}
             }
         }
-        let all = world.all_gather(trouble.as_bytes())?;
-        match all.iter().find(|text| !text.is_empty()) {
-            None => Ok(leases),
-            Some(first) => Err(Error::Other(String::from_utf8_lossy(first).into_owned())),
+        let first = |own: &str| -> Result<Option<String>> {
+            let all = world.all_gather(own.as_bytes())?;
+            let first = all.into_iter().find(|text| !text.is_empty());
+            Ok(first.map(|text| String::from_utf8_lossy(&text).into_owned()))
+        };
+        if let Some(why) = first(&trouble)? {
+            return Err(Error::Other(why));
         }
+        if let Some(path) = first(&unlocked)?.filter(|_| self.rank == 0) {
+            log::warn(format_args!(
+                "{path} cannot be locked, its file system has no locks: a second run at the same \
+                 time would not be refused, and would spoil this one's checkpoints; start none"
+            ));
+        }
+        Ok(leases)
     }
 
     /// What a launch must share with the one whose cache it takes over.

@@ -1,0 +1,80 @@
+"""Starts at which something fails: nobody waits for a rank that does not come."""
+
+import support
+from support import finish, place
+
+CASES = []
+OTHER_PATTERN = {"SCR_RESTART_REQUIRED": "1", "SCR_CHECKPOINT_PATTERN": "other/{id}/{rank}"}
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def hard():
+    """What this module and hard.py share lives there."""
+    import __main__
+    return __main__
+
+
+@case
+def a_prefix_without_hard_links(mpi, program):
+    """The launch check does not need them: files are cached, nothing is said."""
+    with place(mpi, program) as here:
+        preload = f"{support.SHIM}:{program('no_links.so')}"
+        got = here.run(2, "steady", 20, 5, LD_PRELOAD=preload, SCR_DEBUG="1", SCR_FLUSH="0")
+        assert got.status == 0 and "runs without SCR" not in got.err, f"{got}"
+        assert "sealed as dataset" in got.err, f"{got}"
+
+
+@case
+def a_prefix_without_locks(mpi, program):
+    """Nothing keeps a second run off, and that is told."""
+    with place(mpi, program) as here:
+        preload = f"{support.SHIM}:{program('no_locks.so')}"
+        got = here.run(2, "steady", 20, 5, LD_PRELOAD=preload)
+        assert got.status == 0 and got.err.count("cannot be locked") == 1, f"{got}"
+        assert f"{here.prefix.resolve()}/.scr/lease" in got.err, f"{got}"
+
+
+@case
+def one_rank_that_cannot_start_where_nothing_names_the_launch(mpi, program):
+    """Only the ranks are preloaded: no launch check, so the rank tells it in the first collective."""
+    with place(mpi, program) as plain:
+        want = plain.run(2, "steady", 20, 5, shim=False)
+    steady, shim = [program("steady"), "20", "5"], [f"LD_PRELOAD={support.SHIM}"]
+    for spoilt in ("SCR_CACHE_SIZE=none", "SCR_CNTL_BASE=/nowhere"):
+        for ranks in ([shim, [*shim, spoilt]], [[*shim, spoilt], shim]):
+            first, second = (["-n", "1", "env", *words, *steady] for words in ranks)
+            command = [f"mpirun.{mpi}", *first, ":", *second]
+            with place(mpi, program) as here:
+                got = finish(here.start(2, "steady", command=command, LD_PRELOAD=None))
+            assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+            assert "the program runs without SCR" in got.err, f"{got}"
+            # Open MPI names the launch: then rank 0 may speak, and those who wait for it.
+            assert got.err.count("SCR:") <= (1 if mpi == "mpich" else 2), f"messages: {got}"
+
+
+@case
+def a_required_restart_that_cannot_be(mpi, program):
+    """SCR_RESTART_REQUIRED=1: the run ends where the start falls back, if there is a checkpoint."""
+    with place(mpi, program) as here:
+        first = here.run(2, "steady", 20, 5, SCR_RESTART_REQUIRED="1")
+        assert first.status == 0 and not first.err, f"{first}"
+    with place(mpi, program) as here:
+        settings = {"SCR_RESTART_REQUIRED": "1", "SCR_CNTL_BASE": "/nowhere"}
+        first = here.run(2, "steady", 20, 5, **settings)
+        assert first.status == 0 and first.line("restart") == "restart 0", f"{first}"
+    with place(mpi, program) as here:
+        known = here.prefix / ".scr/flush.scr"
+        there = lambda: known.exists() and b"checkpoint.15\0" in known.read_bytes()
+        hard().kill_at_pause(here, here.prefix / "pause", there)
+        unreadable = {"SCR_RESTART_REQUIRED": "1", "SCR_CACHE_SIZE": "none"}
+        for spoilt in (OTHER_PATTERN, settings, unreadable):
+            ended = here.run(2, "steady", 40, 5, **spoilt)
+            assert ended.status != 0 and not ended.line("restart"), f"{spoilt}: {ended}"
+            assert ended.err.count("SCR:") == 1, f"not exactly one message: {ended}"
+            assert "SCR_RESTART_REQUIRED=1: the run ends before" in ended.err, f"{ended}"
+        went = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
+        assert went.status == 0 and went.line("restart") == "restart 15", f"{went}"
