@@ -103,8 +103,9 @@ fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
     led.filter(|store| ctx.sharing.is_shared(ctx.layout.store_index(&store.name)))
 }
 
-/// Whether anything on the node of this control directory could be restarted from. Local. A launch that ended before its first seal
-/// leaves nothing that is worth keeping others out for. What cannot be read may be worth it.
+/// Whether anything on the node of this control directory could be restarted from. Local. A launch
+/// that ended before its first seal leaves nothing that is worth keeping others out for. What
+/// cannot be read may be worth it.
 pub fn holds_value(control: &Path) -> bool {
     let Ok(names) = names_in(control) else { return true };
     names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
