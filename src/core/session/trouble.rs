@@ -83,7 +83,7 @@ impl Session {
         let mut state = self.state();
         let Some(layer) = state.view.layer(key) else { return true };
         let source = layer.dir.join(name);
-        if !source.exists() {
+        if !source.exists() || !state.machine.is_spilled(key, name) {
             return true;
         }
         let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));

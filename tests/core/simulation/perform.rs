@@ -198,7 +198,10 @@ impl Sim {
                 let mut staged: Vec<Files> = gathered.into_iter().filter_map(files_of).collect();
                 // The program may have written one to the PFS since.
                 let machine = &self.ranks[rank].machine;
-                staged[rank].retain(|name, _| spills || !machine.is_left_out(key, name));
+                staged[rank].retain(|name, _| match spills {
+                    true => machine.is_spilled(key, name),
+                    false => !machine.is_left_out(key, name),
+                });
                 let own = staged[rank].clone();
                 self.cluster.pfs.extend(own.clone());
                 let series = key.series;
@@ -228,7 +231,11 @@ impl Sim {
     fn spilled(&mut self, rank: usize, parts: &[(DatasetKey, Vec<String>)]) -> Outcome {
         let [(key, names)] = parts else { return Outcome::Done };
         let machine = &mut self.ranks[rank].machine;
-        names.iter().for_each(|name| machine.moved_to_prefix(key, name));
+        for name in names {
+            if machine.is_spilled(key, name) {
+                machine.moved_to_prefix(key, name);
+            }
+        }
         if machine.has_cached(key) { Outcome::Touched } else { Outcome::Done }
     }
 

@@ -159,7 +159,7 @@ impl Machine {
                 if leftover && self.is_followed(index, at) {
                     continue; // spilled: sealed, it might be offered instead of a newer one
                 }
-                let fails = dataset.is_failing();
+                let fails = dataset.is_failing() || self.is_rest(&key);
                 if fails && dataset.spilled {
                     conference.tried.insert(key.clone());
                     return Some(Step::GiveUp { key });
@@ -181,6 +181,15 @@ impl Machine {
 
     fn may_seal(&self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> bool {
         vote.ready || conference.ending || vote.followed || self.is_followed(index, at)
+    }
+
+    /// What the program writes to a checkpoint after it was given up: a part, that is no checkpoint.
+    pub(super) fn is_rest(&self, key: &DatasetKey) -> bool {
+        let mut all = self.shared.series[key.series].datasets.iter();
+        self.config.series[key.series].has_id
+            && all.any(|one| {
+                one.state == DatasetState::Dropped && one.spilled && one.key.same_group(key)
+            })
     }
 
     /// A later dataset of the series has begun in this launch.
@@ -436,7 +445,8 @@ impl Machine {
         };
         let fallen_back = self.shared.fallen_back;
         let stuck = open.find(|dataset| {
-            let fails = dataset.is_failing() || (fallen_back && closed(&dataset.key));
+            let rest = fallen_back || self.is_rest(&dataset.key);
+            let fails = dataset.is_failing() || (rest && closed(&dataset.key));
             let due = conference.ending || (fails && !dataset.spilled);
             due && !conference.spill_tried.contains(&dataset.key)
         });

@@ -326,6 +326,7 @@ impl Machine {
             || (!self.is_open_in_cache(&key, &file.name)
                 && (self.stays_on_prefix(file)
                     || self.is_out_of_reach(file, &key)
+                    || self.is_rest(&key)
                     || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only)));
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);

@@ -199,13 +199,6 @@ impl Machine {
         own.is_some_and(|dataset| dataset.touched || dataset.invalid.is_some())
     }
 
-    /// A file of the dataset is closed, and only this rank's cache has it.
-    #[must_use]
-    pub fn has_cached(&self, key: &DatasetKey) -> bool {
-        let own = self.series[key.series].find(key);
-        own.is_some_and(|own| own.files.values().any(|file| !file.on_prefix))
-    }
-
     /// When this rank began to write it, if it did.
     #[must_use]
     pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {

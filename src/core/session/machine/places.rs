@@ -76,6 +76,22 @@ impl Machine {
         self.set_on_prefix(key, name, false);
     }
 
+    /// Of some file of the dataset this rank's newest content is in the cache.
+    #[must_use]
+    pub fn has_cached(&self, key: &DatasetKey) -> bool {
+        let own = self.series[key.series].find(key);
+        own.is_some_and(|own| own.files.values().any(|file| !file.on_prefix))
+    }
+
+    /// This file of a [`Step::Spill`](super::Step::Spill) is still to be written: a thread of the
+    /// program may have opened or deleted it since.
+    #[must_use]
+    pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
+        let own = self.series[key.series].find(key);
+        let file = own.and_then(|own| own.files.get(name));
+        file.is_some_and(|file| file.open == 0 && !file.on_prefix && !file.deleted)
+    }
+
     fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         if let Some(dataset) = self.series[key.series].find_mut(key)
             && let Some(file) = dataset.files.get_mut(name)
