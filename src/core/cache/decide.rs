@@ -158,6 +158,8 @@ pub struct Decision {
     pub confirmed: bool,
     /// What is to be done.
     pub verdict: Verdict,
+    /// World ranks of which no node has a record.
+    pub absent: Vec<usize>,
 }
 
 /// Judges all claims; lowest id first, at most one Restore for each id.
@@ -174,6 +176,7 @@ pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
             key: key.clone(),
             confirmed: members.iter().any(|claim| claim.confirmed),
             verdict: judge(id, &members, claims, world_size),
+            absent: absent(&members, world_size),
         })
         .collect();
     forget_evicted(&mut decisions, claims);
@@ -209,8 +212,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if let Some(stray) = claims.iter().find(|claim| claim.owner >= world_size) {
         return Verdict::Withhold(format!("it has files of rank {}", stray.owner));
     }
-    let owners: BTreeSet<usize> = claims.iter().map(|claim| claim.owner).collect();
-    let missing: Vec<usize> = (0..world_size).filter(|rank| !owners.contains(rank)).collect();
+    let missing = absent(claims, world_size);
     let confirmed = claims.iter().any(|claim| claim.confirmed || claim.offered);
     if missing.is_empty() || confirmed {
         return Verdict::Restore;
@@ -224,6 +226,11 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
         "it was sealed but not yet known to be complete when the node of {} was lost",
         ranks_phrase(&missing)
     ))
+}
+
+fn absent(claims: &[&Claim], world_size: usize) -> Vec<usize> {
+    let owners: BTreeSet<usize> = claims.iter().map(|claim| claim.owner).collect();
+    (0..world_size).filter(|rank| !owners.contains(rank)).collect()
 }
 
 /// "rank 3", "ranks 3, 4, 5 and 9 more".

@@ -163,15 +163,10 @@ fn take_places(layout: &Layout, owner: usize, mut record: DatasetRecord) -> Resu
     Ok(record)
 }
 
-/// Chooses sets on the present placement and encodes for them. On an error the dataset is what it
-/// was before. Collective.
-pub(super) fn encode_again(
-    ctx: &Ctx,
-    old: &DatasetRecord,
-    claims: &[&Claim],
-) -> Result<DatasetRecord> {
-    let known = claims.iter().flat_map(|claim| &claim.encodings).map(|encoding| encoding.number);
-    let number = known.max().unwrap_or(0) + 1;
+/// Chooses sets on the present placement and encodes for them, after the `newest` encoding that any
+/// record tells. On an error the dataset is what it was before. Collective.
+pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Result<DatasetRecord> {
+    let number = newest + 1;
     let me = ctx.world.rank();
     let next = agree(ctx.world, open_next(me, old))?;
     let mut wish = old.descriptor.clone();

@@ -12,6 +12,7 @@
 //! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
+//! | `survey.rs` | what the records of all ranks say, judged once a node |
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
 //! | `sharing.rs` | stores that several nodes reach |
@@ -41,6 +42,7 @@ mod scatter;
 pub mod seal;
 mod sharing;
 mod store;
+mod survey;
 mod sweep;
 
 use std::path::Path;

@@ -137,7 +137,8 @@ pub fn withhold_spoiled(
 impl Withheld {
     /// One whose files on the prefix are not what was sealed.
     pub(crate) fn spoiled(id: u64, key: DatasetKey, reason: String) -> Withheld {
-        Withheld { id, key, reason, deleted: false, stranded: None, spoiled: true }
+        let (absent, stranded) = (Vec::new(), None);
+        Withheld { id, key, reason, absent, deleted: false, stranded, spoiled: true }
     }
 }
 

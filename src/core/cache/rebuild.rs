@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::agree::{agree, any};
-use super::decide::{Claim, Decision, Verdict, decide};
+use super::decide::{Claim, Decision, Verdict};
 use super::disk::{make_own_dir, matches};
-use super::distribute::{ADVICE, Trouble, distribute, plan};
+use super::distribute::{ADVICE, Trouble, distribute};
 use super::encoding::{self, Encoding};
 use super::evict::discard;
 use super::identity::take_over;
@@ -16,6 +16,7 @@ use super::scatter::scatter;
 use super::seal::{Marker, protection_of, rename_sealed};
 use super::sharing::{bring_records, keep_records};
 use super::store::Held;
+use super::survey::{Facts, Survey};
 use super::sweep::sweep;
 use super::{Catalog, Ctx, NodeCatalog, Share};
 use crate::error::{Error, Result};
@@ -102,6 +103,8 @@ pub struct Withheld {
     pub key: DatasetKey,
     /// Why, in words for a person.
     pub reason: String,
+    /// World ranks of which no node of this launch has a record.
+    pub absent: Vec<usize>,
     /// Gone from the cache already (it can never become whole). If false it stays until the
     /// caller evicts it, which may happen once a newer one is confirmed.
     pub deleted: bool,
@@ -165,13 +168,16 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let damaged = agree(ctx.world, scatter(ctx))?;
     bring_records(ctx)?;
     let placement = Placement::gather(ctx)?;
-    let claims = gather_claims(ctx)?;
-    report.highest_id = claims.iter().map(|claim| claim.id).max().unwrap_or(0);
-    let decisions = in_order(decide(&claims, ctx.world.size()));
-    for decision in &decisions {
-        let group = claims.iter().filter(|claim| belongs(claim, decision)).collect::<Vec<_>>();
+    let survey = Survey::gather(ctx, &placement.nodes)?;
+    report.highest_id = survey.highest_id;
+    let facts = survey.decisions.iter().map(|(_, facts)| facts.clone().unwrap_or_default());
+    let facts: Vec<Facts> = facts.collect();
+    let decisions: Vec<Decision> = survey.decisions.into_iter().map(|(one, _)| one).collect();
+    for (decision, facts) in decisions.iter().zip(&facts) {
         let outcome = match &decision.verdict {
-            Verdict::Restore => restore(ctx, decision, &group, &placement)?,
+            Verdict::Restore => {
+                restore(ctx, &Case { chosen: decision, facts, placement: &placement })?
+            }
             Verdict::Withhold(reason) => Err(Refused::because(reason.clone())),
             Verdict::Delete(reason) => {
                 delete(ctx, decision, &decisions)?;
@@ -188,6 +194,7 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
                 id: decision.id,
                 key: decision.key.clone(),
                 reason,
+                absent: decision.absent.clone(),
                 deleted: matches!(decision.verdict, Verdict::Delete(_)),
                 stranded,
                 spoiled: false,
@@ -260,20 +267,6 @@ pub(super) fn matches_record(record: &DatasetRecord, decision: &Decision) -> boo
     (record.dataset_id, record.epoch, &record.key) == (decision.id, decision.epoch, &decision.key)
 }
 
-/// What all records on all nodes say. Collective.
-fn gather_claims(ctx: &Ctx) -> Result<Vec<Claim>> {
-    let mut own = KvTree::new();
-    for (index, held) in ctx.filemap.held().iter().enumerate() {
-        own.set(index, claim_of(ctx.layout, ctx.world.rank(), held).to_tree());
-    }
-    let mut claims = Vec::new();
-    for bytes in ctx.world.all_gather(&own.encode())? {
-        claims
-            .extend(KvTree::decode(&bytes)?.iter().filter_map(|(_, tree)| Claim::from_tree(tree)));
-    }
-    Ok(claims)
-}
-
 /// What one record says that `holder` answers for. Local.
 pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -> Claim {
     let dir = layout.data_dir(record);
@@ -316,8 +309,7 @@ impl Refused {
 /// Why nothing came of [`recover`], which says `reason`. Collective.
 fn refused(
     ctx: &Ctx,
-    chosen: &Decision,
-    claims: &[&Claim],
+    &Case { chosen, facts, .. }: &Case,
     (reason, trouble): (String, Option<Trouble>),
 ) -> Result<Refused> {
     let no_room = any(ctx.world, trouble.as_ref().is_some_and(|trouble| trouble.no_room))?;
@@ -330,25 +322,20 @@ fn refused(
     let advice = if no_room { format!("; {ADVICE}") } else { String::new() };
     // One that may not be complete must not take the names of an older one on the prefix.
     let safe = chosen.confirmed || !chosen.key.id.is_empty();
-    let shares = if no_room && safe { shares_of(ctx, chosen, claims) } else { None };
+    let shares = if no_room && safe { shares_of(ctx, chosen, facts) } else { None };
     let stranded = shares.map(|shares| Stranded { why: why.clone(), shares });
     Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded })
 }
 
 /// What this rank answers for, if some rank has the files of each rank; `None` on all ranks if not.
-fn shares_of(ctx: &Ctx, chosen: &Decision, claims: &[&Claim]) -> Option<Vec<Share>> {
-    let mut holders: Vec<Option<usize>> = vec![None; ctx.world.size()];
-    for claim in claims.iter().filter(|claim| claim.intact) {
-        let holder = holders.get_mut(claim.owner)?;
-        *holder = Some(holder.map_or(claim.holder, |other| other.min(claim.holder)));
-    }
-    if holders.contains(&None) {
+fn shares_of(ctx: &Ctx, chosen: &Decision, facts: &Facts) -> Option<Vec<Share>> {
+    if !facts.whole {
         return None;
     }
+    let me = Some(ctx.world.rank());
     let held = ctx.filemap.held().into_iter();
-    let wanted = held.filter(|(owner, record)| {
-        matches_record(record, chosen) && holders[*owner] == Some(ctx.world.rank())
-    });
+    let wanted = held
+        .filter(|(owner, record)| matches_record(record, chosen) && facts.holder_of(*owner) == me);
     let share = |(owner, record): Held| {
         let dir = ctx.layout.data_dir(&record);
         Share { owner, record: DatasetRecord { dir, ..record } }
@@ -357,38 +344,31 @@ fn shares_of(ctx: &Ctx, chosen: &Decision, claims: &[&Claim]) -> Option<Vec<Shar
 }
 
 /// Brings one dataset back. The inner error says why not. Collective.
-fn restore(
-    ctx: &Ctx,
-    chosen: &Decision,
-    claims: &[&Claim],
-    placement: &Placement,
-) -> Result<std::result::Result<Offered, Refused>> {
+fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refused>> {
     let start = Instant::now();
-    let encoding = encoding::choose(claims);
-    let case = Case { chosen, claims, encoding, placement };
+    let Case { chosen, facts, .. } = case;
     // An open directory of that key may be of another seal where nobody answers for this one.
     let is_here =
-        |store: usize| claims.iter().any(|one| ctx.sharing.ranks(store).contains(&one.holder));
+        |store: usize| ctx.sharing.ranks(store).iter().any(|rank| facts.holders.contains(rank));
     let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key, &is_here));
     let outcome = renamed.and_then(|()| {
-        agree(ctx.world, encoding::adopt(ctx, chosen, encoding))?;
-        let rounds = plan(claims, encoding, &placement.nodes);
-        let trouble = distribute(ctx, chosen, &rounds)?;
-        let recovered = match recover(ctx, &case)? {
+        agree(ctx.world, encoding::adopt(ctx, chosen, facts.encoding))?;
+        let trouble = distribute(ctx, chosen, &facts.rounds)?;
+        let recovered = match recover(ctx, case)? {
             Ok(recovered) => recovered,
-            Err(reason) => return refused(ctx, chosen, claims, (reason, trouble)).map(Err),
+            Err(reason) => return refused(ctx, case, (reason, trouble)).map(Err),
         };
         let catalog = complete_folders(ctx, chosen, &recovered)?;
-        Ok(Ok((rounds, recovered, catalog)))
+        Ok(Ok((recovered, catalog)))
     });
-    let (rounds, recovered, catalog) = match outcome {
+    let (recovered, catalog) = match outcome {
         Ok(Ok(found)) => found,
         Ok(Err(refused)) => return Ok(Err(refused)),
         Err(Error::Comm(what)) => return Err(Error::Comm(what)),
         Err(other) => return Ok(Err(Refused::because(other.to_string()))),
     };
     let record = recovered.record;
-    let moved = rounds.iter().flatten().map(|transfer| transfer.to);
+    let moved = facts.rounds.iter().flatten().map(|transfer| transfer.to);
     Ok(Ok(Offered {
         id: chosen.id,
         key: chosen.key.clone(),

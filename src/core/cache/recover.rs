@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::agree::{agree, any};
-use super::decide::{Claim, Decision, parse_ranks, ranks_phrase, ranks_text};
+use super::decide::{Decision, parse_ranks, ranks_phrase, ranks_text};
 use super::disk::{make_own_dir, matches};
 use super::encoding::encode_again;
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{member_data, note_protection, protection_of};
+use super::survey::Facts;
 use super::{Ctx, Protect, encoding, sweep};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta};
@@ -28,9 +29,7 @@ pub(super) struct Case<'a> {
     /// Its id and epoch.
     pub chosen: &'a Decision,
     /// What the records said before anything was moved.
-    pub claims: &'a [&'a Claim],
-    /// The encoding that serves.
-    pub encoding: u64,
+    pub facts: &'a Facts,
     /// Where the ranks are.
     pub placement: &'a Placement,
 }
@@ -79,8 +78,7 @@ pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Reco
 /// a look at it before would be a second reading of all files, a quarter of the time that a restart
 /// after a lost node takes.
 fn comparing_sets(ctx: &Ctx, case: &Case, parts: &[Part]) -> Vec<usize> {
-    let name = case.claims.first().map_or("", |claim| &claim.scheme);
-    match (ctx.protection.scheme(name), plan_sets(case, parts)) {
+    match (ctx.protection.scheme(&case.facts.scheme), plan_sets(case.facts, parts)) {
         (Some(scheme), Ok(rounds)) if scheme.compares_on_the_way() => {
             rounds.into_iter().flatten().flatten().collect()
         }
@@ -103,7 +101,7 @@ fn attempt(
     let (mut record, part) = inspect(ctx, case, look);
     let parts = gather_parts(ctx, part)?;
     let rebuilt = lost(&parts).collect();
-    let rounds = match plan_sets(case, &parts) {
+    let rounds = match plan_sets(case.facts, &parts) {
         Ok(rounds) => rounds,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -130,7 +128,7 @@ fn attempt(
     must_encode |= !ctx.protection.is_spread(&record.descriptor, &members(&record));
     let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
     if any(ctx.world, must_encode)? {
-        match encode_again(ctx, &recovered.record, case.claims) {
+        match encode_again(ctx, &recovered.record, case.facts.newest) {
             Ok(record) => (recovered.record, recovered.reencoded) = (record, true),
             Err(Error::Comm(what)) => return Err(Error::Comm(what)),
             Err(reason) => recovered.unprotected = Some(reason.to_string()),
@@ -173,7 +171,7 @@ fn inspect(ctx: &Ctx, case: &Case, look: Look) -> (Option<DatasetRecord>, Part) 
     let Some(record) = own.filter(|record| record.epoch == case.chosen.epoch) else {
         return (None, Part::Lost);
     };
-    let (record, part) = inspect_record(ctx.layout, record, case.encoding, look);
+    let (record, part) = inspect_record(ctx.layout, record, case.facts.encoding, look);
     (Some(record), part)
 }
 
@@ -216,22 +214,20 @@ fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
 /// The sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is the
 /// reason why a rank's files cannot come back.
 pub(super) fn plan_sets(
-    case: &Case,
+    facts: &Facts,
     parts: &[Part],
 ) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
-    let encodings = case.claims.iter().filter_map(|claim| claim.under(case.encoding));
-    let sets: BTreeSet<&[usize]> = encodings.map(|encoding| &encoding.set[..]).collect();
     let mut wanted: BTreeSet<&[usize]> = BTreeSet::new();
     let mut hopeless = Vec::new();
     for (rank, part) in parts.iter().enumerate().filter(|(_, part)| **part != Part::Whole) {
-        match sets.iter().find(|set| set.contains(&rank) && set.len() > 1) {
+        match facts.sets.iter().find(|set| set.contains(&rank)) {
             Some(set) => drop(wanted.insert(set)),
             None if *part == Part::Lost => hopeless.push(rank),
             None => {}
         }
     }
     if !hopeless.is_empty() {
-        let scheme = case.claims.first().map_or("SINGLE", |claim| &claim.scheme);
+        let scheme = &facts.scheme;
         return Err(format!(
             "the files of {} are lost and {scheme} keeps no copy on other nodes",
             ranks_phrase(&hopeless)
@@ -269,7 +265,7 @@ fn rebuild_round(
         comm,
         hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
-        failures: case.claims.first().map_or(1, |claim| claim.failures),
+        failures: case.facts.failures,
         world_size: ctx.world.size(),
         piece_bytes: ctx.protection.piece_bytes(),
         world_ranks,
@@ -290,9 +286,8 @@ pub(super) fn rebuild_member(
     (known, part, look): (Option<&DatasetRecord>, Part, Look),
     keep: &dyn Fn(&DatasetRecord) -> Result<()>,
 ) -> Result<DatasetRecord> {
-    let (chosen, first) = (case.chosen, case.claims.first());
-    let (type_name, store) = first.map_or(("", ""), |claim| (&claim.scheme, &claim.store));
-    let store = layout.stand_in(known.map_or(store, store_of)).to_owned();
+    let (chosen, type_name) = (case.chosen, &case.facts.scheme);
+    let store = layout.stand_in(known.map_or(&case.facts.store, store_of)).to_owned();
     let dir = known.map(|record| record.dir.clone());
     let dir = dir.unwrap_or_else(|| layout.dataset_dir(&store, chosen.id));
     // A rank that cannot even make a directory would leave the others waiting in the scheme.
@@ -315,7 +310,7 @@ pub(super) fn rebuild_member(
     let finished = record_of(&data, &protection, &dir).and_then(|mut record| {
         record.descriptor.set_value("STORE", &store);
         record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
-        record.descriptor.set_value("ENCODING", case.encoding);
+        record.descriptor.set_value("ENCODING", case.facts.encoding);
         keep(&record)?;
         Ok(record)
     });

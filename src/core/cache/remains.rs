@@ -16,6 +16,7 @@ use super::recover::{Case, Look, Part, Placement, inspect_record, plan_sets, reb
 use super::scatter::read_filemaps;
 use super::sharing::records_in;
 use super::store::Held;
+use super::survey::Facts;
 use super::{Protect, Withheld, encoding};
 use crate::comm::threads::ThreadWorld;
 use crate::error::{Error, Result};
@@ -103,6 +104,7 @@ impl Remains<'_> {
                 id,
                 key,
                 reason,
+                absent: decision.absent.clone(),
                 deleted,
                 stranded: None,
                 spoiled: false,
@@ -161,7 +163,8 @@ impl Remains<'_> {
     ) -> Result<std::result::Result<Vec<DatasetRecord>, String>> {
         let told: Vec<&Told> = told.iter().filter(|one| belongs(&one.0, chosen)).collect();
         let claims: Vec<&Claim> = told.iter().map(|one| &one.0).collect();
-        let encoding = encoding::choose(&claims);
+        let facts = Facts::of(&claims, self.ranks, &[]);
+        let encoding = facts.encoding;
         let mut of_owner: Vec<Vec<&Told>> = vec![Vec::new(); self.ranks];
         told.iter().for_each(|one| of_owner[one.0.owner].push(one));
         for copies in &mut of_owner {
@@ -181,9 +184,9 @@ impl Remains<'_> {
         };
         let placement =
             Placement { nodes: Vec::new(), hosts: of_owner.iter().map(holder).collect() };
-        let case = Case { chosen, claims: &claims, encoding, placement: &placement };
+        let case = Case { chosen, facts: &facts, placement: &placement };
         let parts: Vec<Part> = found.iter().map(|(_, part)| *part).collect();
-        let sets = match plan_sets(&case, &parts) {
+        let sets = match plan_sets(&facts, &parts) {
             Ok(rounds) => rounds.into_iter().flatten(),
             Err(reason) => return Ok(Err(reason)),
         };
@@ -241,7 +244,7 @@ impl Remains<'_> {
                 hosts: set.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
                 group_id: set.iter().copied().min().unwrap_or(0),
                 world_size: self.ranks,
-                failures: case.claims.first().map_or(1, |claim| claim.failures),
+                failures: case.facts.failures,
                 piece_bytes: self.protection.piece_bytes(),
             };
             let known = (known.as_ref(), *part, Look::Content);

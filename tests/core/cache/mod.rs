@@ -19,6 +19,7 @@ mod restart;
 mod shapes;
 mod spoiled;
 mod stores;
+mod survey;
 mod table;
 mod touch;
 mod verify;
