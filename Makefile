@@ -25,7 +25,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build python-mpich sim-library shim engines examples
-.PHONY: demo test test-full test-cluster test-apps lint bench install clean
+.PHONY: demo test test-full test-cluster test-apps faults lint bench install clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -120,6 +120,10 @@ test-cluster: build python-mpich
 ## test-apps: LAMMPS, OpenFOAM, Quantum ESPRESSO, HDF5, netCDF, ..., also with lost nodes (root)
 test-apps: build python-mpich
 	python3 tests/run.py apps
+
+## faults: every file call of a rank fails in its turn, where `test` draws a tenth (root; hours)
+faults: build
+	python3 tests/faults/faults.py --whole
 
 ## lint: rustfmt and clippy, warnings are errors; the fuzz targets compile
 lint: deps

@@ -34,6 +34,7 @@ def parts(full):
         ("layout", [sys.executable, "tests/layout/layout.py"], {}),
         ("reader", [sys.executable, "tests/reader/reader.py"], {}),
         ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),
+        ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("differential", [sys.executable, "tests/differential/differential.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
