@@ -14,7 +14,7 @@ Single ones are tried several at a time; where that shows a defect, each alone.
 
 usage: faults.py [--whole] [--seed N] [--scheme single|xor] [--mpi openmpi|mpich] [--only NAME ...]
 
-Without --whole, a tenth is drawn. NAME is that of one injection as it is printed, or its beginning.
+Without --whole, a tenth is drawn. NAME is that of one injection as it is printed.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import tempfile
 from scene import LONGER_SECONDS, SCHEMES, Scene, build
 
 KILLED, LAST = 4, 6  # the steps after which `first` and `again` end
+MPIS = ("openmpi", "mpich")
 TENTH = 10
 TOGETHER = 8  # single faults in one run
 KINDS = {  # of faults: errno, what a call has to be able to, for good
@@ -101,7 +102,7 @@ class Sweep:
         assert got == want, "\n".join(map(str, (self.first, self.again, self.after)))
         faults = [*faults_of(self.scene, "first", self.first.calls),
                   *faults_of(self.scene, "again", self.again.calls)]
-        by_turns = list(SCHEMES_AND_MPIS).index(self.scene.mpi)
+        by_turns = MPIS.index(self.scene.mpi)
         return [fault for at, fault in enumerate(faults) if at % 2 == by_turns]
 
     def inject(self, faults):
@@ -154,9 +155,6 @@ class Sweep:
             print("\n".join(lines), flush=True)
 
 
-SCHEMES_AND_MPIS = {"openmpi": 0, "mpich": 1}
-
-
 def own(hits):
     """Whether a call of the program may fail by these: on the prefix, at the program's own paths,
     or where it reads what the cache alone has."""
@@ -205,12 +203,17 @@ def groups(faults, generator):
             yield found[at : at + TOGETHER]
 
 
-def chosen(faults, options, generator):
-    """Those that are asked for."""
+def named(scene, name):
+    """The fault of that name. Which call its number means differs a little from run to run."""
+    _, _, phase, store, rank, kind, number = name.split("/")
+    return Fault(scene, phase, int(rank), store, kind, int(number), "by its name")
+
+
+def chosen(scene, faults, options, generator):
+    """Those that are asked for, in groups."""
     if options.only:
-        found = [f for f in faults
-                 if any(f"{f.name}/".startswith(f"{n}/") for n in options.only)]
-        return [[fault] for fault in found]
+        here = f"{scene.scheme}/{scene.mpi}/"
+        return [[named(scene, name)] for name in options.only if name.startswith(here)]
     if not options.whole:
         faults = generator.sample(faults, -(-len(faults) // TENTH))
     found = list(groups(faults, generator))
@@ -222,7 +225,7 @@ def sweep(scene, options):
     generator = random.Random(f"{options.seed} {scene.scheme} {scene.mpi}")
     found = Sweep(scene)
     faults = found.without_faults()
-    wanted = chosen(faults, options, generator)
+    wanted = chosen(scene, faults, options, generator)
     print(f"{scene.scheme} {scene.mpi}: {sum(map(len, wanted))} of {len(faults)} injections, in "
           f"{len(wanted)} runs", flush=True)
     for group in wanted:
@@ -230,25 +233,32 @@ def sweep(scene, options):
     return found
 
 
+def wanted_scenes(options):
+    """(scheme, MPI) of every scene that is asked for."""
+    every = [(scheme, mpi) for scheme in options.scheme or SCHEMES for mpi in options.mpi or MPIS]
+    if options.only:
+        every = [one for one in every if any(n.startswith("/".join(one) + "/") for n in options.only)]
+    return every
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--scheme", choices=SCHEMES, action="append")
-    parser.add_argument("--mpi", choices=SCHEMES_AND_MPIS, action="append")
+    parser.add_argument("--mpi", choices=MPIS, action="append")
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
     sweeps = []
     with tempfile.TemporaryDirectory(prefix="scr-faults-") as name:
         top = pathlib.Path(name)
         build(top)
-        for scheme in options.scheme or SCHEMES:
-            for mpi in options.mpi or SCHEMES_AND_MPIS:
-                scene = Scene(top, scheme, mpi)
-                try:
-                    sweeps.append(sweep(scene, options))
-                finally:
-                    scene.remove()
+        for scheme, mpi in wanted_scenes(options):
+            scene = Scene(top, scheme, mpi)
+            try:
+                sweeps.append(sweep(scene, options))
+            finally:
+                scene.remove()
     return report(sweeps)
 
 
