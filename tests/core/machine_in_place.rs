@@ -1,7 +1,9 @@
 //! Files without id that are opened without truncation, as Fortran does it, while nothing is known
 //! of their series yet, and faster than it can settle.
 
-use scr_core::session::machine::{FileRef, Intent, Placement, Routing, SeriesConfig, Why};
+use scr_core::session::machine::{
+    FileRef, Intent, Machine, MachineConfig, Placement, Routing, SeriesConfig, Why,
+};
 
 use super::machine::{Ranks, file};
 
@@ -65,6 +67,15 @@ fn a_checkpoint_that_goes_on_in_place_after_a_collective_is_not_cached_and_that_
         // Both files are such, and rank 0's is told first.
         let told = (rank == 0).then_some((Why::GoesOn, name.as_str()));
         assert_eq!(machine.unprotected(0), told, "{rank}");
-        assert_eq!(machine.knowledge(0).prefix_only, Some(Why::GoesOn));
+        let known = machine.knowledge(0);
+        assert_eq!(known.prefix_only, Some(Why::GoesOn));
+        // In the next run, without and with the user's word.
+        for (learn, routing) in [(true, Routing::Prefix), (false, Routing::Cache)] {
+            let config = SeriesConfig { learn, ..SeriesConfig::new("state", false) };
+            let config = MachineConfig::new(rank, vec![0; 2], vec![config]);
+            let next = Machine::new(config, std::slice::from_ref(&known), 0);
+            assert_eq!(next.routing(0), routing);
+            assert_eq!(next.unprotected(0), told.filter(|_| learn), "{rank}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::config::MachineConfig;
 use super::keys::DatasetKey;
-use super::knowledge::Knowledge;
+use super::knowledge::{Knowledge, Why};
 use super::report::Mark;
 
 /// Failed tries in a row after which a dataset is written to the PFS, and after which it is left
@@ -184,7 +184,10 @@ impl Shared {
         let series = config.series.iter().enumerate().map(|(index, series)| {
             let known = knowledge.get(index).cloned().unwrap_or_default();
             let learning = series.learn && known.files.is_none();
-            let routing = match (known.prefix_only, learning) {
+            // With `:own` or SCR_LEARN=0 the user says what learning could not tell.
+            let is_told = |why: &Why| !series.learn && *why == Why::GoesOn;
+            let prefix_only = known.prefix_only.filter(|why| !is_told(why));
+            let routing = match (prefix_only, learning) {
                 (Some(_), _) => Routing::Prefix,
                 (None, true) => Routing::Learning,
                 (None, false) => Routing::Cache,
@@ -196,7 +199,7 @@ impl Shared {
                 interval_ms: known.interval_ms,
                 next_number: 1,
                 unsafe_names: known.unsafe_names,
-                marked: known.prefix_only.map(|why| Mark { name: 0, bare: true, why }),
+                marked: prefix_only.map(|why| Mark { name: 0, bare: true, why }),
                 rewrites: known.rewrites,
                 loud: known.loud,
                 datasets: Vec::new(),
