@@ -166,7 +166,7 @@ impl Facts {
         for (index, round) in self.rounds.iter().enumerate() {
             let pairs = round.iter().flat_map(|transfer| [transfer.from, transfer.to]);
             let text = ranks_text(&pairs.collect::<Vec<_>>());
-            tree.child_mut("ROUND").set_value(&format!("{index:08}"), text);
+            tree.child_mut("ROUND").set_value(format!("{index:08}"), text);
         }
         tree
     }
