@@ -107,8 +107,8 @@ pub fn captured<T>(body: impl FnOnce() -> T) -> (T, Vec<String>) {
 /// `text` without characters that a terminal takes for more than a sign, or that reorder a line.
 fn printable(text: &str) -> Cow<'_, str> {
     let commands = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+        let reorders = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        c.is_control() || reorders || matches!(c, '\u{200e}' | '\u{200f}')
     };
     if !text.contains(commands) {
         return Cow::Borrowed(text);
