@@ -13,6 +13,7 @@ pub(super) fn file(rank: usize) -> FileRef {
     FileRef { series: 0, id: None, masked: name.clone(), name, temporary: false }
 }
 
+#[derive(Default)]
 pub(super) struct Ranks {
     pub(super) machines: Vec<Machine>,
     pub(super) now_ms: u64,
@@ -39,15 +40,7 @@ impl Ranks {
     pub(super) fn of_all(ranks: usize, series: Vec<SeriesConfig>) -> Self {
         let config = |rank| MachineConfig::new(rank, vec![0; ranks], series.clone());
         let machines = (0..ranks).map(|rank| Machine::new(config(rank), &[], 0)).collect();
-        Ranks {
-            machines,
-            now_ms: 0,
-            agreements: 0,
-            flushed: Vec::new(),
-            along: Vec::new(),
-            failing: 0,
-            steps: Vec::new(),
-        }
+        Ranks { machines, ..Ranks::default() }
     }
 
     /// Opens the rank's file without truncation, changes it, closes it; where the change went, and
@@ -420,19 +413,6 @@ fn what_may_not_be_complete_reaches_the_prefix_together_with_what_rests_on_it() 
     assert_eq!(ranks.flushed, [key(2)]);
     let by_rank = [vec![], vec![file(1).name]];
     assert_eq!(ranks.along, by_rank.map(|second| [(key(0), vec![]), (key(1), second)]).concat());
-}
-
-#[test]
-fn another_number_in_a_name_is_no_new_kind() {
-    let mut ranks = Ranks::of(1, SeriesConfig::new("ckpt", true));
-    let mut on_prefix = Vec::new();
-    for id in 1..=4 {
-        on_prefix.push(ranks.write(0, &format!("{{id}}/part.{}", id + 6), id));
-        for _ in 0..4 {
-            ranks.sync(200);
-        }
-    }
-    assert_eq!(on_prefix, [true, false, false, false]);
 }
 
 #[test]

@@ -24,3 +24,16 @@ fn ids_of_several_series_follow_the_order_in_which_the_program_began() {
     let expected = (0..9).map(|at| (at + 1, at.to_string()));
     assert_eq!(ids, expected.collect::<Vec<_>>());
 }
+
+#[test]
+fn another_number_in_a_name_is_no_new_kind() {
+    let mut ranks = Ranks::of(1, SeriesConfig::new("ckpt", true));
+    let mut on_prefix = Vec::new();
+    for id in 1..=4 {
+        on_prefix.push(ranks.write(0, &format!("{{id}}/part.{}", id + 6), id));
+        for _ in 0..4 {
+            ranks.sync(200);
+        }
+    }
+    assert_eq!(on_prefix, [true, false, false, false]);
+}

@@ -196,7 +196,7 @@ impl Machine {
     #[must_use]
     pub fn is_touched(&self, key: &DatasetKey) -> bool {
         let own = self.series[key.series].find(key);
-        own.is_some_and(|dataset| dataset.touched || dataset.invalid.is_some())
+        own.is_some_and(|dataset| dataset.touched || dataset.why_invalid().is_some())
     }
 
     /// When this rank began to write it, if it did.
