@@ -1,5 +1,5 @@
-//! A store that is full or fails is no reason to fail: the engine moves the file to the PFS, its new
-//! descriptor replaces the old one wherever that is open, and the call is made again.
+//! A store that is full or fails is no reason to fail: the engine moves the file to the PFS, its
+//! new descriptor replaces the old one wherever that is open, and the call is made again.
 //!
 //! What cannot be made again gets its room beforehand ([`ensure`]).
 

@@ -6,9 +6,9 @@
 //! * after them, before the renames: the next start counts it and renames;
 //! * between renames: as above; a directory is found under either name.
 //!
-//! What fails is tried again in the same way, under the same id: whatever of the steps has been done
-//! before, a directory that has its final name included, is found there, and a new epoch tells what
-//! is old.
+//! What fails is tried again in the same way, under the same id: whatever of the steps has been
+//! done before, a directory that has its final name included, is found there, and a new epoch tells
+//! what is old.
 //!
 //! The CONFIRMED marker is written only after all ranks agreed on the first phase, so one marker on
 //! any node proves that every rank was prepared and untouched.

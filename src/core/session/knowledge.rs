@@ -5,7 +5,8 @@
 //! LAUNCH / <prefix, world size, patterns, as one line>
 //! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., LOUD / <hash>..., PREFIX,
 //!                   REWRITES
-//!                 / RANK / <rank> / FILES, MARKED, TEMPORARY / <template>..., SIZE / <hash> / <bytes>
+//!                 / RANK / <rank> / FILES, MARKED, TEMPORARY / <template>...,
+//!                                   SIZE / <hash> / <bytes>
 //! ```
 //! A launch with another LAUNCH line learns anew.
 

@@ -19,16 +19,17 @@
 //! <prefix>/.scr/launch/<nonce>/verdict                    "go", or "stop <reason>"
 //! <prefix>/.scr/launch/<nonce>/left.<host>                its ranks have all read "stop"
 //! ```
-//! `missing.<host>` is written by ranks whose settings cannot be used, or whose reports fail, and by
-//! the shim where there is no engine (`preload/src/absence.rs`): nothing else of ours runs there, if
-//! that. A rank that cannot use its node's directory reports itself.
+//! `missing.<host>` is written by ranks whose settings cannot be used, or whose reports fail, and
+//! by the shim where there is no engine (`preload/src/absence.rs`): nothing else of ours runs there,
+//! if that. A rank that cannot use its node's directory reports itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::census::{all_ready, entries, excuses, nodes, ranges, whereabouts};
-use super::verdict::{Wait, write_at_once};
+use super::launch_files::write_at_once;
+use super::verdict::Wait;
 use crate::error::Result;
 
 /// How long rank 0 waits for all nodes. Others wait a little longer for it, and all have ended

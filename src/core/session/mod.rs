@@ -2,7 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `prepare.rs`, `launch.rs` | before any collective: settings, directories, launch check |
+//! | `prepare.rs`, `launch.rs`, `launch_files.rs` | before any collective: settings, directories, launch check |
 //! | `verdict.rs` | how a rank waits for the verdict of that check |
 //! | `required.rs` | SCR_RESTART_REQUIRED where the start fails |
 //! | `census.rs` | which ranks are ready, and where the missing ones are |
@@ -75,6 +75,7 @@ mod intake;
 mod knowledge;
 mod landing;
 mod launch;
+mod launch_files;
 mod lazy;
 mod lease;
 mod leaving;

@@ -3,8 +3,8 @@
 //! Invariants:
 //! * One lock guards the state. It is never held across communication or a wait.
 //! * Only [`Session::sync`], start and finish communicate.
-//! * When the cache fails a rank for good, routing ends for it, with one message, and for the others
-//!   when they hear of it; agreements go on, since the other ranks count on them.
+//! * When the cache fails a rank for good, routing ends for it, with one message, and for the
+//!   others when they hear of it; agreements go on, since the other ranks count on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -40,7 +40,8 @@ impl Session {
         }
     }
 
-    /// A copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot have it.
+    /// A copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot have
+    /// it.
     pub(super) fn private_copy(
         &self,
         state: &mut State,

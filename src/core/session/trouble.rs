@@ -156,8 +156,8 @@ impl Session {
                 "routing",
                 format_args!(
                     "several checkpoints in a row could not be completed in the cache, the last \
-                     one since {cause}. From now on all ranks write straight to {prefix}; when that \
-                     storage works again, a new launch uses the cache"
+                     one since {cause}. From now on all ranks write straight to {prefix}; when \
+                     that storage works again, a new launch uses the cache"
                 ),
             );
         }

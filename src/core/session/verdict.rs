@@ -1,12 +1,12 @@
 //! How a rank waits for the verdict of a launch check (`launch.rs`).
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::census::{all_ready, entries, leave_excuse, nodes};
 use super::launch::{Herald, Launch, Verdict};
+use super::launch_files::{Found, claim, make_dir, read_verdict, stop_text, write_at_once};
 use crate::error::{Error, Result};
 
 /// How long rank 0 waits for others once it is known that somebody will never come.
@@ -48,12 +48,6 @@ pub(super) struct Wait<'a> {
     excused: bool,
     /// This rank has come to the verdict "stop".
     stopped: bool,
-}
-
-/// What a verdict says.
-enum Found {
-    Go,
-    Stop(String),
 }
 
 impl<'a> Wait<'a> {
@@ -169,10 +163,16 @@ impl<'a> Wait<'a> {
             return Ok(told);
         }
         let verdict = self.shared.join("verdict");
+        // The others of the node look at its own directory only.
+        let tell_node = |reason: &str| {
+            if let Some(path) = &of_node {
+                let _ = write_at_once(path, launch.rank, &stop_text(reason));
+            }
+        };
         match read_verdict(&verdict) {
             Ok(Some(found)) => {
-                if let (Found::Stop(reason), Some(path)) = (&found, of_node) {
-                    let _ = write_at_once(&path, launch.rank, &stop_text(reason));
+                if let Found::Stop(reason) = &found {
+                    tell_node(reason);
                 }
                 return Ok(Some(found));
             }
@@ -193,6 +193,7 @@ impl<'a> Wait<'a> {
         self.stopped = true;
         let reason = launch.what_is_missing(&self.shared).unwrap_or_else(|error| error.to_string());
         let _ = fs::write(&verdict, stop_text(&reason));
+        tell_node(&reason);
         Ok(Some(Found::Stop(reason)))
     }
 
@@ -250,42 +251,6 @@ impl<'a> Wait<'a> {
         let told = self.launch.local().and_then(|local| claim(&local.join("told")).ok());
         Verdict::Stop { reason, own: told != Some(false) }
     }
-}
-
-/// True for the one caller that made `path`.
-fn claim(path: &Path) -> Result<bool> {
-    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(e) => Err(Error::io("cannot write", path, e)),
-    }
-}
-
-fn make_dir(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).map_err(|e| Error::io("cannot create the directory", dir, e))
-}
-
-/// Writes a file that is read by others; they see all of it or nothing. No two ranks write the same
-/// one at the same time, or they write the same.
-pub(super) fn write_at_once(path: &Path, rank: usize, text: &str) -> Result<()> {
-    let temporary = path.with_file_name(format!(".new.{rank}"));
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|e| Error::io("cannot write", path, e))
-}
-
-fn stop_text(reason: &str) -> String {
-    format!("stop {}\n", reason.replace('\n', " "))
-}
-
-/// What a verdict says; `None` if there is none, or not all of it is there yet.
-fn read_verdict(path: &Path) -> Result<Option<Found>> {
-    let text = match fs::read_to_string(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|e| Error::io("cannot read", path, e))?,
-    };
-    let Some(whole) = text.strip_suffix('\n') else { return Ok(None) };
-    let stop = whole.strip_prefix("stop ").map(|reason| Found::Stop(reason.to_string()));
-    Ok(stop.or_else(|| (whole == "go").then_some(Found::Go)))
 }
 
 #[cfg(test)]

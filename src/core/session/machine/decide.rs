@@ -183,7 +183,7 @@ impl Machine {
         vote.ready || conference.ending || vote.followed || self.is_followed(index, at)
     }
 
-    /// What the program writes to a checkpoint after it was given up: a part, that is no checkpoint.
+    /// What the program writes to a checkpoint after it was given up: a part, which is none.
     pub(super) fn is_rest(&self, key: &DatasetKey) -> bool {
         let mut all = self.shared.series[key.series].datasets.iter();
         self.config.series[key.series].has_id

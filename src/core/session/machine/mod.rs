@@ -286,8 +286,8 @@ impl Machine {
         }
     }
 
-    /// The new files of all ranks go to the PFS: a rank has called [`Machine::fall_back`], or several
-    /// datasets in a row could not be sealed in the cache.
+    /// The new files of all ranks go to the PFS: a rank has called [`Machine::fall_back`], or
+    /// several datasets in a row could not be sealed in the cache.
     #[must_use]
     pub fn has_fallen_back(&self) -> bool {
         self.shared.fallen_back

@@ -42,7 +42,8 @@ impl Machine {
         let placement = match to.zip(into) {
             Some((to, into)) => {
                 if keep_on_prefix && to.masked == to.name {
-                    self.mark_unsafe(to, Why::Stays); // its older versions are gone: no roll-back is consistent
+                    // Its older versions are gone: no roll-back is consistent.
+                    self.mark_unsafe(to, Why::Stays);
                 }
                 self.note_rewrite(to, &into);
                 let placed = self.put(to, into, keep_on_prefix);
