@@ -275,20 +275,8 @@ impl Job {
     }
 
     fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
-        let turn = || before.is_none_or(|before| before.is_over());
-        if !self.wait(self.options.pause, turn) {
-            return;
-        }
-        if self.leads.is_none() && self.own_files().next().is_none() {
-            self.finished.store(true, Ordering::Relaxed);
-            return;
-        }
-        if !self.wait_for_turn() {
-            return;
-        }
-        let done = self.stage_own().and_then(|()| self.publish_all(publish_if));
         // Rank 0 hears of it by the journal and tells it, unless that is what fails.
-        if let Err(error) = done
+        if let Err(error) = self.take_part(before, publish_if)
             && !self.stopped()
             && let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string())
         {
@@ -297,34 +285,49 @@ impl Job {
         }
     }
 
-    fn wait_for_turn(&self) -> bool {
-        let nodes_before = self.turn.node_before.is_none_or(|leader| {
-            self.wait_for_sign(Sign::Turn, || self.journal.is_marked(Mark::Staged, leader))
-        });
-        let rank_before = || {
-            self.turn.rank_before.is_none_or(|rank| {
-                let of_rank = self.part.entries.iter().filter(|entry| entry.rank == rank);
-                self.transfers(of_rank).is_ok_and(|all| all.iter().all(is_staged))
-            })
-        };
-        nodes_before && self.wait(LOOK, rank_before)
+    fn take_part(&self, before: Option<&Job>, publish_if: &PublishIf) -> Result<()> {
+        let turn = || Ok(before.is_none_or(|before| before.is_over()));
+        if !self.wait(self.options.pause, turn)? {
+            return Ok(());
+        }
+        if self.leads.is_none() && self.own_files().next().is_none() {
+            self.finished.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        if !self.wait_for_turn()? {
+            return Ok(());
+        }
+        self.stage_own()?;
+        self.publish_all(publish_if)
+    }
+
+    fn wait_for_turn(&self) -> Result<bool> {
+        if let Some(leader) = self.turn.node_before {
+            let staged = || self.journal.is_marked(Mark::Staged, leader);
+            if !self.wait_for_sign(Sign::Turn, staged)? {
+                return Ok(false);
+            }
+        }
+        let Some(rank) = self.turn.rank_before else { return Ok(true) };
+        self.wait(LOOK, || {
+            let of_rank = self.part.entries.iter().filter(|entry| entry.rank == rank);
+            Ok(self.transfers(of_rank)?.iter().all(is_staged))
+        })
     }
 
     /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
     /// the others its sign. `false` if it was stopped.
-    fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> bool) -> bool {
+    fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> Result<bool>) -> Result<bool> {
         let path = sign.path(&self.control, self.record.dataset_id);
         if self.leads.is_none() {
-            return self.wait(LOOK, || path.exists());
+            let given = || path.try_exists().map_err(|e| Error::io("cannot look at", &path, e));
+            return self.wait(LOOK, given);
         }
         let given = || match std::fs::write(&path, "") {
-            Ok(()) => true,
-            Err(error) => {
-                log::warn_once("sign", format_args!("cannot write {}: {error}", path.display()));
-                false
-            }
+            Ok(()) => Ok(true),
+            Err(e) => Err(Error::io("cannot write", &path, e)),
         };
-        self.wait(self.look, come) && self.wait(self.look, given)
+        Ok(self.wait(self.look, come)? && self.wait(self.look, given)?)
     }
 
     /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
@@ -343,8 +346,8 @@ impl Job {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for an event; `false` if it was stopped.
-    fn wait(&self, pause: Duration, come: impl Fn() -> bool) -> bool {
+    /// Waits for an event; `false` if it was stopped. Fails if it could never be seen.
+    fn wait(&self, pause: Duration, come: impl Fn() -> Result<bool>) -> Result<bool> {
         looks::wait(pause, || self.stopped(), come)
     }
 
@@ -417,17 +420,14 @@ impl Job {
 
     fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
         if let Some(leader) = self.leads {
-            let staged = || {
-                // Not readable at this moment is not staged.
-                self.of_node().is_ok_and(|all| all.iter().all(is_staged))
-            };
-            if !self.wait(self.options.pause, staged) {
+            let staged = || Ok(self.of_node()?.iter().all(is_staged));
+            if !self.wait(self.options.pause, staged)? {
                 return Ok(());
             }
             self.journal.mark(Mark::Staged, leader, "")?;
         }
-        let committed = || self.journal.committed().is_ok_and(|commit| commit.is_some());
-        if !self.wait_for_sign(Sign::Commit, committed) {
+        let committed = || Ok(self.journal.committed()?.is_some());
+        if !self.wait_for_sign(Sign::Commit, committed)? {
             return Ok(());
         }
         let mut dirs = BTreeSet::new();
@@ -446,8 +446,8 @@ impl Job {
         self.leave()?;
         self.finished.store(true, Ordering::Relaxed);
         if let Some(leader) = self.leads {
-            let gone = || self.of_node().is_ok_and(|all| all.iter().all(Option::is_none));
-            if self.wait(self.options.pause, gone) {
+            let gone = || Ok(self.of_node()?.iter().all(Option::is_none));
+            if self.wait(self.options.pause, gone)? {
                 self.clear_signs()?;
                 self.journal.mark(Mark::Published, leader, "")?;
             }

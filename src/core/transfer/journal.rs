@@ -136,8 +136,9 @@ impl Journal {
     }
 
     /// Whether the rank has left its mark.
-    pub fn is_marked(&self, mark: Mark, rank: usize) -> bool {
-        self.dir().join(format!("{}{rank}.scr", mark.stem())).exists()
+    pub fn is_marked(&self, mark: Mark, rank: usize) -> Result<bool> {
+        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        path.try_exists().map_err(|e| Error::io("cannot look at", &path, e))
     }
 
     /// Takes back what an earlier attempt has announced: files that are staged anew are not all

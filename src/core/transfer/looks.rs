@@ -1,24 +1,43 @@
 //! Waiting for what others do, by looking for it again and again.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
 
 /// The first pause is so small a part of the longest; each is twice the one before. Ranks that have
 /// as much to do end at about the same time.
 const PARTS: u32 = 16;
 const LEAST: Duration = Duration::from_millis(1);
 
+/// Looks that fail for so long will not succeed any more. A file system that is away for a moment
+/// is waited for.
+const BLIND: Duration = Duration::from_secs(5);
+
 /// Waits until `come`, with pauses of at most `pause`; `false` if it was `stopped`.
-pub(super) fn wait(pause: Duration, stopped: impl Fn() -> bool, come: impl Fn() -> bool) -> bool {
+///
+/// # Errors
+/// Those of `come`, when it has not succeeded for seconds: what it looks for may never be seen.
+pub(super) fn wait(
+    pause: Duration,
+    stopped: impl Fn() -> bool,
+    come: impl Fn() -> Result<bool>,
+) -> Result<bool> {
     let mut next = pause / PARTS;
-    while !come() {
+    let mut seen = Instant::now();
+    loop {
+        match come() {
+            Ok(true) => return Ok(true),
+            Ok(false) => seen = Instant::now(),
+            Err(error) if seen.elapsed() >= BLIND => return Err(error),
+            Err(_) => {}
+        }
         if stopped() {
-            return false;
+            return Ok(false);
         }
         sleep(next.max(LEAST));
         next = (next.max(LEAST) * 2).min(pause);
     }
-    true
 }
 
 #[cfg(test)]
@@ -27,6 +46,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn looks_come_quickly_at_first_and_it_can_be_stopped() {
@@ -34,12 +54,25 @@ mod tests {
         let looked = Cell::new(0);
         let come = || {
             looked.set(looked.get() + 1);
-            looked.get() > 2
+            Ok(looked.get() > 2)
         };
         let begun = Instant::now();
-        assert!(wait(Duration::from_millis(64), || false, come));
+        assert!(wait(Duration::from_millis(64), || false, come).unwrap());
         assert!(begun.elapsed() >= Duration::from_millis(4 + 8));
-        assert!(!wait(pause, || true, || false));
-        assert!(wait(pause, || true, || true));
+        assert!(!wait(pause, || true, || Ok(false)).unwrap());
+        assert!(wait(pause, || true, || Ok(true)).unwrap());
+    }
+
+    #[test]
+    fn looks_that_fail_for_good_end_the_wait() {
+        let failed = || Err(Error::Other("cannot look".into()));
+        assert!(wait(Duration::from_millis(64), || false, failed).is_err());
+        // Once is not for good.
+        let looked = Cell::new(0);
+        let come = || {
+            looked.set(looked.get() + 1);
+            if looked.get() < 3 { failed() } else { Ok(true) }
+        };
+        assert!(wait(Duration::from_millis(64), || false, come).unwrap());
     }
 }
