@@ -142,7 +142,7 @@ fn written_records_agree_with_the_fixtures() {
     agrees(&index(), "index.txt");
     agrees(&summary(), "summary.txt");
     agrees(&halt(), "halt.txt");
-    let nodes = Nodes { nodes: 4 };
+    let nodes = Nodes { nodes: 4, ..Nodes::default() };
     assert_eq!(nodes.to_tree().to_text(2), "NODES\n  4\n");
     let master = MasterFilemap::for_node(Path::new("/c"), 2);
     let text = "Filemap\n  /c/filemap_0.scrinfo\n  /c/filemap_1.scrinfo\n";
@@ -383,7 +383,7 @@ fn damaged_records_are_errors() {
     survives_damage(&summary());
     survives_damage(&flush());
     survives_damage(&halt());
-    survives_damage(&Nodes { nodes: 4 });
+    survives_damage(&Nodes::of_launch(&["c1", "c1", "c2"].map(String::from)));
 }
 
 /// A key that is missing is an error or has a documented default, never a panic.

@@ -398,6 +398,20 @@ def what_a_node_has_waits_until_the_node_is_back(mpi, program):
         node.mkdir(mode=0o700)
         got = here.run_on_nodes(2, "scan")
         assert got.status == 0 and "step_15 " not in got.out, f"{got}"
+        assert "no rank" not in got.err, f"{got}"
+        # Both ranks on the other node: the message names the one that is left out.
+        both = here.nodes.command([f"mpirun.{here.mpi}", "-n", "2"], [here.program("scan")])
+        alone = here.nodes.wrapper.with_name("asnode0")
+        alone.write_text(here.nodes.wrapper.read_text().replace("/ 1))", "/ 2))"))
+        alone.chmod(0o755)
+        both = [str(alone) if word == str(here.nodes.wrapper) else word for word in both]
+        bases = {key: str(here.nodes.here) for key in ("SCR_CNTL_BASE", "SCR_CACHE_BASE")}
+        for _ in range(2):
+            got = finish(here.start(2, "scan", command=both, **bases))
+            assert got.status == 0 and "step_15 " not in got.out, f"{got}"
+            told = [line for line in got.err.splitlines() if "no rank" in line]
+            assert len(told) == 1 and "checkpoint 15 (dataset 3)" in told[0], f"{got}"
+            assert "rank 1 ran on node1, where this launch has no rank" in told[0], f"{got}"
         shutil.rmtree(node)
         away.rename(node)
         got = here.run_on_nodes(2, "scan")

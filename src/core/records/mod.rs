@@ -24,7 +24,7 @@ pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use flush_state::{FlushState, Location};
 pub use halt_file::{FINALIZE_CALLED, HaltFile};
-pub use nodes::Nodes;
+pub use nodes::{Nodes, RankSet};
 pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use summary::{SUMMARY_NAME, Summary};

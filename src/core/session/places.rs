@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 
 use super::machine::{DatasetState, SharedDataset};
 use super::runtime::Session;
+use crate::cache::{RebuildReport, ranks_phrase};
 use crate::events::Event;
 use crate::log;
 use crate::records::{Nodes, Record as _};
@@ -40,7 +41,12 @@ impl Session {
 
     /// Before anything is brought into view: what earlier launches left in the prefix's own folder
     /// goes, and what this one records there begins, with the `events` until now. Local.
-    pub(super) fn begin_records(&self, hosts: &[String], events: Vec<Event>) {
+    pub(super) fn begin_records(
+        &self,
+        hosts: &[String],
+        report: &mut RebuildReport,
+        events: Vec<Event>,
+    ) {
         self.sweep_wanted();
         if self.site.rank == 0 {
             self.sweep_meetings();
@@ -49,15 +55,27 @@ impl Session {
             self.begin_log(hosts);
             events.into_iter().for_each(|event| self.event(|| event));
             self.settle_background();
-            self.record_nodes(hosts);
+            self.record_nodes(hosts, report);
         }
     }
 
-    /// Writes the nodes file (000 section 9.6): how many nodes this launch uses.
-    fn record_nodes(&self, hosts: &[String]) {
+    /// Writes the nodes file (000 section 9.6): where this launch runs. Of what lies on nodes of
+    /// earlier ones, where it has no rank, `report` tells from now on the names of those nodes.
+    fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
         let path = self.site.state_dir().join(Nodes::NAME);
-        let now = Nodes { nodes: hosts.iter().collect::<BTreeSet<_>>().len() as u64 };
-        if Nodes::read(&path).ok().flatten() == Some(now) {
+        let before = Nodes::read(&path).ok().flatten();
+        let mut now = Nodes::of_launch(hosts);
+        let mut former = before.clone().unwrap_or_default();
+        former.hosts.retain(|host, _| !now.hosts.contains_key(host));
+        // Of each node with the newest dataset that it has a part of.
+        for one in report.withheld.iter_mut().rev().filter(|one| !one.deleted) {
+            for (host, ranks) in former.hosts_of(&one.absent) {
+                if now.hosts.insert(host.to_owned(), former.hosts[host].clone()).is_none() {
+                    one.reason.push_str(&out_of_reach(host, &ranks));
+                }
+            }
+        }
+        if before.as_ref() == Some(&now) {
             return;
         }
         // A directory or garbage in its place is replaced, too.
@@ -83,4 +101,14 @@ impl Session {
         flushing.retain(|id| cached.contains_key(id));
         Places { cached, flushing }
     }
+}
+
+/// What a person can do about files on a node where this launch has no rank. Nobody here knows
+/// whether it still runs.
+fn out_of_reach(host: &str, ranks: &[usize]) -> String {
+    let ranks = ranks_phrase(ranks);
+    format!(
+        "; {ranks} ran on {host}, where this launch has no rank: what its cache holds stays there, \
+         and a launch with a rank on it can have it again"
+    )
 }
