@@ -1,4 +1,4 @@
-//! The nodes file: how many nodes the last launch used (000 section 9.6), and which ranks ran where.
+//! The nodes file: how many nodes the last launch used (000 section 9.6), and where ranks ran.
 
 use std::collections::BTreeMap;
 
