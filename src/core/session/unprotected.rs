@@ -145,7 +145,7 @@ impl Session {
         if best >= 0 {
             let teller = size - 1 - best % size;
             links.world.broadcast(&mut text, teller as usize)?;
-        } else if self.has_datasets() {
+        } else if self.state().machine.knows_datasets() {
             // It went on from a checkpoint, and wrote nothing at all.
             return Ok(());
         }
@@ -176,12 +176,6 @@ impl Session {
         if self.site.rank == 0 {
             self.series.placeholders().iter().for_each(log::warn);
         }
-    }
-
-    /// Whether checkpoints are known, of this launch or an earlier one; the same on all ranks.
-    fn has_datasets(&self) -> bool {
-        let state = self.state();
-        (0..self.series.series().len()).any(|at| !state.machine.datasets(at).is_empty())
     }
 }
 

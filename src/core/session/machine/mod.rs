@@ -180,6 +180,13 @@ impl Machine {
         }
     }
 
+    /// Whether any dataset is known, of this launch or an earlier one, wherever it is; the same on
+    /// all ranks.
+    pub fn knows_datasets(&self) -> bool {
+        let all = (0..self.config.series.len()).any(|at| !self.datasets(at).is_empty());
+        all || self.shared.next_id > 1
+    }
+
     /// Primes the machine with what the restart found. Call it before any other event.
     pub fn resume(&mut self, resumed: &Resumed) {
         let decision = &resumed.decision;
