@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Lets file calls of ranks below the cache, the control directory and the prefix fail, from MPI_Init
-to the end and through a restart, and checks that nobody loses a checkpoint or notices.
+"""Lets file calls of ranks below the cache, the control directory and the prefix fail, from
+MPI_Init to the end and through a restart, and checks that nobody loses a checkpoint or notices.
 
 A job of two ranks writes steps until it is killed (`first`), is started again and runs to its end
 (`again`), and is asked once more what it goes on from. Runs without faults tell which calls there
 are. Then one of them fails in `first` or `again`, and the next run tells what that has cost:
 
   ENOSPC-once, EIO-once           each single call
-  EIO-on, EROFS-on, INODES-on     each kind of call (name and place) from its first one on, for good,
-                                  on that file system: I/O errors, read-only, no inodes left
+  EIO-on, EROFS-on, INODES-on     each kind of call (name and place) from its first one on, for
+                                  good, on that file system: I/O errors, read-only, no inodes left
 
 Single ones are tried several at a time; where that shows a defect, each alone.
 
@@ -178,8 +178,9 @@ def compare(plain, run, hits, which):
 
 
 def restarts(phase, with_faults, next_run):
-    """Whether the runs went on from the newest checkpoint that was whole. Steps of which the program
-    knows that a call failed do not count; one that was in progress at the kill may be missing."""
+    """Whether the runs went on from the newest checkpoint that was whole. Steps of which the
+    program knows that a call failed do not count; one that was in progress at the kill may be
+    missing."""
     bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed}
     written = range(1, (KILLED if phase == "first" else LAST) + 1)
     whole = [step for step in written if step not in bad and 0 not in bad]
@@ -237,7 +238,8 @@ def wanted_scenes(options):
     """(scheme, MPI) of every scene that is asked for."""
     every = [(scheme, mpi) for scheme in options.scheme or SCHEMES for mpi in options.mpi or MPIS]
     if options.only:
-        every = [one for one in every if any(n.startswith("/".join(one) + "/") for n in options.only)]
+        every = [one for one in every
+                 if any(name.startswith("/".join(one) + "/") for name in options.only)]
     return every
 
 

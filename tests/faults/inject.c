@@ -6,12 +6,13 @@
 
      cc -O1 -o inject tests/faults/inject.c
      mpirun -n 2 ./inject --below /dev/shm/me/cache --errno ENOSPC --nth 40 --rank 1 -- ./app
-     mpirun -n 2 ./inject --below $PWD/prefix --report /tmp/calls.%r -- ./app     (counts only)
+     mpirun -n 2 ./inject --below $PWD/prefix --report /tmp/calls.%r -- ./app    (counts only)
 
-   Under the shim, too: it does nothing in a process that never calls MPI_Init, as the wrapper and its
-   supervisor. (Statically linked, the wrapper would be taken for a program that cannot be served.)
+   Under the shim, too: it does nothing in a process that never calls MPI_Init, as the wrapper and
+   its supervisor. (Statically linked, the wrapper would be taken for a program that cannot be
+   served.)
 
-   --below DIR     a directory whose files count (several times for several; `--below DIR` is needed)
+   --below DIR     a directory whose files count (several times for several; needed)
    --not DIR       a directory below one of these that does not count (several)
    --match GLOB    only paths that match (fnmatch, `*` takes slashes, too)
    --calls A,B     only these calls, by their names in the table below; all without it
@@ -21,11 +22,12 @@
    --nth N[,N...]  the calls that fail, from 1 (default 1)
    --count K       how many fail from each on (default 1); 0: all
    --rank R        only in this rank of the MPI job; the others run without a filter
-   --report FILE   a line for each counted call: number, `failed` or `-`, what it can fail with (`s`:
-                   ENOSPC, `r`: EROFS, `c`: it creates a name), call, path. `%r` is the rank.
+   --report FILE   a line for each counted call: number, `failed` or `-`, what it can fail with
+                   (`s`: ENOSPC, `r`: EROFS, `c`: it creates a name), call, path. `%r` is the rank.
 
    How: a seccomp filter hands the calls to a supervisor, which reads their paths out of the process
-   and answers. The process keeps its pid and its parent. Programs that it starts are counted with it.
+   and answers. The process keeps its pid and its parent. Programs that it starts are counted with
+   it.
    A close that fails has closed the file: its number is left to /dev/null. */
 
 #define _GNU_SOURCE
@@ -55,90 +57,15 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-enum { ROOM = 1, CHANGE = 2, CREATE = 4, OPEN = 8, CLOSE = 16 };
-enum { NO = -1, CWD = -2, FD = -3 };
-
-/* Where a call has its files: up to two of (directory descriptor, path), or a descriptor itself. */
-struct call {
-    int number;
-    const char *name;
-    int flags;
-    struct {
-        int directory, path; /* argument numbers; directory may be CWD; path may be FD */
-    } file[2];
-};
-
-#define AT(n, flags, d, p) {__NR_##n, #n, flags, {{d, p}, {NO, NO}}}
-#define ATAT(n, flags, d, p, e, q) {__NR_##n, #n, flags, {{d, p}, {e, q}}}
-#define PATH(n, flags) AT(n, flags, CWD, 0)
-#define ON(n, flags, fd) AT(n, flags, fd, FD)
-
-static const struct call calls[] = {
-    AT(openat, OPEN, 0, 1),
-    AT(openat2, OPEN, 0, 1),
-    AT(mkdirat, CREATE, 0, 1),
-    ATAT(renameat, ROOM | CHANGE, 2, 3, 0, 1),
-    ATAT(renameat2, ROOM | CHANGE, 2, 3, 0, 1),
-    ATAT(linkat, CREATE, 2, 3, 0, 1),
-    AT(symlinkat, CREATE, 1, 2),
-    AT(unlinkat, CHANGE, 0, 1),
-    ON(fsync, ROOM | CHANGE, 0),
-    ON(fdatasync, ROOM | CHANGE, 0),
-    ON(syncfs, ROOM | CHANGE, 0),
-    ON(sync_file_range, ROOM | CHANGE, 0),
-    ON(ftruncate, ROOM | CHANGE, 0),
-    AT(truncate, ROOM | CHANGE, CWD, 0),
-    ON(fallocate, ROOM | CHANGE, 0),
-    ON(write, ROOM | CHANGE, 0),
-    ON(pwrite64, ROOM | CHANGE, 0),
-    ON(writev, ROOM | CHANGE, 0),
-    ON(pwritev, ROOM | CHANGE, 0),
-    ON(pwritev2, ROOM | CHANGE, 0),
-    {__NR_copy_file_range, "copy_file_range", ROOM | CHANGE, {{2, FD}, {0, FD}}},
-    {__NR_sendfile, "sendfile", ROOM | CHANGE, {{0, FD}, {1, FD}}},
-    ON(close, ROOM | CLOSE, 0),
-    ON(read, 0, 0),
-    ON(pread64, 0, 0),
-    ON(readv, 0, 0),
-    ON(preadv, 0, 0),
-    AT(newfstatat, 0, 0, 1),
-    ON(fstat, 0, 0),
-    AT(statx, 0, 0, 1),
-    AT(faccessat, 0, 0, 1),
-    AT(faccessat2, 0, 0, 1),
-    AT(readlinkat, 0, 0, 1),
-    ON(getdents64, 0, 0),
-    AT(statfs, 0, CWD, 0),
-    ON(fstatfs, 0, 0),
-    ON(flock, 0, 0),
-    AT(utimensat, CHANGE, 0, 1),
-    ON(fchmod, CHANGE, 0),
-    AT(fchmodat, CHANGE, 0, 1),
-#ifdef __NR_open
-    PATH(open, OPEN),
-    PATH(creat, OPEN),
-    PATH(mkdir, CREATE),
-    ATAT(rename, ROOM | CHANGE, CWD, 1, CWD, 0),
-    ATAT(link, CREATE, CWD, 1, CWD, 0),
-    AT(symlink, CREATE, CWD, 1),
-    PATH(unlink, CHANGE),
-    PATH(rmdir, CHANGE),
-    PATH(stat, 0),
-    PATH(lstat, 0),
-    PATH(access, 0),
-    PATH(readlink, 0),
-    PATH(chmod, CHANGE),
-    ON(getdents, 0, 0),
-#endif
-};
-enum { CALLS = sizeof calls / sizeof *calls, MOST = 32 };
+#include "calls.h"
 
 static const struct {
     const char *name;
     int value;
 } errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EROFS", EROFS},   {"EDQUOT", EDQUOT},
               {"EACCES", EACCES}, {"EPERM", EPERM},   {"EMFILE", EMFILE}, {"ESTALE", ESTALE},
-              {"ENOLCK", ENOLCK}, {"ENOSYS", ENOSYS}, {"EXDEV", EXDEV},   {"EOPNOTSUPP", EOPNOTSUPP},
+              {"ENOLCK", ENOLCK}, {"ENOSYS", ENOSYS}, {"EXDEV", EXDEV},
+              {"EOPNOTSUPP", EOPNOTSUPP},
               {"EINVAL", EINVAL}, {"EMLINK", EMLINK}, {"EFBIG", EFBIG},   {"ETIMEDOUT", ETIMEDOUT}};
 
 static struct {
@@ -230,7 +157,8 @@ static int string(pid_t task, uint64_t address, char *into, size_t size) {
 }
 
 /* The absolute path of one of the call's files, if it has such a one. */
-static int file_of(const struct seccomp_notif *note, const struct call *call, int which, char *path) {
+static int file_of(const struct seccomp_notif *note, const struct call *call, int which,
+                   char *path) {
     int directory = call->file[which].directory, at = call->file[which].path, number;
     char name[PATH_MAX], whole[2 * PATH_MAX];
     if (directory == NO)
@@ -439,7 +367,8 @@ static void start_supervisor(int ends[2], const char *rank) {
         if (mark)
             snprintf(name, sizeof name, "%.*s%s%s", (int)(mark - options.report), options.report,
                      rank ? rank : "0", mark + 2);
-        report = open(mark ? name : options.report, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        const char *path = mark ? name : options.report;
+        report = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         if (report < 0)
             fail(options.report);
     }

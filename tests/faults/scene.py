@@ -78,7 +78,8 @@ class Outcome:
         self.out, self.err = out, err
         lines = out.splitlines()
         self.failed = sorted(line for line in lines if line.startswith("failed "))
-        self.start = next((int(line.split()[1]) for line in lines if line.startswith("from ")), None)
+        starts = (int(line.split()[1]) for line in lines if line.startswith("from "))
+        self.start = next(starts, None)
         self.result = next((line for line in lines if line.startswith("result ")), None)
         self.messages = [line for line in err.splitlines() if line.startswith("SCR: ")]
 

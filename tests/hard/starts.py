@@ -40,7 +40,7 @@ def a_prefix_without_locks(mpi, program):
 
 @case
 def one_rank_that_cannot_start_where_nothing_names_the_launch(mpi, program):
-    """Only the ranks are preloaded: no launch check, so the rank tells it in the first collective."""
+    """Only the ranks are preloaded: no launch check, the rank tells it in the first collective."""
     with place(mpi, program) as plain:
         want = plain.run(2, "steady", 20, 5, shim=False)
     steady, shim = [program("steady"), "20", "5"], [f"LD_PRELOAD={support.SHIM}"]

@@ -2,7 +2,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `prepare.rs`, `launch.rs`, `launch_files.rs` | before any collective: settings, directories, launch check |
+//! | `prepare.rs`, `launch.rs` | before any collective: settings, directories, launch check |
+//! | `launch_files.rs` | the files by which ranks tell each other of a launch |
 //! | `verdict.rs` | how a rank waits for the verdict of that check |
 //! | `required.rs` | SCR_RESTART_REQUIRED where the start fails |
 //! | `census.rs` | which ranks are ready, and where the missing ones are |

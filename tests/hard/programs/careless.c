@@ -1,5 +1,5 @@
-/* Goes on after a checkpoint that could not be opened or written, with a word on it: argv[1] steps, argv[2]
- * every, argv[3] the step at which rank 0 kills itself (0: never). */
+/* Goes on after a checkpoint that could not be opened or written, with a word on it: argv[1] steps,
+ * argv[2] every, argv[3] the step at which rank 0 kills itself (0: never). */
 #include <signal.h>
 
 #include "sim.h"

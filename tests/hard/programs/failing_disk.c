@@ -1,5 +1,5 @@
-/* Makes the call $FAIL_CALL (open, write, fsync or close) fail with $FAIL_ERRNO (a number; EIO), once
- * in a process, on the file whose path ends in $FAIL_PATH. Or each of these calls, on files whose
+/* Makes the call $FAIL_CALL (open, write, fsync or close) fail with $FAIL_ERRNO (a number; EIO),
+ * once in a process, on the file whose path ends in $FAIL_PATH. Or each of these calls, on files whose
  * paths have one of the words of $FAIL_WORDS in them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,8 +14,8 @@
 static int fails_at(const char *call, const char *path) {
   static int failed;
   char words[256], *rest;
-  const char *wanted = getenv("FAIL_CALL"), *end = getenv("FAIL_PATH"), *code = getenv("FAIL_ERRNO");
-  const char *all = getenv("FAIL_WORDS");
+  const char *wanted = getenv("FAIL_CALL"), *end = getenv("FAIL_PATH");
+  const char *all = getenv("FAIL_WORDS"), *code = getenv("FAIL_ERRNO");
   if (wanted == NULL || strcmp(call, wanted) != 0) return 0;
   errno = code != NULL ? atoi(code) : EIO;
   snprintf(words, sizeof words, "%s", all != NULL ? all : "");
