@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::answer::{Answer, Entry};
 use super::books::Way;
+use super::intake::take_in;
 use super::machine::{self, Deletion, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::{Manner, file_ref};
@@ -88,8 +89,10 @@ impl Session {
         match place.clone() {
             Place::Deleted => return Answer::Fail(libc::ENOENT),
             Place::Private(here) => {
-                let done = ns::remove(&here).and_then(|()| self.leave_private(&mut state, name));
-                return done.map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
+                // In a store that cannot remove it, it is in nobody's way.
+                let _ = ns::remove(&here);
+                let left = self.leave_private(&mut state, name);
+                return left.map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
             }
             Place::Ghost(_) => {
                 state.view.delete(name);
@@ -134,13 +137,17 @@ impl Session {
         match place {
             Place::Cached(key, here) => {
                 let (key, here) = (key.clone(), here.clone());
-                if deletion == Deletion::NowAfterRevoke {
-                    self.site.filemap.revoke(&self.record_key(&key))?;
-                }
-                ns::remove(&here)?;
+                let revoked = match deletion {
+                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(&key)),
+                    _ => Ok(()),
+                };
+                // In a store that cannot remove it, it is hidden; a start finds it as if the run
+                // had been killed right before.
+                let removed = revoked.and_then(|()| ns::remove(&here));
                 state.leave_file(&key, name);
                 // An older dataset, or the PFS, may hold an older file of that name.
-                if state.view.place(name) != Place::Prefix
+                if removed.is_err()
+                    || state.view.place(name) != Place::Prefix
                     || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
                 {
                     state.view.delete(name);
@@ -306,14 +313,15 @@ impl Session {
             _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
             _ => return Ok(Answer::PASS),
         };
-        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
         match source {
-            Place::Cached(key, here) if !placed.on_prefix => {
+            Place::Cached(key, here) => {
                 let (key, here) = (key.clone(), here.clone());
-                let Some(layer) = state.view.layer(&placed.key) else { return Ok(Answer::PASS) };
-                let target = layer.dir.join(to);
-                ns::make_parents(&layer.dir, to)?;
-                self.move_file(&here, &target, renamed.from == Some(Deletion::Deferred))?;
+                let put = |target: &Path| self.move_file(&here, target, last.is_some());
+                if !self.put_in_cache(state, &placed, to, put) {
+                    let old = (name.unwrap_or_default(), &key, here.as_path());
+                    return self.rename_onto_prefix(state, old, to, &placed.key, renamed.from);
+                }
                 self.replace_private(state, &self.site.on_prefix(to));
                 if let Some(name) = name {
                     self.after_move(state, &key, name, renamed.from);
@@ -322,14 +330,14 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
-            Place::Cached(key, here) => {
-                let (key, here) = (key.clone(), here.clone());
-                let old = (name.unwrap_or_default(), &key, here.as_path());
-                self.rename_onto_prefix(state, old, to, &placed.key, renamed.from)
-            }
-            _ if !placed.on_prefix => {
-                let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
-                self.take_in(state, (last, from), to, &placed.key)
+            _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
+                match last.filter(|name| !state.view.is_in_a_layer(name)) {
+                    Some(name) => state.view.delete(name),
+                    None => ns::remove(from)?,
+                }
+                self.replace_private(state, &self.site.on_prefix(to));
+                state.enter_file(&placed.key, to, false);
+                Ok(Answer::Done)
             }
             _ => {
                 if let Some(name) = name {

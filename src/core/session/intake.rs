@@ -4,14 +4,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::answer::Answer;
-use super::machine::{self, FileRef};
+use super::machine::FileRef;
 use super::namespace as ns;
 use super::runtime::{Session, State};
 use crate::error::Result;
 use crate::files::{CopyOptions, copy_file};
-use crate::log;
-use crate::system::{has_writers, monotonic_ms};
+use crate::system::has_writers;
 
 impl Session {
     /// Whether a file that the program wrote on the PFS under a temporary name, before that name
@@ -40,36 +38,14 @@ impl Session {
             && has_writers(from).is_ok_and(|found| found == Some(false))
             && self.has_room(state, new).is_some()
     }
+}
 
-    /// Moves a file from the PFS into the cached dataset; one that cannot be moved stays on the
-    /// PFS, and the dataset is not complete without it. What is given as the `last` name is for
-    /// the program's eyes only gone: its deletion is not due.
-    pub(super) fn take_in(
-        &self,
-        state: &mut State,
-        (last, from): (Option<&str>, &Path),
-        to: &str,
-        key: &machine::DatasetKey,
-    ) -> Result<Answer> {
-        let Some(layer) = state.view.layer(key) else { return Ok(Answer::PASS) };
-        let target = layer.dir.join(to);
-        let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-        let moved = ns::make_parents(&layer.dir, to)
-            .and_then(|()| ns::remove(&target))
-            .and_then(|()| copy_file(from, &target, options).map(|_| ()));
-        if let Err(error) = moved {
-            ns::remove(&target)?;
-            let reason = format!("{to} could not be moved into the cache");
-            state.machine.failed(key, &reason, monotonic_ms());
-            log::warn_once("take in", format_args!("{error}; the file stays on the PFS"));
-            return Ok(Answer::PASS);
-        }
-        match last.filter(|name| !state.view.is_in_a_layer(name)) {
-            Some(name) => state.view.delete(name),
-            None => ns::remove(from)?,
-        }
-        self.replace_private(state, &self.site.on_prefix(to));
-        state.enter_file(key, to, false);
-        Ok(Answer::Done)
-    }
+/// Copies a file of the PFS to its place in the cache.
+///
+/// # Errors
+/// It is not there, not even in part.
+pub(super) fn take_in(from: &Path, target: &Path) -> Result<()> {
+    ns::remove(target)?;
+    let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+    copy_file(from, target, options).map(drop).inspect_err(|_| drop(ns::remove(target)))
 }

@@ -169,6 +169,27 @@ impl Session {
         false
     }
 
+    /// Puts a file that is renamed, or moves from the PFS, into its dataset in the cache, by `put`,
+    /// which gets its place there. Returns whether it is there; else it is to be on the PFS.
+    pub(super) fn put_in_cache(
+        &self,
+        state: &mut State,
+        placed: &Placed,
+        name: &str,
+        put: impl FnOnce(&Path) -> Result<()>,
+    ) -> bool {
+        if !self.begin_in_cache(state, placed, name) {
+            return false;
+        }
+        let Some(layer) = state.view.layer(&placed.key) else { return false };
+        let (dir, target) = (layer.dir.clone(), layer.dir.join(name));
+        let Err(error) = ns::make_parents(&dir, name).and_then(|()| put(&target)) else {
+            return true;
+        };
+        self.set_back(state, &placed.key, name, &error);
+        false
+    }
+
     /// The real open for a token failed with `errno`. `true`: the file has another place now, and
     /// the program's open is to be asked for once more.
     pub(super) fn not_opened(&self, token: u64, errno: i32) -> bool {

@@ -140,23 +140,16 @@ impl Session {
         };
         let open = state.tokens.count(name) > 0;
         if let (Some((last, _)), Some(placed)) = (last, &placed) {
-            let cached = self.begin_in_cache(state, placed, last);
-            match cached {
-                true => {
-                    let Some(layer) = state.view.layer(&placed.key) else {
-                        return Ok(Answer::PASS);
-                    };
-                    let target = layer.dir.join(last);
-                    ns::make_parents(&layer.dir, last)?;
-                    ns::move_to_unless(open, here, &target)?;
-                    self.replace_private(state, to);
-                    state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
-                }
-                false if open => {
-                    self.keep_private(state, here, last, false)?;
-                    state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
-                }
-                false => self.publish_as(state, here, to)?,
+            let put = |target: &Path| ns::move_to_unless(open, here, target);
+            let cached = self.put_in_cache(state, placed, last, put);
+            if cached {
+                self.replace_private(state, to);
+                state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
+            } else if open {
+                self.keep_private(state, here, last, false)?;
+                state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
+            } else {
+                self.publish_as(state, here, to)?;
             }
             state.enter_file(&placed.key, last, !cached);
         } else if open {
@@ -175,7 +168,8 @@ impl Session {
     /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path) -> Result<()> {
         publish_file(&self.site.prefix, here, to)?;
-        ns::remove(here)?;
+        // In a store that cannot remove it, it is in nobody's way.
+        let _ = ns::remove(here);
         self.replace_private(state, to);
         Ok(())
     }
