@@ -1,5 +1,5 @@
 """Stores that refuse a file, whatever the reason: the program does not hear of it, the file is on
-the prefix, and every checkpoint counts; or it was refused there, too, and none counts without it."""
+the prefix, and every checkpoint counts; or it was refused there, too: none counts without it."""
 
 import errno
 

@@ -1,6 +1,6 @@
 /* Makes the call $FAIL_CALL (open, write, fsync or close) fail with $FAIL_ERRNO (a number; EIO),
- * once in a process, on the file whose path ends in $FAIL_PATH. Or each of these calls, on files whose
- * paths have one of the words of $FAIL_WORDS in them. */
+ * once in a process, on the file whose path ends in $FAIL_PATH. Or each of these calls, on files
+ * whose paths have one of the words of $FAIL_WORDS in them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
