@@ -165,7 +165,7 @@ impl Session {
             state.machine.failed(&placed.key, &text, monotonic_ms());
         }
         state.machine.moved_to_prefix(&placed.key, name);
-        self.give_up_routing(&error.to_string());
+        self.fall_back(state, &error.to_string());
         false
     }
 

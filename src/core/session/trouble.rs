@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use super::machine::{DatasetKey, Outcome, SealPlan};
-use super::runtime::Session;
+use super::runtime::{Session, State};
 use super::site::Links;
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -128,6 +128,11 @@ impl Session {
     /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
     /// cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
+        self.fall_back(&mut self.state(), reason);
+    }
+
+    /// The same for who has the state at hand.
+    pub(super) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
             log::warn_once(
@@ -139,7 +144,7 @@ impl Session {
                 ),
             );
         }
-        self.state().machine.fall_back();
+        state.machine.fall_back();
     }
 
     /// After a conference: whether the cache is given up by all.
