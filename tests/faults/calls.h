@@ -1,7 +1,7 @@
 /* The calls that `inject.c` can let fail, and where each has its files. */
 #include <sys/syscall.h>
 
-enum { ROOM = 1, CHANGE = 2, CREATE = 4, OPEN = 8, CLOSE = 16 };
+enum { ROOM = 1, CHANGE = 2, CREATE = 4, OPEN = 8, CLOSE = 16, LOCK = 32 };
 enum { NO = -1, CWD = -2, FD = -3 };
 
 /* Where a call has its files: up to two of (directory descriptor, path), or a descriptor itself. */
@@ -56,7 +56,7 @@ static const struct call calls[] = {
     ON(getdents64, 0, 0),
     AT(statfs, 0, CWD, 0),
     ON(fstatfs, 0, 0),
-    ON(flock, 0, 0),
+    ON(flock, LOCK, 0),
     AT(utimensat, CHANGE, 0, 1),
     ON(fchmod, CHANGE, 0),
     AT(fchmodat, CHANGE, 0, 1),

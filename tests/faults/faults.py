@@ -127,7 +127,7 @@ class Sweep:
         defects = [*compare(plain, with_faults, hits, "the run"),
                    *compare(plain_next, next_run, hits, "the next run"),
                    *self.repeated(with_faults), *self.repeated(next_run),
-                   *restarts(faults[0].phase, with_faults, next_run)]
+                   *restarts(faults[0].phase, KINDS[faults[0].kind][2], with_faults, next_run)]
         said = (text for run in (with_faults, next_run) for text in run.messages)
         self.messages.update({self.scene.shape(text) for text in said})
         return hits, defects, f"{with_faults}--- then:\n{next_run}"
@@ -177,15 +177,15 @@ def compare(plain, run, hits, which):
         yield f"{which} takes {run.seconds:.1f} s, without faults {plain.seconds:.1f} s"
 
 
-def restarts(phase, with_faults, next_run):
+def restarts(phase, for_good, with_faults, next_run):
     """Whether the runs went on from the newest checkpoint that was whole. Steps of which the
-    program knows that a call failed do not count; one that was in progress at the kill may be
-    missing."""
+    program knows that a call failed do not count; one that was in progress at the kill, or when a
+    file system began to fail for good, may be missing."""
     bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed}
     written = range(1, (KILLED if phase == "first" else LAST) + 1)
     whole = [step for step in written if step not in bad and 0 not in bad]
     newest = max(whole, default=0)
-    least = newest - (phase == "first")
+    least = newest - (phase == "first" or for_good)
     if next_run.start is not None and next_run.start < least:
         yield f"the next run goes on from step {next_run.start}, not {newest}"
     if phase == "again" and with_faults.start is not None and with_faults.start < KILLED - 1:

@@ -45,6 +45,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -226,6 +227,8 @@ static int counts(const struct seccomp_notif *note, const struct call *call, cha
     if (!(file_of(note, call, 0, path) && wanted(path)) &&
         !(file_of(note, call, 1, path) && wanted(path)))
         return 0;
+    if (call->flags & LOCK && note->data.args[1] & LOCK_UN)
+        return 0; /* nothing fails so: the lock would stay for ever */
     if (call->flags & CLOSE && !writable(note->pid, note->data.args[0]))
         return 0;
     *can = nature(note, call, path);
