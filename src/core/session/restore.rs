@@ -377,9 +377,9 @@ impl Session {
         let (lost, past): (Vec<_>, Vec<_>) = known
             .lost(report)
             .partition(|one| !one.spoiled || one.id > newest_left(&one.key.series, report, known));
-        past.into_iter().for_each(|one| self.mention(self.describe_withheld(one)));
-        let lost = lost.into_iter().map(|one| self.describe_withheld(one));
-        let mut lines: Vec<String> = lost.chain(vanished_in_words(report, known)).collect();
+        self.describe_lost(&past).into_iter().for_each(|line| self.mention(line));
+        let mut lines = self.describe_lost(&lost);
+        lines.extend(vanished_in_words(report, known));
         let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
         let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);
         if let (Some(last), Some(one)) = (lines.last_mut(), begins) {
@@ -389,10 +389,26 @@ impl Session {
         lines.iter().for_each(log::warn);
     }
 
-    fn describe_withheld(&self, withheld: &Withheld) -> String {
+    /// A line for each reason.
+    fn describe_lost(&self, lost: &[&Withheld]) -> Vec<String> {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for one in lost {
+            let title = self.title_withheld(one);
+            match by_reason.iter_mut().find(|(reason, _)| *reason == one.reason) {
+                Some((_, titles)) => titles.push(title),
+                None => by_reason.push((&one.reason, vec![title])),
+            }
+        }
+        let line = |(reason, titles): (&str, Vec<String>)| {
+            format!("{} cannot be offered: {reason}", titles.join(", "))
+        };
+        by_reason.into_iter().map(line).collect()
+    }
+
+    fn title_withheld(&self, withheld: &Withheld) -> String {
         let title = self.machine_key(&withheld.key).map(|key| self.title(&key));
         let title = title.unwrap_or_else(|| withheld.key.series.clone());
-        format!("{title} (dataset {}) cannot be offered: {}", withheld.id, withheld.reason)
+        format!("{title} (dataset {})", withheld.id)
     }
 
     /// What was protected across groups that the settings do not have any more.

@@ -69,7 +69,10 @@ impl Session {
         key: &DatasetKey,
         files: &[String],
     ) -> Result<Outcome> {
-        self.tell_trouble(key, "its files are written there, and the next one is cached again");
+        // A cache that all have given up has been told of.
+        if !self.state().machine.has_fallen_back() {
+            self.tell_trouble(key, "its files are written there, and the next one is cached again");
+        }
         let failed = files.iter().filter(|name| !self.publish_spilled(key, name)).count();
         let own = match (failed, self.state().machine.has_cached(key)) {
             (0, false) => Outcome::Done,

@@ -41,7 +41,8 @@ impl Machine {
         let deletion = from.map(|file| self.delete(file, into.as_ref()));
         let placement = match to.zip(into) {
             Some((to, into)) => {
-                if keep_on_prefix && to.masked == to.name {
+                // A cache that fails says nothing of the program.
+                if keep_on_prefix && to.masked == to.name && !self.falls_back {
                     // Its older versions are gone: no roll-back is consistent.
                     self.mark_unsafe(to, Why::Stays);
                 }
