@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 
+import bad_input
 import support
 from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
                      wait_for)
