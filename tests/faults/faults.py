@@ -155,11 +155,15 @@ class Sweep:
             print("\n".join(lines), flush=True)
 
 
+READS = ("open", "openat", "read", "pread64", "copy_file_range", "sendfile")
+
+
 def own(hits):
     """Whether a call of the program may fail by these: on the prefix, at the program's own paths,
-    or where it reads what the cache alone has."""
+    or where it, or a copy to the prefix, reads what the cache alone has."""
     return any(call.store == "prefix" and "/.scr" not in call.place or
-               call.store == "cache" and call.name in ("read", "pread64") for call in hits)
+               call.store == "cache" and call.name in READS and call.can == "---"
+               and "/ckpt/" in call.place for call in hits)
 
 
 def compare(plain, run, hits, which):
@@ -188,7 +192,9 @@ def restarts(phase, for_good, with_faults, next_run):
     least = newest - (phase == "first" or for_good)
     if next_run.start is not None and next_run.start < least:
         yield f"the next run goes on from step {next_run.start}, not {newest}"
-    if phase == "again" and with_faults.start is not None and with_faults.start < KILLED - 1:
+    # What the program cannot even look for, it does not go on from.
+    looked = not any(line.startswith("failed find ") for line in with_faults.failed)
+    if phase == "again" and looked and with_faults.start in range(KILLED - 1):
         yield f"the restart goes on from step {with_faults.start}, not {KILLED}"
 
 

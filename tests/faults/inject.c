@@ -224,14 +224,14 @@ static int nature(const struct seccomp_notif *note, const struct call *call, con
 
 /* Whether the call counts; `path` is then its file. */
 static int counts(const struct seccomp_notif *note, const struct call *call, char *path, int *can) {
-    if (!(file_of(note, call, 0, path) && wanted(path)) &&
-        !(file_of(note, call, 1, path) && wanted(path)))
+    int which = file_of(note, call, 0, path) && wanted(path) ? 0 : 1;
+    if (which == 1 && !(file_of(note, call, 1, path) && wanted(path)))
         return 0;
     if (call->flags & LOCK && note->data.args[1] & LOCK_UN)
         return 0; /* nothing fails so: the lock would stay for ever */
     if (call->flags & CLOSE && !writable(note->pid, note->data.args[0]))
         return 0;
-    *can = nature(note, call, path);
+    *can = which == 1 && call->file[1].path == FD ? 0 : nature(note, call, path); /* copies from it */
     if (options.creating && !(*can & CREATE))
         return 0;
     if (options.error == ENOSPC || options.error == EDQUOT)

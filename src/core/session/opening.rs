@@ -15,7 +15,7 @@ use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
-use crate::system::{may_write, monotonic_ms};
+use crate::system::{is_denied, may_write, monotonic_ms};
 use crate::transfer::{is_published, publish_file_if};
 
 /// Folder of private copies in a cache directory.
@@ -232,7 +232,7 @@ impl Session {
             Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
                 Some(Answer::PASS)
             }
-            Place::Cached(_, here) | Place::Private(here) if !may_write(here) => {
+            Place::Cached(_, here) | Place::Private(here) if is_denied(here) => {
                 Some(Answer::Fail(libc::EACCES))
             }
             Place::Ghost(_) if !intent.truncate => Some(self.refuse_ghost(name)),

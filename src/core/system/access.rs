@@ -1,6 +1,7 @@
 //! What the program itself would be allowed to do.
 
 use std::ffi::CString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -8,10 +9,24 @@ use std::path::Path;
 /// directory; false if there is no such path.
 #[must_use]
 pub fn may_write(path: &Path) -> bool {
-    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    ask(path).is_ok()
+}
+
+/// Whether the permissions of `path` forbid that this process writes to it. A file system that
+/// fails, or is read-only, says nothing of them.
+#[must_use]
+pub fn is_denied(path: &Path) -> bool {
+    ask(path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+}
+
+fn ask(path: &Path) -> std::io::Result<()> {
+    let text = CString::new(path.as_os_str().as_bytes())?;
     let mode = if path.is_dir() { libc::W_OK | libc::X_OK } else { libc::W_OK };
     // SAFETY: `text` is NUL-terminated and outlives the call.
-    unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), mode, libc::AT_EACCESS) == 0 }
+    match unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), mode, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]
@@ -23,5 +38,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(may_write(dir.path()));
         assert!(!may_write(&dir.path().join("x")));
+        assert!(!is_denied(&dir.path().join("x")));
     }
 }

@@ -19,7 +19,7 @@ mod shared_bytes;
 mod shared_log;
 mod space;
 
-pub use access::may_write;
+pub use access::{is_denied, may_write};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock, wait_lock};
 pub use lanes::in_lanes;

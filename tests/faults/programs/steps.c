@@ -5,8 +5,8 @@
  * names the step in ckpt/latest, through a temporary name. At its start it goes on from the newest
  * step of which every rank finds its file whole. It ends after step LAST; with STOP all ranks kill
  * themselves after that step. Standard output: `from <step>`, `result <number>`, and for each of
- * its own calls that fails a line `failed <call> <path> of step <step>: ...`. Exit status 0: the
- * job of the test is to judge. */
+ * its own calls that fails a line `failed <call> <path> of step <step>: ...` (`find`: an open at
+ * the start). Exit status 0: the job of the test is to judge. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -72,7 +72,7 @@ static int get(int step, uint64_t *state) {
   snprintf(path, sizeof path, "ckpt/step_%d/rank_%d.dat", step, rank);
   int file = open(path, O_RDONLY);
   if (file < 0) {
-    if (errno != ENOENT) failed("open", path);
+    if (errno != ENOENT) failed("find", path);
     return 0;
   }
   size_t size = 0;
