@@ -29,7 +29,7 @@ from scene import LONGER_SECONDS, SCHEMES, Scene, build
 KILLED, LAST = 4, 6  # the steps after which `first` and `again` end
 MPIS = ("openmpi", "mpich")
 TENTH = 10
-TOGETHER = 8  # single faults in one run
+TOGETHER = 16  # single faults in one run
 KINDS = {  # of faults: errno, what a call has to be able to, for good
     "ENOSPC-once": ("ENOSPC", "s", False),
     "EIO-once": ("EIO", "", False),

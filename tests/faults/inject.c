@@ -231,7 +231,8 @@ static int counts(const struct seccomp_notif *note, const struct call *call, cha
         return 0; /* nothing fails so: the lock would stay for ever */
     if (call->flags & CLOSE && !writable(note->pid, note->data.args[0]))
         return 0;
-    *can = which == 1 && call->file[1].path == FD ? 0 : nature(note, call, path); /* copies from it */
+    int copies_from = which == 1 && call->file[1].path == FD;
+    *can = copies_from ? 0 : nature(note, call, path);
     if (options.creating && !(*can & CREATE))
         return 0;
     if (options.error == ENOSPC || options.error == EDQUOT)

@@ -28,6 +28,7 @@ LAUNCH_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_odls_base_sigkill_timeout": "0",  # a killed job ends at once
     "OMPI_MCA_btl_base_warn_component_unused": "0",
 }
 # No settling: with a few collectives after each checkpoint, all runs seal the same ones.

@@ -42,7 +42,8 @@ impl Machine {
         let placement = match to.zip(into) {
             Some((to, into)) => {
                 // A cache that fails says nothing of the program.
-                if keep_on_prefix && to.masked == to.name && !self.falls_back {
+                let fails = self.falls_back || self.shared.fallen_back;
+                if keep_on_prefix && to.masked == to.name && !fails {
                     // Its older versions are gone: no roll-back is consistent.
                     self.mark_unsafe(to, Why::Stays);
                 }
