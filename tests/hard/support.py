@@ -158,6 +158,12 @@ def wait_for(condition, run):
         time.sleep(0.02)
 
 
+def told_but(got, *expected):
+    """The lines of standard error that have none of the `expected` words."""
+    told = [line for line in got.err.splitlines() if line.strip()]
+    return [line for line in told if not any(words in line for words in expected)]
+
+
 def lines(got):
     """What several ranks have printed comes in any order."""
     return sorted(got.out.splitlines())
