@@ -20,6 +20,7 @@ import time
 import traceback
 
 import bad_input
+import settings
 import support
 from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
                      wait_for)

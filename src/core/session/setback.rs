@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::books::{Tracked, Way};
 use super::machine::{DatasetKey, FileRef, Intent, Placed, Placement};
-use super::namespace::{self as ns, Place};
+use super::namespace::{self as ns, OnPrefix, Place};
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::cache::NodeCatalog;
@@ -246,10 +246,12 @@ impl Session {
     }
 
     /// The PFS will refuse to make `file`: that is its answer to the program, and the dataset lacks
-    /// this file. A directory that is missing is not its last word.
+    /// this file. A directory that is missing is not its last word, and what is no file is none of
+    /// the dataset.
     pub(super) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
         let path = self.site.on_prefix(&file.name);
-        if !path.parent().is_some_and(Path::is_dir) {
+        let is_other = ns::on_prefix(&path) == OnPrefix::Other;
+        if is_other || !path.parent().is_some_and(Path::is_dir) {
             return;
         }
         let now = monotonic_ms();

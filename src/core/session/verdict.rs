@@ -248,7 +248,10 @@ impl<'a> Wait<'a> {
                 format!("rank {rank} on {host} cannot report to the others: {error}")
             }
         };
-        let told = self.launch.local().and_then(|local| claim(&local.join("told")).ok());
+        let told = self
+            .launch
+            .local()
+            .and_then(|local| make_dir(&local).and_then(|()| claim(&local.join("told"))).ok());
         Verdict::Stop { reason, own: told != Some(false) }
     }
 }

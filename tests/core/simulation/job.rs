@@ -151,6 +151,8 @@ pub struct Sim {
     pub moves: Vec<(usize, usize, u32)>,
     /// A rank of this launch whose next seals fail, so many of them.
     pub breaks: Option<(usize, u32)>,
+    /// Seals of a rank fail, and ranks fall back, now and then.
+    pub fails: bool,
     /// A rank of this launch that takes a wrong turn (for some faults).
     pub wrong_rank: usize,
 }

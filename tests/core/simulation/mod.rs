@@ -7,7 +7,9 @@
 //! SCR_SIM_SEED=<its seed>` replays it. In every fourth schedule the program writes its checkpoints
 //! by a thread, in short steps: harsher than what the seeds draw; in every third one it has several
 //! series. `SCR_SIM_STYLE=threaded` makes all of them write by a thread, `drawn` none but those
-//! whose seed says so, `several` gives all of them several series (`threaded,several` is both).
+//! whose seed says so, `fails` lets seals fail and ranks fall back (a pointer file on the prefix may
+//! name what is not there, or not known to be complete, when a node is lost before all have heard
+//! of it: seeds 15407, 19825), `several` gives all of them several series (`threaded,several` is both).
 //! Faults are looked for in the usual mix, whatever it says: some show only where a checkpoint
 //! takes longer than the settle time, which hardly a threaded one does.
 
@@ -120,6 +122,7 @@ fn schedule(
         crash: Crash::Never,
         victim: None,
         breaks: None,
+        fails: wish.contains("fails"),
         wrong_rank: 0,
         released: 0,
         moves: Vec::new(),
