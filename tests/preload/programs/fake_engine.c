@@ -35,9 +35,9 @@ struct engine {
     void (*file_open)(size_t, const char *);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
-    void (*closed)(uint64_t);
+    int (*closed)(uint64_t);
     void (*failed)(uint64_t, int);
-    int (*evacuate)(uint64_t, int);
+    int (*evacuate)(uint64_t, int, int);
     int (*reserve)(uint64_t, int, uint64_t, uint64_t);
     void (*lookup)(const char *, int, struct verdict *);
     void (*change)(const char *, struct verdict *);
@@ -139,7 +139,11 @@ static int reserve(uint64_t token, int fd, uint64_t offset, uint64_t bytes)
     say("reserve", 0, offset + bytes);
     return no_room("later");
 }
-static void closed(uint64_t token) { say("closed", 0, host->open_count(token)); }
+static int closed(uint64_t token)
+{
+    say("closed", 0, host->open_count(token));
+    return 0;
+}
 static void failed(uint64_t token, int err) { (void)token; say("failed", 0, err); }
 
 /* The file of a lazy token gets a copy, all openers the same one. */
@@ -156,8 +160,9 @@ static int evacuate_lazy(uint64_t token, int fd)
     return to;
 }
 
-static int evacuate(uint64_t token, int fd)
+static int evacuate(uint64_t token, int fd, int error)
 {
+    (void)error;
     if (token & LAZY) {
         say("evacuate", "lazy", 0);
         return evacuate_lazy(token, fd);
@@ -245,7 +250,7 @@ static const char *alias(size_t index, const char **place)
 }
 
 static const struct engine table = {
-    sizeof table, 10, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
+    sizeof table, 11, init, get_prefix, sync_, note, file_open, open_, opened, closed, failed,
     evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
     alias,
 };
