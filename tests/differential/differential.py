@@ -106,6 +106,14 @@ def compare(plain, shimmed, numbers):
     return complaints
 
 
+def unexpected(told):
+    """Whether more is told than that something goes straight to the PFS: what these programs do to
+    their files leaves no other way now and then, and the user is to know."""
+    expected = ("are not protected: ", "is protected by ")
+    return [line for line in told.splitlines()
+            if line.strip() and not any(words in line for words in expected)]
+
+
 def main(words):
     first, count, length = [int(w) for w in words] + [1, COUNT, LENGTH][len(words):]
     mpi, failed = "openmpi", 0
@@ -131,7 +139,7 @@ def main(words):
             complaints = compare(*runs, range(begin, begin + size))
             for number, text in list(complaints.items())[:SHOWN]:
                 print(f"-- sequence {number}\n{text}", flush=True)
-            if runs[1][0] != runs[0][0] or runs[1][2]:
+            if runs[1][0] != runs[0][0] or unexpected(runs[1][2]):
                 print(f"status {runs[0][0]}, under the shim {runs[1][0]}:\n{runs[1][2]}")
                 complaints.setdefault(begin, "status")
             failed += len(complaints)
