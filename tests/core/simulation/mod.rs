@@ -2,16 +2,17 @@
 //! processes and nodes at any micro-step, restarts; after each the promises of the design are
 //! checked against what the program really wrote.
 //!
-//! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules from
-//! seed `s` on. A failure prints its seed and the trace of its events; `SCR_SIM_SCHEDULES=1
-//! SCR_SIM_SEED=<its seed>` replays it. In every fourth schedule the program writes its checkpoints
-//! by a thread, in short steps: harsher than what the seeds draw; in every third one it has several
-//! series. `SCR_SIM_STYLE=threaded` makes all of them write by a thread, `drawn` none but those
-//! whose seed says so, `fails` lets seals fail and ranks fall back (a pointer file on the prefix may
-//! name what is not there, or not known to be complete, when a node is lost before all have heard
-//! of it: seeds 15407, 19825), `several` gives all of them several series (`threaded,several` is both).
-//! Faults are looked for in the usual mix, whatever it says: some show only where a checkpoint
-//! takes longer than the settle time, which hardly a threaded one does.
+//! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules
+//! from seed `s` on. A failure prints its seed and the trace of its events;
+//! `SCR_SIM_SCHEDULES=1 SCR_SIM_SEED=<its seed>` replays it. In every fourth schedule the
+//! program writes its checkpoints by a thread, in short steps: harsher than what the seeds
+//! draw; in every third one it has several series. `SCR_SIM_STYLE=threaded` makes all of them
+//! write by a thread, `drawn` none but those whose seed says so, `fails` lets seals fail and
+//! ranks fall back (a pointer file on the prefix may name what is not there, or not known to be
+//! complete, when a node is lost before all have heard of it: seeds 15407, 19825), `several`
+//! gives all of them several series (`threaded,several` is both). Faults are looked for in the
+//! usual mix, whatever it says: some show only where a checkpoint takes longer than the settle
+//! time, which hardly a threaded one does.
 
 mod cluster;
 mod crashes;
