@@ -86,7 +86,9 @@ impl Session {
         let mut state = self.state();
         let Some(layer) = state.view.layer(key) else { return true };
         let source = layer.dir.join(name);
-        if !source.exists() || !state.machine.is_spilled(key, name) {
+        // In a store that cannot even say so, it is not gone.
+        let gone = source.try_exists().is_ok_and(|there| !there);
+        if gone || !state.machine.is_spilled(key, name) {
             return true;
         }
         let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));
