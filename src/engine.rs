@@ -2,14 +2,20 @@
 
 use std::ffi::c_int;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Arrival, Host, Session};
+use scr_core::session::{Arrival, Host, Session, Surroundings};
+use scr_core::system::exit_at_once;
 
 use crate::mpi::{self, Classifier, MpiComm};
+
+/// How long the end of MPI may take at a halt: other communication of the program may be pending.
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 struct Running {
     session: Session,
@@ -25,13 +31,14 @@ pub fn session() -> Option<&'static Session> {
 
 /// Right after MPI_Init: the launch check, then everything collective. `None`: this process is
 /// none of our business, or this launch stays without us (then a message has said why).
-pub fn start(host: Host, granted: c_int) -> Option<&'static Session> {
+pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     if mpi::has_parent() || mpi::is_finalized() {
         return None;
     }
     let (rank, size) = (mpi::world_rank().ok()?, mpi::world_size().ok()?);
     mpi::wait_outside(&host);
-    let arrival = Arrival::new(rank, size, host, &mpi::WorldHerald)?;
+    let around = Surroundings::of_process(rank, size, host);
+    let arrival = Arrival::new(around, &mpi::WorldHerald)?;
     let required = arrival.required();
     match start_together(arrival, granted) {
         Ok(session) => Some(session),
@@ -53,7 +60,6 @@ fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> 
     let classifier = Classifier::new(world.size(), words[0] != 0);
     let session = arrival.start(Box::new(world))?;
     let running = RUNNING.get_or_init(|| Running { session, classifier });
-    running.session.on_exit(mpi::finalize);
     running.session.halt_at_start();
     running.session.start_helper();
     running.session.serve_children();
@@ -88,4 +94,18 @@ fn finish() {
     if let Some(session) = session() {
         session.finish();
     }
+}
+
+/// Ends MPI, so that the launcher sees a program that has ended by itself, if that can be done in
+/// time, and the process. Every rank does the same.
+pub fn end_process(status: c_int) -> ! {
+    let late = move || {
+        thread::sleep(END_LIMIT);
+        exit_at_once(status)
+    };
+    // Without the thread a program with pending communication may hang in MPI's end.
+    if thread::Builder::new().name("scr-end".into()).spawn(late).is_ok() {
+        mpi::finalize();
+    }
+    std::process::exit(status)
 }

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::abi::{
     ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event, kind,
@@ -17,7 +17,7 @@ use super::abi::{
 use crate::engine;
 use scr_core::session;
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Alias, Answer, Attributes, Note, Session};
+use scr_core::session::{Alias, Answer, Attributes, Door, Note, Session};
 
 const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
 
@@ -156,6 +156,52 @@ fn stat_answer(known: &Attributes) -> StatAnswer {
     }
 }
 
+/// The shim as the session sees it.
+struct Shim(Host);
+
+// SAFETY: functions that any thread may call, and a string that lives and stays for ever.
+unsafe impl Send for Shim {}
+// SAFETY: as above.
+unsafe impl Sync for Shim {}
+
+impl session::Host for Shim {
+    fn door(&self) -> Door {
+        Door::Files
+    }
+
+    fn end_process(&self, status: i32) -> ! {
+        engine::end_process(status)
+    }
+
+    fn enter_thread(&self) {
+        (self.0.enter_thread)();
+    }
+
+    fn leave_thread(&self) {
+        (self.0.leave_thread)();
+    }
+
+    fn names_changed(&self) {
+        (self.0.names_changed)();
+    }
+
+    fn wake(&self, token: u64) {
+        (self.0.wake)(token);
+    }
+
+    fn move_out(&self, token: u64) {
+        (self.0.move_out)(token);
+    }
+
+    fn step_out(&self) -> u32 {
+        (self.0.step_out)()
+    }
+
+    fn step_in(&self, before: u32) {
+        (self.0.step_in)(before);
+    }
+}
+
 extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
     guarded(0, || {
         // SAFETY: the shim passes a table that lives for the process's life.
@@ -163,19 +209,7 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
         if host.size < size_of::<Host>() {
             return 0;
         }
-        // SAFETY: as above: a string for the process's life.
-        let library = unsafe { path_of(host.library_path) }.to_path_buf();
-        let host = session::Host {
-            library,
-            enter_thread: host.enter_thread,
-            leave_thread: host.leave_thread,
-            open_count: host.open_count,
-            names_changed: host.names_changed,
-            wake: host.wake,
-            move_out: host.move_out,
-            step_out: host.step_out,
-            step_in: host.step_in,
-        };
+        let host: Arc<dyn session::Host> = Arc::new(Shim(host));
         let Some(session) = engine::start(host, granted) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();
         let Ok(prefix) = CString::new(prefix) else { return 0 };

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 use scr_core::session::{Finished, finish_transfers};
+use scr_core::system::hostname;
 
 /// Arguments of `scr transfer`.
 #[derive(clap::Args)]
@@ -26,8 +27,10 @@ pub struct Args {
 
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
+    let holder = format!("host {}, process {}", hostname(), std::process::id());
     let outcome = settings(args).and_then(|(settings, environment)| {
-        finish_transfers(&settings, &environment, args.limits).map_err(|error| error.to_string())
+        let finished = finish_transfers(&settings, &environment, args.limits, &holder);
+        finished.map_err(|error| error.to_string())
     });
     match outcome {
         Err(error) => fail(&error),

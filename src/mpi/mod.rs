@@ -13,15 +13,15 @@ pub use communicator::MpiComm;
 pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized};
 pub use world::{Classifier, WorldHerald, is_shared, permits_threads, world_rank, world_size};
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use scr_core::error::{Error, Result};
 use scr_core::session::Host;
 
-static HOST: OnceLock<Host> = OnceLock::new();
+static HOST: OnceLock<Arc<dyn Host>> = OnceLock::new();
 
 /// Calls that wait for other ranks let the program's signal handlers run from now on.
-pub fn wait_outside(host: &Host) {
+pub fn wait_outside(host: &Arc<dyn Host>) {
     let _ = HOST.set(host.clone());
 }
 

@@ -24,12 +24,51 @@ pub type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 /// all, since a thousand different complaints are not read either.
 const ONCE_MAX: usize = 1024;
 
-static LEVEL: AtomicU8 = AtomicU8::new(0);
-static SINK: Mutex<Option<Sink>> = Mutex::new(None);
-static WARNED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+/// Who speaks: the process, or a rank that shares its process with others ([`speak_as`]).
+pub struct Voice {
+    level: AtomicU8,
+    sink: Mutex<Option<Sink>>,
+    warned: Mutex<Option<HashSet<String>>>,
+    /// Where the processes of the job claim what is said once.
+    shared: Mutex<Option<PathBuf>>,
+}
 
-/// Where the processes of the job claim what is said once.
-static SHARED: Mutex<Option<PathBuf>> = Mutex::new(None);
+impl Voice {
+    /// One that has said nothing yet, at level 0, on standard error.
+    #[must_use]
+    pub const fn new() -> Self {
+        Voice {
+            level: AtomicU8::new(0),
+            sink: Mutex::new(None),
+            warned: Mutex::new(None),
+            shared: Mutex::new(None),
+        }
+    }
+}
+
+impl Default for Voice {
+    fn default() -> Self {
+        Voice::new()
+    }
+}
+
+static PROCESS: Voice = Voice::new();
+
+thread_local! {
+    static VOICE: RefCell<Option<Arc<Voice>>> = const { RefCell::new(None) };
+}
+
+/// From now on this thread speaks as one rank of several in the process, `None`: as the process.
+/// Level, sink and what was said once are those of the voice.
+pub fn speak_as(voice: Option<Arc<Voice>>) {
+    // A thread that is ending has no voice of its own any more.
+    let _ = VOICE.try_with(|own| *own.borrow_mut() = voice);
+}
+
+fn with_voice<T>(body: impl FnOnce(&Voice) -> T) -> T {
+    let own = VOICE.try_with(|own| own.borrow().clone()).ok().flatten();
+    body(own.as_deref().unwrap_or(&PROCESS))
+}
 
 thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
@@ -37,18 +76,18 @@ thread_local! {
 
 /// Sets the level, the value of `SCR_DEBUG`: 0 warnings only, 1 what was done, 2 and more details.
 pub fn set_level(level: u8) {
-    LEVEL.store(level, Ordering::Relaxed);
+    with_voice(|voice| voice.level.store(level, Ordering::Relaxed));
 }
 
 /// The level in force, so that callers can leave out the work of composing a message.
 #[must_use]
 pub fn level() -> u8 {
-    LEVEL.load(Ordering::Relaxed)
+    with_voice(|voice| voice.level.load(Ordering::Relaxed))
 }
 
 /// Sends all lines to `sink`; `None` brings standard error back.
 pub fn set_sink(sink: Option<Sink>) {
-    *lock(&SINK) = sink;
+    with_voice(|voice| *lock(&voice.sink) = sink);
 }
 
 /// Says `text` if the level in force is at least `at_level`.
@@ -66,20 +105,20 @@ pub fn warn(text: impl Display) {
 /// From now on what [`warn_once`] says is said by one of the processes that share `dir`: whoever is
 /// first makes a file there. Made when it is needed; `None`: each process speaks for itself.
 pub fn share(dir: Option<PathBuf>) {
-    *lock(&SHARED) = dir;
+    with_voice(|voice| *lock(&voice.shared) = dir);
 }
 
 /// Says `text` at every level, but only the first time for this `key` in this process, and below
 /// level 1 only if no other process of the job has said something for it. Returns whether it is
 /// the first time in this process.
 pub fn warn_once(key: &str, text: impl Display) -> bool {
-    let first = {
-        let mut warned = lock(&WARNED);
+    let (first, shared) = with_voice(|voice| {
+        let mut warned = lock(&voice.warned);
         let warned = warned.get_or_insert_default();
-        warned.len() < ONCE_MAX && warned.insert(key.to_owned())
-    };
+        let first = warned.len() < ONCE_MAX && warned.insert(key.to_owned());
+        (first, lock(&voice.shared).clone())
+    });
     if first {
-        let shared = lock(&SHARED).clone();
         let mine = shared.is_none_or(|dir| claim(&dir, key));
         message(u8::from(!mine), text);
     }
@@ -137,7 +176,7 @@ fn emit(text: &str) {
         return;
     }
     // Cloned, so that a sink may itself say something.
-    let sink = lock(&SINK).clone();
+    let sink = with_voice(|voice| lock(&voice.sink).clone());
     match sink {
         Some(sink) => sink(text),
         // One write for the whole line: lines of several ranks then do not mix. If standard error
@@ -163,6 +202,26 @@ mod tests {
         });
         assert!(first && !second && other);
         assert_eq!(lines, ["no space in /dev/shm", "locks"]);
+    }
+
+    #[test]
+    fn ranks_of_one_process_speak_for_themselves() {
+        let said = |voice: &Arc<Voice>| {
+            speak_as(Some(voice.clone()));
+            let said = warn_once("log-test-voice", "once");
+            speak_as(None);
+            said
+        };
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let voices = [(); 2].map(|()| {
+            let (voice, lines) = (Arc::new(Voice::new()), lines.clone());
+            *lock(&voice.sink) = Some(Arc::new(move |line| lock(&lines).push(line.to_owned())));
+            voice
+        });
+        assert!(said(&voices[0]) && said(&voices[1]) && !said(&voices[0]));
+        assert_eq!(*lock(&lines), ["once", "once"]);
+        let (first, told) = captured(|| warn_once("log-test-voice", "the process"));
+        assert!(first && told == ["the process"]);
     }
 
     #[test]

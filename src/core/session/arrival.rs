@@ -59,8 +59,9 @@ pub(super) fn take_over_other_size(
     site: &Site,
     identity: &str,
 ) -> Result<Vec<Event>> {
-    let (enter, begin) = (site.host.enter_thread, Instant::now());
-    let outcome = publish_other_size(&links.ctx(site), identity, &|| enter());
+    let begin = Instant::now();
+    let enter = || site.host.enter_thread();
+    let outcome = publish_other_size(&links.ctx(site), identity, &enter);
     let taken = || Event::new("TAKEOVER").seconds(begin.elapsed().as_secs_f64());
     let found = match outcome {
         Err(error @ Error::Comm(_)) => return Err(error),
@@ -267,7 +268,7 @@ impl Session {
         self.event(|| Event::new("HALT").note(note));
         self.end_log("EXIT");
         links.world.barrier()?;
-        self.end_process(1)
+        self.site.host.end_process(1)
     }
 }
 

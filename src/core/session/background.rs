@@ -237,11 +237,12 @@ impl Session {
 
     pub(super) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         let left_out = |name: &str| self.state().machine.is_left_out(key, name);
-        let enter = self.site.host.enter_thread;
+        let host = self.site.host.clone();
+        let enter = move || host.enter_thread();
         let publish_if = self.publish_if(key);
         let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
         let ctx = links.ctx(&self.site);
-        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, move || enter(), publish_if)?;
+        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
         self.flushes().insert(id, begun);
         self.flush_begun(key, id);
         // No flush of an older one may come after it, whichever is over first.

@@ -10,7 +10,6 @@ use super::launch::nonce;
 use super::namespace::STATE_FOLDER;
 use crate::error::{Error, Result};
 use crate::params::Environment;
-use crate::system::hostname;
 
 /// How long a rank that cannot take part looks for others that wait for it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -84,16 +83,15 @@ pub(super) fn excuses(shared: &Path) -> Result<Vec<Excuse>> {
 
 /// Where the ranks of this launch meet on the prefix, as far as it can be known without reading
 /// the settings.
-pub fn meeting_place(environment: &Environment) -> Option<PathBuf> {
+pub fn meeting_place(environment: &Environment, here: &Path) -> Option<PathBuf> {
     let nonce = nonce(|name| environment.get(name).cloned())?;
-    let here = std::env::current_dir().ok()?;
-    let prefix = environment.get("SCR_PREFIX").map_or_else(|| here.clone(), |dir| here.join(dir));
+    let prefix = environment.get("SCR_PREFIX").map_or_else(|| here.into(), |dir| here.join(dir));
     Some(prefix.join(STATE_FOLDER).join("launch").join(nonce))
 }
 
 /// Tells those who wait at the meeting place why this rank does not come. Where nobody comes to
 /// wait, nothing is told, and nothing is made. Returns at once.
-pub fn excuse(place: PathBuf, rank: usize, why: String) {
+pub fn excuse(place: PathBuf, host: String, rank: usize, why: String) {
     let begin = Instant::now();
     let tell = move || {
         while !place.is_dir() {
@@ -103,7 +101,7 @@ pub fn excuse(place: PathBuf, rank: usize, why: String) {
             std::thread::sleep(Duration::from_millis(10));
         }
         // The others tell the person if this fails: a rank is missing.
-        let _ = leave_excuse(&place, &hostname(), rank, &why);
+        let _ = leave_excuse(&place, &host, rank, &why);
     };
     // Without a thread: as above.
     let _ = std::thread::Builder::new().name("scr-excuse".into()).spawn(tell);

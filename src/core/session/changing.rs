@@ -423,7 +423,7 @@ impl Session {
             return Answer::PASS;
         }
         state.view.remove_dir(name);
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
         Answer::Done
     }
 }

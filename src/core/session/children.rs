@@ -52,7 +52,7 @@ impl Session {
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn serve_children(&'static self) {
-        let (enter, rank) = (self.site.host.enter_thread, self.site.rank);
+        let rank = self.site.rank;
         let start = || -> io::Result<()> {
             let address = format!("scr-{:016x}{:016x}", random_u64(), random_u64());
             let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&address)?)?;
@@ -60,7 +60,7 @@ impl Session {
             let (fd, socket) = (listener.as_raw_fd(), identity(listener.as_raw_fd()));
             let body = move || {
                 block_signals();
-                enter();
+                self.site.host.enter_thread();
                 self.serve_all(listener);
             };
             std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
@@ -103,7 +103,6 @@ impl Session {
         };
         let Ok((question, child)) = question() else { return };
         let Some(question) = Question::from_bytes(&question) else { return };
-        let enter = self.site.host.enter_thread;
         let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
         let waits = match question.what {
             What::Open => true,
@@ -117,7 +116,7 @@ impl Session {
         }
         let body = move || {
             block_signals();
-            enter();
+            self.site.host.enter_thread();
             drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
         };
         drop(std::thread::Builder::new().name("scr-child".to_string()).spawn(body));

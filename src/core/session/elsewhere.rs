@@ -173,7 +173,7 @@ impl Session {
         });
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
         Ok(())
     }
 

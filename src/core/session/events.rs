@@ -54,10 +54,10 @@ impl Session {
             host: self.site.node_name.clone(),
             launch: format!("{:016x}", self.launch),
         };
-        let enter = self.site.host.enter_thread;
+        let host = self.site.host.clone();
         let begun = EventLog::start(job, self.log_sinks(), move || {
             block_signals();
-            enter();
+            host.enter_thread();
         });
         match begun {
             Ok(begun) => drop(self.events.log.set(begun)),

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::runtime::Session;
@@ -14,10 +14,7 @@ use crate::events::Event;
 use crate::log;
 use crate::params::{Source, keys};
 use crate::records::{FINALIZE_CALLED, HaltFile, Record, update};
-use crate::system::{exit_at_once, unix_seconds};
-
-/// How long the end of MPI may take at a halt: other communication of the program may be pending.
-const END_LIMIT: Duration = Duration::from_secs(10);
+use crate::system::unix_seconds;
 
 /// Between two looks at the halt file on behalf of a program that asks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -30,18 +27,11 @@ const HALT: i64 = 1;
 pub(super) struct Halt {
     /// Rank 0: why.
     reason: Mutex<Option<String>>,
-    /// Ends MPI, so that the launcher sees a program that has ended by itself.
-    end_mpi: OnceLock<fn()>,
     /// Rank 0: when the conditions were last tested for [`Session::need_checkpoint`].
     looked: Mutex<Option<Instant>>,
 }
 
 impl Session {
-    /// What is called before the process exits at a halt condition.
-    pub fn on_exit(&self, end_mpi: fn()) {
-        self.halt.end_mpi.get_or_init(|| end_mpi);
-    }
-
     fn halt_path(&self) -> PathBuf {
         self.site.state_dir().join(HaltFile::NAME)
     }
@@ -169,21 +159,8 @@ impl Session {
         }
         links.world.barrier()?;
         self.finish();
-        self.end_process(self.site.settings.get(keys::HALT_STATUS).min(255) as i32)
-    }
-
-    /// Ends MPI, if that can be done in time, and the process. Every rank does the same.
-    pub(super) fn end_process(&self, status: i32) -> ! {
-        let limit = std::thread::Builder::new().name("scr-end".into());
-        let late = move || {
-            std::thread::sleep(END_LIMIT);
-            exit_at_once(status)
-        };
-        // Without the thread a program with pending communication may hang in MPI's end.
-        if let (Ok(_), Some(end_mpi)) = (limit.spawn(late), self.halt.end_mpi.get()) {
-            end_mpi();
-        }
-        std::process::exit(status)
+        let status = self.site.settings.get(keys::HALT_STATUS).min(255) as i32;
+        self.site.host.end_process(status)
     }
 
     /// The program has come to its end by itself: no relaunch in this allocation. For rank 0.

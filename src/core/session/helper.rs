@@ -9,7 +9,7 @@ use super::wanted::Served;
 use crate::events::Event;
 use crate::log;
 use crate::params::{Settings, Source, keys};
-use crate::system::{block_signals, exit_at_once};
+use crate::system::block_signals;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -71,7 +71,7 @@ impl Session {
         log::warn(format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"));
         self.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
         self.end_log("EXIT");
-        exit_at_once(1)
+        self.site.host.end_at_once(1)
     }
 
     fn progress(&self) -> Progress {
@@ -84,10 +84,9 @@ impl Session {
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn start_helper(&'static self) {
-        let enter = self.site.host.enter_thread;
         let body = move || {
             block_signals();
-            enter();
+            self.site.host.enter_thread();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
             loop {

@@ -226,7 +226,7 @@ impl Session {
             state.view.settle_dir(dir);
             moved(dir).iter().for_each(|dir| state.view.remove_dir(dir));
         }
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
         Answer::Done
     }
 

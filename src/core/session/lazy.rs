@@ -37,7 +37,7 @@ impl Session {
     /// state locked.
     pub(super) fn wake(&self, which: impl Fn(&Tracked) -> bool) {
         let lazy = self.end_loans().tokens.lazy(which);
-        lazy.into_iter().for_each(|token| (self.site.host.wake)(token));
+        lazy.into_iter().for_each(|token| self.site.host.wake(token));
     }
 
     /// The same for a path.

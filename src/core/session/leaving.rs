@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::host::Host;
 use super::machine::DatasetKey;
 use super::runtime::Session;
 use crate::error::Result;
@@ -79,7 +80,7 @@ impl Session {
             return false;
         }
         let meeting = self.meeting("saved");
-        meeting.show_life_during(self.site.host.enter_thread, || {
+        meeting.show_life_during(self.site.host.clone(), || {
             unsaved.iter().for_each(|key| self.save(key));
             self.await_flushes();
         });
@@ -152,8 +153,8 @@ impl Session {
             prefix: self.site.prefix.clone(),
             width: self.site.transfer.flush_width,
         };
-        let enter = self.site.host.enter_thread;
-        Background::start(job, move || enter(), self.publish_if(key))
+        let host = self.site.host.clone();
+        Background::start(job, move || host.enter_thread(), self.publish_if(key))
     }
 
     fn meeting(&self, of: &str) -> Meeting {
@@ -227,12 +228,12 @@ impl Meeting {
     }
 
     /// Does `work` while a thread shows the others that it goes on, by a name that changes.
-    fn show_life_during(&self, enter: extern "C" fn(), work: impl FnOnce()) {
+    fn show_life_during(&self, host: Arc<dyn Host>, work: impl FnOnce()) {
         let done = Arc::new(AtomicBool::new(false));
         let (seen, folder, rank) = (done.clone(), self.folder.clone(), self.rank);
         let beat = move || {
             crate::system::block_signals();
-            enter();
+            host.enter_thread();
             beat_until(&seen, &folder, rank);
         };
         let thread = std::thread::Builder::new().name("scr-alive".into()).spawn(beat);

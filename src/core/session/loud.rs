@@ -101,13 +101,13 @@ impl Session {
             return; // looked at again in the next conference
         }
         for (token, name) in open {
-            (self.site.host.move_out)(token);
+            self.site.host.move_out(token);
             let mut state = self.state();
             if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
                 state.tokens.orphan(&name);
                 state.view.leave_alone(&name);
                 drop(state);
-                (self.site.host.names_changed)();
+                self.site.host.names_changed();
             }
         }
     }
@@ -195,7 +195,7 @@ impl Session {
         }
         self.hushed.add((series, template));
         names.iter().for_each(|name| state.view.leave_alone(name));
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
     }
 
     /// Rank 0 tells what all have found: one message for files that are called alike.

@@ -2,6 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `host.rs` | what a session is built from: door, process, machine |
 //! | `prepare.rs`, `launch.rs` | before any collective: settings, directories, launch check |
 //! | `launch_files.rs` | the files by which ranks tell each other of a launch |
 //! | `verdict.rs` | how a rank waits for the verdict of that check |
@@ -70,6 +71,7 @@ mod half_there;
 mod halt;
 mod helper;
 mod hiding;
+mod host;
 mod ineffective;
 mod inspection;
 mod intake;
@@ -129,12 +131,12 @@ use std::time::Duration;
 pub use aliases::Alias;
 pub use answer::{Answer, Attributes, Entry};
 pub use books::TOKEN_LAZY;
+pub use host::{Door, Host, Surroundings};
 pub use launch::Herald;
 pub use need::{Need, NeedLimits};
 pub use prepare::Arrival;
 pub use required::Required;
 pub use runtime::{Note, Session};
-pub use site::Host;
 pub use transfers::{Finished, finish_transfers};
 
 /// Longest wait of an open for a file of another node to reach the prefix.

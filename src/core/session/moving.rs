@@ -129,7 +129,7 @@ impl Session {
         state.view.tell_move(one.clone());
         state.moves.untold.push(one);
         state.machine.note_move();
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
         Answer::Done
     }
 

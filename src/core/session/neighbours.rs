@@ -187,7 +187,7 @@ impl Session {
                 }
             }
             (Told::Moved(one), _) => self.see_move(state, rank, one),
-            (Told::Deleted(_) | Told::DirGone(_), None) => (self.site.host.names_changed)(),
+            (Told::Deleted(_) | Told::DirGone(_), None) => self.site.host.names_changed(),
             _ => {}
         }
         state.view.hear(rank, told);

@@ -1,39 +1,44 @@
 //! Before any communication: the settings, the directories, the launch check.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::census::{excuse, meeting_place};
+use super::host::{Door, Host, Surroundings};
 use super::launch::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
 use super::namespace::{STATE_FOLDER, stable_number};
 use super::required::Required;
 use super::resources;
-use super::site::Host;
 use super::unprotected::without_pattern;
 use crate::cache::Layout;
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
-use crate::params::{
-    Environment, Inputs, Problems, SYSTEM_FILE, Settings, keys, load, read_environment,
-};
+use crate::params::{Environment, Inputs, Problems, Settings, keys, load};
 use crate::system;
 
 /// A rank in a launch that is whole.
 pub enum Arrival {
     /// It has work for us.
     Ready(Box<Preparation>),
-    /// Why it cannot take part. The others must hear of it, or they would wait for us.
-    Unable(String),
+    /// It cannot take part. The others must hear of it, or they would wait for us.
+    Unable {
+        /// Why.
+        why: String,
+        /// What is to become of the run.
+        required: Required,
+    },
 }
 
 /// What a rank that has work for us brings to the start.
 pub struct Preparation {
     pub(super) settings: Settings,
     pub(super) environment: Environment,
-    pub(super) host: Host,
+    pub(super) host: Arc<dyn Host>,
     pub(super) rank: usize,
     pub(super) size: usize,
     pub(super) node_name: String,
+    pub(super) process: u32,
     pub(super) prefix: PathBuf,
     pub(super) layout: Layout,
     /// User and job id, which name our directories.
@@ -45,27 +50,31 @@ pub struct Preparation {
 
 impl Arrival {
     /// Reads the settings and proves the launch whole. `None`: there is nothing to do for us (no
-    /// pattern, or anything wrong: with one message; switched off: silently). Makes no file without
-    /// patterns. Takes up to 15 s when ranks without the shim are among us.
-    pub fn new(rank: usize, size: usize, host: Host, herald: &dyn Herald) -> Option<Self> {
-        let (environment, problems) = read_environment(std::env::vars_os());
-        let place = meeting_place(&environment).filter(|_| size > 1);
-        let required = Required::of_environment(&environment);
+    /// pattern, or anything wrong: with one message; switched off: silently). Makes no file where
+    /// there is nothing to do. Takes up to 15 s when ranks without us are among us; without a nonce
+    /// in the environment that is not looked for.
+    pub fn new(around: Surroundings, herald: &dyn Herald) -> Option<Self> {
+        let (environment, problems) = around.environment();
+        let (rank, node_name) = (around.rank, around.node_name.clone());
+        let here = around.working_directory.as_deref().ok();
+        let place = here.and_then(|here| meeting_place(&environment, here));
+        let place = place.filter(|_| around.size > 1);
+        let required = Required::of_environment(&around, &environment);
         let prepared = match problems.is_empty() {
-            true => Preparation::new(rank, size, host, environment),
+            true => Preparation::new(around, environment),
             false => Err(Problems(problems).into()),
         };
         match (prepared, place) {
             (Ok(None), _) => None,
             (Ok(Some(mut ready)), _) => match ready.launch_is_whole(herald) {
                 Ok(whole) => whole.then(|| Arrival::Ready(Box::new(ready))),
-                Err(error) => Some(Arrival::Unable(error.to_string())),
+                Err(error) => Some(Arrival::Unable { why: error.to_string(), required }),
             },
             // No launch check: the others wait in their first collective.
-            (Err(error), None) => Some(Arrival::Unable(error.to_string())),
+            (Err(error), None) => Some(Arrival::Unable { why: error.to_string(), required }),
             // The settings of another node may be right: its ranks wait for us.
             (Err(error), Some(place)) => {
-                excuse(place, rank, error.to_string());
+                excuse(place, node_name, rank, error.to_string());
                 required.fall_back(&error.to_string(), rank == 0);
                 None
             }
@@ -74,27 +83,28 @@ impl Arrival {
 }
 
 impl Preparation {
-    fn new(rank: usize, size: usize, host: Host, environment: Environment) -> Result<Option<Self>> {
-        let here = std::env::current_dir()
+    fn new(around: Surroundings, environment: Environment) -> Result<Option<Self>> {
+        let Surroundings { rank, size, node_name, process, host, .. } = around;
+        let here = around
+            .working_directory
             .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
         let inputs = Inputs {
             environment: &environment,
             working_directory: &here,
-            system_file: Path::new(SYSTEM_FILE),
+            system_file: &around.system_file,
             program: &[],
         };
         let settings = load(&inputs)?;
         if !settings.get(keys::ENABLE) {
             return Ok(None);
         }
-        if !has_patterns(&settings) {
+        if host.door() == Door::Files && !has_patterns(&settings) {
             if rank == 0 {
                 log::warn(without_pattern(&settings));
             }
             return Ok(None);
         }
         let prefix = canonical(&settings.get(keys::PREFIX))?;
-        let node_name = system::hostname();
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
         let job = job(&settings, &prefix, &environment)?;
@@ -117,6 +127,7 @@ impl Preparation {
             rank,
             size,
             node_name,
+            process,
             prefix,
             layout,
             job,

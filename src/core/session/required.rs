@@ -2,14 +2,15 @@
 //! better no run than one that begins from an older state, or from none.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::host::{Host, Surroundings};
 use super::namespace::STATE_FOLDER;
 use super::prepare::Preparation;
 use crate::cache::holds_value;
 use crate::log;
 use crate::params::{Environment, keys};
-use crate::system::exit_at_once;
 use crate::transfer::has_datasets;
 
 /// How long the other ranks leave the word to the one that tells why: the launcher kills it as soon
@@ -20,23 +21,25 @@ const TELL: Duration = Duration::from_secs(2);
 const NAME: &str = "SCR_RESTART_REQUIRED";
 
 /// What is to become of a run that SCR cannot take part in.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Required {
+    host: Arc<dyn Host>,
     /// The prefix and this node's control directory, if there has to be a restart.
     wanted: Option<(PathBuf, Option<PathBuf>)>,
 }
 
 impl Required {
     pub(super) fn of(preparation: &Preparation) -> Required {
-        let Preparation { settings, prefix, layout, .. } = preparation;
+        let Preparation { settings, prefix, layout, host, .. } = preparation;
         let places = || (prefix.clone(), Some(layout.control_dir.clone()));
-        Required { wanted: settings.get(keys::RESTART_REQUIRED).then(places) }
+        let wanted = settings.get(keys::RESTART_REQUIRED).then(places);
+        Required { host: host.clone(), wanted }
     }
 
     /// Where the settings cannot be read: by what the environment and the config file have in plain
     /// words.
-    pub fn of_environment(environment: &Environment) -> Required {
-        let here = std::env::current_dir().unwrap_or_default();
+    pub(super) fn of_environment(around: &Surroundings, environment: &Environment) -> Required {
+        let here = around.here();
         let prefix = environment.get("SCR_PREFIX").map_or_else(|| here.clone(), |it| here.join(it));
         let file = match environment.get("SCR_CONF_FILE") {
             Some(name) => here.join(name),
@@ -50,7 +53,7 @@ impl Required {
             values.filter_map(|rest| rest.trim_start().strip_prefix('=')).any(is_on)
         };
         let wanted = environment.get(NAME).map_or_else(in_file, |value| is_on(value));
-        Required { wanted: wanted.then_some((prefix, None)) }
+        Required { host: around.host.clone(), wanted: wanted.then_some((prefix, None)) }
     }
 
     /// Says, if this rank `tells`, that the program runs without SCR, and why; or ends the process,
@@ -74,7 +77,7 @@ impl Required {
              go on from what it finds there",
             prefix.display()
         ));
-        exit_at_once(1)
+        self.host.end_at_once(1)
     }
 }
 

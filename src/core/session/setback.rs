@@ -231,7 +231,7 @@ impl Session {
         let twin = state.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
         drop(state);
         // What is open already is one file for all: it goes along.
-        twin.into_iter().for_each(|twin| (self.site.host.move_out)(twin));
+        twin.into_iter().for_each(|twin| self.site.host.move_out(twin));
         again
     }
 

@@ -1,6 +1,7 @@
 //! What stays the same for the life of a launch: who we are, where things lie, whom we can talk to.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
@@ -10,61 +11,13 @@ use crate::params::Settings;
 use crate::transfer::Options;
 
 use super::aliases::Alias;
+use super::host::Host;
 use super::protection::Sets;
-
-/// What the shim offers, as plain functions (`preload/src/abi.rs`, `Host`).
-#[derive(Clone)]
-pub struct Host {
-    /// The shim library, for messages.
-    pub library: PathBuf,
-    /// From now on the calling thread's own calls pass all hooks; nests.
-    pub enter_thread: extern "C" fn(),
-    /// Undoes one `enter_thread`.
-    pub leave_thread: extern "C" fn(),
-    /// Descriptors that are still open for writing with a token.
-    pub open_count: extern "C" fn(token: u64) -> i32,
-    /// Names that were answered with `Answer::Foreign` may have become ours.
-    pub names_changed: extern "C" fn(),
-    /// Has the descriptors of a [`lazy`](super::TOKEN_LAZY) token replaced now. It calls
-    /// [`Session::evacuate`](super::Session::evacuate), so no lock may be held.
-    pub wake: extern "C" fn(token: u64),
-    /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
-    /// is possible. It calls [`Session::evacuate`](super::Session::evacuate), too.
-    pub move_out: extern "C" fn(token: u64),
-    /// The calling thread is about to wait for other ranks, no lock is held: see [`Host::outside`].
-    pub step_out: extern "C" fn() -> u32,
-    /// Undoes a `step_out`.
-    pub step_in: extern "C" fn(u32),
-}
-
-impl Host {
-    /// Runs `body` with the hooks off on this thread.
-    pub fn inside<T>(&self, body: impl FnOnce() -> T) -> T {
-        struct Leave(extern "C" fn());
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                (self.0)();
-            }
-        }
-        (self.enter_thread)();
-        let _leave = Leave(self.leave_thread);
-        body()
-    }
-
-    /// Waits in `body` for other ranks, with no lock held: meanwhile the program's signal handlers
-    /// run on this thread, and what they do with files is the program's doing.
-    pub fn outside<T>(&self, body: impl FnOnce() -> T) -> T {
-        let before = (self.step_out)();
-        let result = body();
-        (self.step_in)(before);
-        result
-    }
-}
 
 /// The unchanging facts of this rank.
 pub struct Site {
-    /// The shim.
-    pub host: Host,
+    /// The door of the program.
+    pub host: Arc<dyn Host>,
     /// World rank.
     pub rank: usize,
     /// Ranks in the world.

@@ -38,7 +38,7 @@ use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::params::{Settings, keys, read_environment};
+use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
 use crate::transfer::{Options, ask_to_stop, recover_journal};
@@ -65,12 +65,12 @@ impl Arrival {
                 }
                 ready.trouble.take()
             }
-            Arrival::Unable(why) => Some(std::mem::take(why)),
+            Arrival::Unable { why, .. } => Some(std::mem::take(why)),
         };
         share_trouble(world.as_ref(), &trouble.unwrap_or_default())?;
         match self {
             Arrival::Ready(ready) => ready.start(world),
-            Arrival::Unable(_) => Err(Error::Other("a rank cannot take part".to_string())),
+            Arrival::Unable { .. } => Err(Error::Other("a rank cannot take part".to_string())),
         }
     }
 
@@ -78,9 +78,7 @@ impl Arrival {
     pub fn required(&self) -> Required {
         match self {
             Arrival::Ready(ready) => Required::of(ready),
-            Arrival::Unable(_) => {
-                Required::of_environment(&read_environment(std::env::vars_os()).0)
-            }
+            Arrival::Unable { required, .. } => required.clone(),
         }
     }
 }
@@ -184,7 +182,7 @@ impl Preparation {
     /// The locks on the prefix and on this node; an error if another live launch has one.
     fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let holder =
-            format!("host {}, process {}, {}", self.node_name, std::process::id(), unix_seconds());
+            format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
         let (mut paths, mut leases) = (Vec::new(), Vec::new());
         let (mut trouble, mut unlocked) = (String::new(), String::new());
         if self.rank == 0 {

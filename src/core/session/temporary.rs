@@ -121,7 +121,7 @@ impl Session {
         if !state.templates.iter().any(known) {
             state.machine.learn_temporary(series, &text);
             state.templates.push((series, template));
-            (self.site.host.names_changed)();
+            self.site.host.names_changed();
         }
     }
 
@@ -157,7 +157,7 @@ impl Session {
             self.keep_private(state, here, new, false)?;
             ns::remove(to)?;
             state.tokens.become_temporary(name, new);
-            (self.site.host.names_changed)();
+            self.site.host.names_changed();
         } else {
             self.publish_as(state, here, to)?;
         }
@@ -242,7 +242,7 @@ impl Session {
         // What had the new name is replaced, and must not come back when that moves on.
         ns::remove(to)?;
         state.tokens.become_temporary(name, new);
-        (self.site.host.names_changed)();
+        self.site.host.names_changed();
         Ok(Answer::Done)
     }
 

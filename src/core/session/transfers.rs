@@ -8,7 +8,6 @@ use super::namespace::STATE_FOLDER;
 use super::prepare::places;
 use crate::error::{Error, Result};
 use crate::params::{Environment, Settings};
-use crate::system;
 use crate::transfer::{Completed, Options, Staged, complete, stage_node};
 
 /// What [`finish_transfers`] found and did.
@@ -28,7 +27,8 @@ pub enum Finished {
 
 /// Copies what an ended run had on its way from this node, and enters what all nodes have copied
 /// into the index; with `limited` no faster than the run was to. Local; to be run on each node, in
-/// any order. The environment names the job, as that of the run did.
+/// any order. The environment names the job, as that of the run did; `holder` is who does it, for
+/// whoever finds the locks taken.
 ///
 /// # Errors
 /// Prefix, transfer file or journal cannot be read or changed.
@@ -36,13 +36,13 @@ pub fn finish_transfers(
     settings: &Settings,
     environment: &Environment,
     limited: bool,
+    holder: &str,
 ) -> Result<Finished> {
     let (prefix, control_dir) = places(settings, environment)?;
     let options = Options::new(settings);
-    let holder = format!("host {}, process {}", system::hostname(), std::process::id());
     let mut staged = Staged::default();
     let lease = match control_dir.is_dir() {
-        true => Some(lease::take(&control_dir.join("lease"), &holder, Duration::ZERO)?),
+        true => Some(lease::take(&control_dir.join("lease"), holder, Duration::ZERO)?),
         false => None,
     };
     if let Some(Taken::Busy(other)) = lease {
@@ -55,7 +55,7 @@ pub fn finish_transfers(
     if staged.stopped || !state.is_dir() {
         return Ok(Finished::Done { staged, completed: Ok(Completed::default()) });
     }
-    let completed = match lease::take(&state.join("lease"), &holder, lease::PATIENCE)? {
+    let completed = match lease::take(&state.join("lease"), holder, lease::PATIENCE)? {
         Taken::Busy(other) => Err(other),
         Taken::Ours(_lease) => Ok(complete(&prefix, &control_dir, &options)?),
         Taken::Unsupported(path) => {
