@@ -24,6 +24,7 @@ import settings
 import support
 from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
                      wait_for)
+import pool  # noqa: E402
 from tries import three_times
 
 CASES = []
@@ -432,6 +433,12 @@ DIFFERENT_CASES = (plain_program, callback_writes_in_finalize, thread_cancelled_
                    profiling_tool_before_and_after, killed_and_restarted)
 
 
+# Cases of a million collectives, or with limits of seconds in what they test.
+NEED_A_CORE_FOR_EACH_RANK = (
+    "fast_then_slow", "exit_without_finalize", "sealed_at_the_return_from_main",
+    "ended_by_a_handler_that_writes", "one_rank_without_an_engine")
+
+
 def chosen(mpis, wanted, turns):
     """(MPI, case) of everything to be run."""
     both = {*DIFFERENT_CASES, *(case for module in MODULES if module.__name__ in DIFFERENT_MODULES
@@ -444,23 +451,38 @@ def chosen(mpis, wanted, turns):
                 yield mpi, function
 
 
+def weight(item):
+    """What a case takes of the machine: its ranks of MPICH spin where they wait."""
+    mpi, function, _ = item
+    if function.__name__ in NEED_A_CORE_FOR_EACH_RANK:
+        return pool.ALONE
+    return 2 if mpi == "mpich" else 1
+
+
+def attempt(mpi, function, program):
+    """Runs a case and prints its verdict; returns its name if it has failed."""
+    begun = time.monotonic()
+    try:
+        function(mpi, program)
+        failed, verdict = None, "ok"
+    except Exception:
+        failed, verdict = f"{mpi} {function.__name__}", "FAILED\n" + traceback.format_exc()
+    took = f"{time.monotonic() - begun:6.1f} s"
+    print(f"{mpi:8} {function.__name__:45} {took}  {verdict}", flush=True)
+    return failed
+
+
 def main(arguments):
     turns = "--turns" in arguments
     mpis = [a for a in arguments if a in ("openmpi", "mpich")] or ["openmpi", "mpich"]
     wanted = [a for a in arguments if a not in ("openmpi", "mpich", "--turns")]
-    passed, failed = 0, []
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
         program = {mpi: support.build(mpi, pathlib.Path(scratch) / mpi) for mpi in mpis}
-        for mpi, function in chosen(mpis, wanted, turns):
-            begun = time.monotonic()
-            try:
-                function(mpi, program[mpi])
-                passed, verdict = passed + 1, "ok"
-            except Exception:
-                failed.append(f"{mpi} {function.__name__}")
-                verdict = "FAILED\n" + traceback.format_exc()
-            took = f"{time.monotonic() - begun:6.1f} s"
-            print(f"{mpi:8} {function.__name__:45} {took}  {verdict}", flush=True)
+        items = [(mpi, function, program[mpi])
+                 for mpi, function in chosen(mpis, wanted, turns)]
+        found = pool.run_all(items, weight, lambda item: attempt(*item))
+    failed = [name for name in found if name]
+    passed = len(items) - len(failed)
     for name in failed:
         print(f"failed: {name}")
     print(f"{passed} passed, {len(failed)} failed")
