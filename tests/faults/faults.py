@@ -7,14 +7,19 @@ A job of two ranks writes steps until it is killed (`first`), is started again a
 are. Then one of them fails in `first` or `again`, and the next run tells what that has cost:
 
   ENOSPC-once, EIO-once           each single call
-  EIO-on, EROFS-on, INODES-on     each kind of call (name and place) from its first one on, for
-                                  good, on that file system: I/O errors, read-only, no inodes left
+  EIO-on, EROFS-on, INODES-on     for good, on that file system: I/O errors, read-only, no inodes
+                                  left; from the first call on that looks at a file, and from the
+                                  first on that changes it, whatever its temporary name and number
 
-Single ones are tried several at a time; where that shows a defect, each alone.
+Single ones are tried many at a time: a run in which one ends badly is done again with each half of
+them, and those that the run did not come to are tried once more with others. The two MPIs take
+turns with the calls.
 
-usage: faults.py [--whole] [--seed N] [--scheme single|xor] [--mpi openmpi|mpich] [--only NAME ...]
+usage: faults.py [--whole] [--part I/N] [--seed S] [--scheme single|xor] [--mpi openmpi|mpich]
+                 [--only NAME ...]
 
-Without --whole, a tenth is drawn. NAME is that of one injection as it is printed.
+Without --whole, a tenth is drawn. With --part, the I-th (from 1) of N parts of that is tried. NAME
+is that of one injection as it is printed.
 """
 
 import argparse
@@ -23,13 +28,15 @@ import pathlib
 import random
 import sys
 import tempfile
+import time
+import zlib
 
 from scene import LONGER_SECONDS, SCHEMES, Scene, build
 
 KILLED, LAST = 4, 6  # the steps after which `first` and `again` end
 MPIS = ("openmpi", "mpich")
 TENTH = 10
-TOGETHER = 16  # single faults in one run
+TOGETHER = 32  # single faults in one run
 KINDS = {  # of faults: errno, what a call has to be able to, for good
     "ENOSPC-once": ("ENOSPC", "s", False),
     "EIO-once": ("EIO", "", False),
@@ -50,6 +57,13 @@ class Fault:
     def __str__(self):
         return f"{self.name} ({self.call})"
 
+    def is_in(self, part, parts):
+        """Whether it is one of this part of all. The same in each run, as far as calls are."""
+        words = f"{self.phase} {self.rank} {self.store} {self.kind} {self.number // TOGETHER}"
+        if KINDS[self.kind][2]:
+            words = f"{self.phase} {self.rank} {self.store} {self.kind} {self.call.step()}"
+        return zlib.crc32(words.encode()) % parts == part - 1
+
 
 def faults_of(scene, phase, calls):
     """Every fault for the calls that a run without faults has made."""
@@ -59,9 +73,9 @@ def faults_of(scene, phase, calls):
                 seen = set()
                 able = [call for call in made if call.store == store and needs in call.can]
                 for number, call in enumerate(able, 1):
-                    if not (for_good and str(call) in seen):
+                    if not (for_good and call.step() in seen):
                         yield Fault(scene, phase, rank, store, kind, number, call)
-                    seen.add(str(call))
+                    seen.add(call.step())
 
 
 def wrapper(scene, faults):
@@ -124,8 +138,8 @@ class Sweep:
             next_run = self.scene.run(LAST)
             plain, plain_next = self.again, self.after
         hits = with_faults.hits()
-        defects = [*compare(plain, with_faults, hits, "the run"),
-                   *compare(plain_next, next_run, hits, "the next run"),
+        defects = [*compare(plain, with_faults, "the run", lambda line: own(line, faults, hits)),
+                   *compare(plain_next, next_run, "the next run"),
                    *self.repeated(with_faults), *self.repeated(next_run),
                    *restarts(faults[0].phase, KINDS[faults[0].kind][2], with_faults, next_run)]
         said = (text for run in (with_faults, next_run) for text in run.messages)
@@ -138,14 +152,16 @@ class Sweep:
         return (f"said {times} times: {text}" for text, times in said.items() if times > 1)
 
     def attempt(self, faults):
-        """Tries faults together, and alone if that fails."""
+        """Tries faults together; if that ends badly, each half of them. Returns those that the run
+        did not come to with others."""
         hits, defects, printed = self.inject(faults)
         if defects and len(faults) > 1:
-            for fault in faults:
-                self.attempt([fault])
-            return
+            middle = len(faults) // 2
+            return [*self.attempt(faults[:middle]), *self.attempt(faults[middle:])]
+        came_to = {(call.rank, call.number) for call in hits}
+        missed = [one for one in faults if (one.rank, one.number) not in came_to]
         self.tried += len(faults)
-        self.hit += min(len(faults), len(hits))
+        self.hit += len(faults) - len(missed)
         if defects:
             self.lost.append((faults[0], defects))
             where = ", ".join(dict.fromkeys(map(str, hits[:3])))
@@ -153,20 +169,40 @@ class Sweep:
                      *(f"  {defect}" for defect in defects),
                      *(f"    | {line}" for line in printed.splitlines())]
             print("\n".join(lines), flush=True)
+        return missed if len(faults) > 1 else []
+
+    def attempt_all(self, together):
+        """Tries all groups of faults, and once more what they did not come to."""
+        missed = [fault for group in together for fault in self.attempt(group)]
+        self.tried -= len(missed)
+        for group in groups(missed, random.Random(1)):
+            self.attempt(group)
 
 
 READS = ("open", "openat", "read", "pread64", "copy_file_range", "sendfile")
 
 
-def own(hits):
-    """Whether a call of the program may fail by these: on the prefix, at the program's own paths,
-    or where it, or a copy to the prefix, reads what the cache alone has."""
-    return any(call.store == "prefix" and "/.scr" not in call.place or
-               call.store == "cache" and call.name in READS and call.can == "---"
-               and "/ckpt/" in call.place for call in hits)
+def concerns(call, path):
+    """Whether a call that failed is the program's own on `path`, which it has below the prefix, or
+    on a directory of it: the PFS has refused. Or it reads what the cache alone has."""
+    theirs = call.store == "prefix" and "/.scr" not in call.place
+    alone = call.store == "cache" and call.name in READS and call.can == "---"
+    at = call.path.find("/ckpt")
+    if at < 0 or not (theirs or alone):
+        return False
+    of_call = call.path[at + 1 :]
+    return any(f"{name}/".startswith(f"{of_call}/") for name in (path, path.removesuffix(".tmp")))
 
 
-def compare(plain, run, hits, which):
+def own(line, faults, hits):
+    """Whether the call of the program that this line tells of may fail. One that fails for good
+    does so at every name."""
+    if KINDS[faults[0].kind][2]:
+        return any(concerns(call, "ckpt" + call.path.partition("/ckpt")[2]) for call in hits)
+    return any(concerns(call, line.split()[2]) for call in hits)
+
+
+def compare(plain, run, which, may_fail=lambda line: False):
     """What a run did other than without faults."""
     if run.status is None:
         yield f"{which} hangs"
@@ -175,26 +211,28 @@ def compare(plain, run, hits, which):
         yield f"{which} ends with status {run.status}, not {plain.status}"
     if plain.result and run.result != plain.result:
         yield f"{which} has another result: {run.result}"
-    if run.failed and not own(hits):
-        yield f"{which}: the program's own call fails: {run.failed[0]}"
+    for line in run.failed:
+        if not may_fail(line):
+            yield f"{which}: the program's own call fails: {line}"
     if run.seconds > plain.seconds + LONGER_SECONDS:
         yield f"{which} takes {run.seconds:.1f} s, without faults {plain.seconds:.1f} s"
 
 
 def restarts(phase, for_good, with_faults, next_run):
-    """Whether the runs went on from the newest checkpoint that was whole. Steps of which the
-    program knows that a call failed do not count; one that was in progress at the kill, or when a
-    file system began to fail for good, may be missing."""
-    bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed}
+    """Whether the runs went on from the newest checkpoint that was whole. One of which the program
+    knows that it is not, since a call failed, does not count. One that was in progress at the kill,
+    or when a file system began to fail for good, may be missing."""
+    bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed
+           if line.split()[1] not in ("find", "read")}
     written = range(1, (KILLED if phase == "first" else LAST) + 1)
-    whole = [step for step in written if step not in bad and 0 not in bad]
-    newest = max(whole, default=0)
+    newest = max((step for step in written if step not in bad), default=0)
     least = newest - (phase == "first" or for_good)
     if next_run.start is not None and next_run.start < least:
         yield f"the next run goes on from step {next_run.start}, not {newest}"
-    # What the program cannot even look for, it does not go on from.
+    # What the program cannot even look for, it does not go on from. Where the cache fails for good,
+    # so does what it alone has; where the prefix does, nothing of the cache is shown.
     looked = not any(line.startswith("failed find ") for line in with_faults.failed)
-    if phase == "again" and looked and with_faults.start in range(KILLED - 1):
+    if phase == "again" and looked and with_faults.start in range(KILLED - for_good):
         yield f"the restart goes on from step {with_faults.start}, not {KILLED}"
 
 
@@ -223,6 +261,9 @@ def chosen(scene, faults, options, generator):
         return [[named(scene, name)] for name in options.only if name.startswith(here)]
     if not options.whole:
         faults = generator.sample(faults, -(-len(faults) // TENTH))
+    if options.part:
+        part, parts = map(int, options.part.split("/"))
+        faults = [fault for fault in faults if fault.is_in(part, parts)]
     found = list(groups(faults, generator))
     generator.shuffle(found)
     return found
@@ -235,8 +276,10 @@ def sweep(scene, options):
     wanted = chosen(scene, faults, options, generator)
     print(f"{scene.scheme} {scene.mpi}: {sum(map(len, wanted))} of {len(faults)} injections, in "
           f"{len(wanted)} runs", flush=True)
-    for group in wanted:
-        found.attempt(group)
+    begun = time.monotonic()
+    found.attempt_all(wanted)
+    print(f"{scene.scheme} {scene.mpi}: {found.tried} tried, {found.hit} hit, {len(found.lost)} "
+          f"lost, {time.monotonic() - begun:.0f} s", flush=True)
     return found
 
 
@@ -252,6 +295,7 @@ def wanted_scenes(options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--part", metavar="I/N")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--scheme", choices=SCHEMES, action="append")
     parser.add_argument("--mpi", choices=MPIS, action="append")

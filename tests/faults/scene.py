@@ -21,6 +21,8 @@ RANKS = 2
 LONGER_SECONDS = 15  # than without faults: more is a defect
 HANG_SECONDS = 80  # longer than every limit of ours
 CALL = re.compile(r"(\d+) (failed|-) ([-s][-r][-c]) (\w+) (.*)")
+# The names of files that are not complete yet, as `shape` has them: `.name.N-N.scrtmp`, `.name.scrH`
+TEMPORARY = re.compile(r"/\.([^/]*?)(\.N-N)?\.scr(tmp|-?H)$")
 
 # As root and with more ranks than cores, both MPIs have to be asked to yield.
 LAUNCH_ENVIRONMENT = {
@@ -31,12 +33,12 @@ LAUNCH_ENVIRONMENT = {
     "OMPI_MCA_odls_base_sigkill_timeout": "0",  # a killed job ends at once
     "OMPI_MCA_btl_base_warn_component_unused": "0",
 }
-# No settling: with a few collectives after each checkpoint, all runs seal the same ones.
+# The program is calm for longer after each checkpoint, so all runs seal it before the next one.
 SETTINGS = {
     "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/latest",
     "SCR_LEARN": "0",
     "SCR_FLUSH": "3",
-    "SCR_SETTLE_MILLISECONDS": "0",
+    "SCR_SETTLE_MILLISECONDS": "5",
 }
 SCHEMES = {"single": 1, "xor": 2}  # and the number of nodes
 
@@ -51,10 +53,11 @@ def build(into):
 
 
 class Call:
-    """A line of the injector's report. `store` is the directory below which it is."""
+    """A line of the injector's report on a rank. `store` is the directory below which it is."""
 
-    def __init__(self, line, stores):
+    def __init__(self, line, rank, stores):
         found = CALL.fullmatch(line)
+        self.rank = rank
         self.number, self.can = int(found[1]), found[3]
         self.failed, self.name, self.path = found[2] == "failed", found[4], found[5]
         self.store = next(s for s in stores if f"{self.path}/".startswith(f"{stores[s]}/"))
@@ -62,6 +65,12 @@ class Call:
 
     def __str__(self):
         return f"{self.name} {self.place}"
+
+    def step(self):
+        """What a failure for good has in common from the first such call on: the file under its
+        final name, and whether it is looked at or changed."""
+        place = TEMPORARY.sub(r"/\1", self.place)
+        return ("looks at " if self.can == "---" else "changes ") + place
 
 
 def shape(text):
@@ -151,8 +160,8 @@ class Scene:
             start_new_session=True,
         )
         status, out, err = self.finish(process)
-        calls = [[Call(line, self.stores) for line in report.read_text().splitlines()]
-                 if report.exists() else [] for report in reports]
+        calls = [[Call(line, rank, self.stores) for line in report.read_text().splitlines()]
+                 if report.exists() else [] for rank, report in enumerate(reports)]
         return Outcome(status, out, err, time.monotonic() - begun, calls)
 
     def environment(self):

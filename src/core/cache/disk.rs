@@ -69,12 +69,23 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
     })
 }
 
-/// Whether a file is there with the recorded size and, with `content`, the recorded checksum.
+/// Whether something is there. What cannot be told is asked once more, see [`matches`].
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.try_exists().or_else(|_| path.try_exists()).unwrap_or(false)
+}
+
+/// Whether a file is there with the recorded size and, with `content`, the recorded checksum. An
+/// error may be passing, and what is taken for lost is given up: then it is looked at again.
 pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
-    let right_size = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() == meta.size);
+    let found = fs::metadata(path).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Err(error),
+        _ => fs::metadata(path),
+    });
+    let right_size = found.is_ok_and(|m| m.is_file() && m.len() == meta.size);
     match meta.crc32 {
         Some(crc) if right_size && content => {
-            crc32_of_file(path).is_ok_and(|(_, found)| found == crc)
+            let found = crc32_of_file(path).or_else(|_| crc32_of_file(path));
+            found.is_ok_and(|(_, found)| found == crc)
         }
         _ => right_size,
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::agree::{agree, any};
 use super::decide::{Claim, Decision, Verdict};
-use super::disk::{make_own_dir, matches};
+use super::disk::{is_there, make_own_dir, matches};
 use super::distribute::{ADVICE, Trouble, distribute};
 use super::encoding::{self, Encoding};
 use super::evict::discard;
@@ -147,12 +147,20 @@ pub struct RebuildReport {
 /// now run, rebuilds lost ones, verifies, and protects anew. `identity` is what a launch must share
 /// with the one that left the cache: prefix, world size, patterns, as one line of text.
 ///
-/// Collective. An interrupted rebuild can be repeated.
+/// Collective. An interrupted rebuild can be repeated; so is one that a file error has ended, once:
+/// that may be passing, and without the cache the run would go on from an older checkpoint.
 ///
 /// # Errors
 /// If communication fails, or a control directory cannot be read or written. A dataset that cannot
 /// be restored is no error.
 pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
+    match rebuild_once(ctx, identity) {
+        Err(error) if !matches!(error, Error::Comm(_)) => rebuild_once(ctx, identity),
+        done => done,
+    }
+}
+
+fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let start = Instant::now();
     let mut report = RebuildReport {
         takeover: take_over(ctx, identity)?,
@@ -176,7 +184,11 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     for (decision, facts) in decisions.iter().zip(&facts) {
         let outcome = match &decision.verdict {
             Verdict::Restore => {
-                restore(ctx, &Case { chosen: decision, facts, placement: &placement })?
+                let case = Case { chosen: decision, facts, placement: &placement };
+                match restore(ctx, &case)? {
+                    Err(_) => restore(ctx, &case)?, // what has failed may have been passing
+                    offered => offered,
+                }
             }
             Verdict::Withhold(reason) => Err(Refused::because(reason.clone())),
             Verdict::Delete(reason) => {
@@ -274,7 +286,7 @@ pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -
     let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
     (claim.confirmed, claim.offered) =
         (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
-    claim.present = dir.exists();
+    claim.present = is_there(&dir);
     let mut files = record.files.iter().filter(|file| !file.on_prefix);
     claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
     claim.encodings = Encoding::list(*owner, record, &dir);

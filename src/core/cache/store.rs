@@ -222,7 +222,8 @@ pub(super) fn read_records(path: &Path) -> Result<Vec<Held>> {
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// Writes a filemap durably.
+/// Writes a filemap durably. What fails once is done again: a passing error would end caching.
 pub(super) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
-    filemap_of(held).write(path)
+    let map = filemap_of(held);
+    map.write(path).or_else(|_| map.write(path))
 }

@@ -128,13 +128,21 @@ impl Header {
 }
 
 impl KvTree {
-    /// Reads a tree file; `None` if there is none.
+    /// Reads a tree file; `None` if there is none. What cannot be read is read once more: the error
+    /// may be passing, and what a record is about would be taken for lost.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the content is not that of a tree file, [`Error::Io`] if it cannot be
     /// read.
     pub fn read_file(path: impl AsRef<Path>) -> Result<Option<KvTree>> {
         let path = path.as_ref();
+        match KvTree::read_once(path) {
+            Err(Error::Io { .. }) => KvTree::read_once(path),
+            done => done,
+        }
+    }
+
+    fn read_once(path: &Path) -> Result<Option<KvTree>> {
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

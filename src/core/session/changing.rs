@@ -6,7 +6,7 @@ use std::path::Path;
 use super::answer::{Answer, Entry};
 use super::books::Way;
 use super::intake::take_in;
-use super::machine::{self, Deletion, Placement};
+use super::machine::{self, Deletion, Placed, Placement};
 use super::namespace::{self as ns, OnPrefix, Place};
 use super::opening::{Manner, file_ref};
 use super::others::{deleted_at, of_another};
@@ -234,7 +234,7 @@ impl Session {
             Err(error) => {
                 drop(state);
                 log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
-                Answer::Fail(libc::EXDEV)
+                Answer::Fail(error.errno())
             }
         }
     }
@@ -305,11 +305,17 @@ impl Session {
             _ => from.to_path_buf(),
         };
         let bytes = real.metadata().map_or(0, |found| found.len());
-        let keep = !self.is_routing() || !(cached || self.can_take_in(state, name, from, &new));
+        let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
+        let keep = !self.is_routing() || matches!(joins, Ok(false));
+        let has_room = cached || (!keep && self.takes_now(state, joins, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
         let placed = match renamed.to {
-            Placement::Dataset(placed) => placed,
+            Placement::Dataset(placed) if has_room || placed.on_prefix => placed,
+            Placement::Dataset(placed) => {
+                state.machine.moved_to_prefix(&placed.key, to);
+                Placed { on_prefix: true, ..placed }
+            }
             _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
             _ => return Ok(Answer::PASS),
         };

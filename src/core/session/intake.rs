@@ -7,7 +7,8 @@ use std::path::Path;
 use super::machine::FileRef;
 use super::namespace as ns;
 use super::runtime::{Session, State};
-use crate::error::Result;
+use super::setback::Setback;
+use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::system::has_writers;
 
@@ -15,28 +16,40 @@ impl Session {
     /// Whether a file that the program wrote on the PFS under a temporary name, before that name
     /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
     /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
+    ///
+    /// # Errors
+    /// It could not be looked at, which says nothing of the program.
     pub(super) fn can_take_in(
         &self,
         state: &State,
         name: Option<&str>,
         from: &Path,
         new: &FileRef,
-    ) -> bool {
-        let Some(name) = name else { return false };
-        let single_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
+    ) -> Result<bool> {
+        let Some(name) = name else { return Ok(false) };
+        let unknown = |error| Error::io("cannot look at", from, error);
+        let found = from.symlink_metadata().map_err(unknown)?;
+        let single_file = found.is_file() && found.nlink() == 1;
         // One that another rank has written: that one would not see it any more.
         let own = || state.books.values().any(|book| book.files.contains_key(name));
         // A checkpoint of an earlier run that the program moves. If that kept its files on the
         // PFS, it would all newer ones of its names. Flushes keep the times of files.
-        let is_old = |found: std::time::SystemTime| found < self.site.begun;
-        let modified = || from.symlink_metadata().and_then(|found| found.modified());
-        let earlier =
-            || new.id.is_none() && !state.view.is_in_a_layer(name) && modified().is_ok_and(is_old);
-        state.tokens.count(name) == 0
+        let is_old = || found.modified().is_ok_and(|modified| modified < self.site.begun);
+        let earlier = || new.id.is_none() && !state.view.is_in_a_layer(name) && is_old();
+        Ok(state.tokens.count(name) == 0
             && (self.match_name(name).is_none() || own() || earlier())
-            && from.symlink_metadata().is_ok_and(single_file)
-            && has_writers(from).is_ok_and(|found| found == Some(false))
-            && self.has_room(state, new).is_some()
+            && single_file
+            && has_writers(from).map_err(unknown)? == Some(false))
+    }
+
+    /// Whether the store takes the file `new` now, of which `joins` is what [`Self::can_take_in`]
+    /// has found. If not, it is on the PFS this time.
+    pub(super) fn takes_now(&self, state: &State, joins: Result<bool>, new: &FileRef) -> bool {
+        if let Err(error) = joins {
+            self.setbacks.met(Setback::Failed(error.to_string()));
+            return false;
+        }
+        self.has_room(state, new).is_some()
     }
 }
 

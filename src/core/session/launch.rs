@@ -144,15 +144,23 @@ impl Launch {
         let nodes = nodes(shared)?;
         let ready = all_ready(&nodes);
         let missing = (0..self.size).filter(|rank| !ready.contains(rank)).collect();
+        let absent = whereabouts(missing, &nodes, &excuses(shared)?);
+        if absent.is_empty() {
+            return Ok(format!(
+                "all {} ranks have the shim and a working engine, but rank 0 has not found that \
+                 in time: see that its node can read and write {}",
+                self.size,
+                shared.display()
+            ));
+        }
         let list: Vec<String> =
             nodes.iter().map(|(host, node)| format!("{host} ({})", ranges(&node.ready))).collect();
         Ok(format!(
-            "only {} of {} ranks have the shim and a working engine. Missing: {}; ready, by \
+            "only {} of {} ranks have the shim and a working engine. Missing: {absent}; ready, by \
              node: {}. See that libscr_preload.so, the engine beside it and SCR's settings can be \
              read on every node",
             ready.len(),
             self.size,
-            whereabouts(missing, &nodes, &excuses(shared)?),
             if list.is_empty() { "none".into() } else { list.join(", ") }
         ))
     }

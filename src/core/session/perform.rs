@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
-use crate::transfer::{about, flush_sync};
+use crate::transfer::{about, flush_sync, publish_file};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -277,11 +277,16 @@ impl Session {
         revoke: bool,
     ) {
         let mut state = self.state();
-        let moved = self.record_begin(&mut state, into, begin, revoke).and_then(|()| {
-            files.iter().try_for_each(|name| self.adopt_file(&mut state, from, into, name))
-        });
+        let begun = self.record_begin(&mut state, into, begin, revoke);
+        for name in files {
+            if let Err(error) = self.adopt_file(&mut state, from, into, name) {
+                // Without it `into` is not whole.
+                let text = format!("{name} could not be moved to it: {error}");
+                state.machine.failed(from, &text, monotonic_ms());
+            }
+        }
         self.write_given_up(from);
-        let moved = moved.and_then(|()| {
+        let moved = begun.and_then(|()| {
             state.view.remove(from);
             if from.id.is_empty() {
                 // Those of other ranks of the node, which they have adopted as well.
@@ -307,13 +312,22 @@ impl Session {
         name: &str,
     ) -> Result<()> {
         let book = state.books.get(from);
-        let on_prefix = book.and_then(|book| book.files.get(name)).copied().unwrap_or(true);
+        let mut on_prefix = book.and_then(|book| book.files.get(name)).copied().unwrap_or(true);
         if let (false, Some(old), Some(new)) =
             (on_prefix, state.view.layer(from), state.view.layer(into))
         {
             let (old, target) = (old.dir.join(name), new.dir.join(name));
-            ns::make_parents(&new.dir, name)?;
-            ns::move_to_unless(state.tokens.count(name) > 0, &old, &target)?;
+            let open = state.tokens.count(name) > 0;
+            let moved = ns::make_parents(&new.dir, name)
+                .and_then(|()| ns::move_to_unless(open, &old, &target));
+            if let Err(error) = moved {
+                if open {
+                    return Err(error);
+                }
+                publish_file(&self.site.prefix, &old, &self.site.on_prefix(name))?;
+                self.set_back(state, from, name, &error);
+                on_prefix = true;
+            }
         }
         state.leave_file(from, name);
         state.enter_file(into, name, on_prefix);

@@ -400,7 +400,7 @@ impl Session {
             }
         }
         let line = |(reason, titles): (&str, Vec<String>)| {
-            format!("{} cannot be offered: {reason}", titles.join(", "))
+            format!("{} cannot be offered from the cache: {reason}", titles.join(", "))
         };
         by_reason.into_iter().map(line).collect()
     }

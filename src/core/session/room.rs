@@ -26,6 +26,12 @@ const PLENTY: u64 = 4;
 /// a record and what takes its place, redundancy data, catalogs.
 const FILES_MIN: u64 = 8;
 
+/// What a rank may still take of a store.
+struct Left {
+    bytes: u64,
+    files: u64,
+}
+
 impl Session {
     /// Whether the store can take a file that is as large as it was last time, and how that is to
     /// be made sure.
@@ -40,26 +46,25 @@ impl Session {
         }
         let expected = state.machine.expected_bytes(file.series, &file.masked);
         let store = self.site.layout.store(&descriptor.base.display().to_string())?;
-        let mut own = self.share_of(state, store);
+        let mut left = self.left(state, store)?;
         let open = state.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
         let beside = self.overhead(file.series, number).of(expected);
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
         let wanted = wanted.saturating_add(beside);
-        let short_of_files = || self.files_of(store) < FILES_MIN;
-        if own <= wanted || short_of_files() {
+        if left.bytes <= wanted || left.files < FILES_MIN {
             self.give_up_spares(store);
-            own = self.share_of(state, store);
+            left = self.left(state, store)?;
         }
-        if short_of_files() {
+        if left.files < FILES_MIN {
             self.setbacks.met(Setback::NoInodes(store.cache_dir.clone()));
             return None;
         }
-        if own <= wanted {
+        if left.bytes <= wanted {
             self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return None;
         }
-        let useful = || own / PLENTY < wanted || !in_memory(store);
+        let useful = || left.bytes / PLENTY < wanted || !in_memory(store);
         Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
     }
 
@@ -85,15 +90,20 @@ impl Session {
         self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
     }
 
-    /// Files that this rank may still make in the store.
-    fn files_of(&self, store: &Store) -> u64 {
-        space(&store.cache_dir).map_or(0, |space| space.free_files) / self.sharers(store)
-    }
-
-    /// Bytes of the store that this rank may still take.
-    fn share_of(&self, state: &State, store: &Store) -> u64 {
-        let free = room(&store.cache_dir).unwrap_or(0) / self.sharers(store);
-        free.min(self.capacity_left(state, store))
+    /// What this rank may still take of the store; `None` if that does not say.
+    fn left(&self, state: &State, store: &Store) -> Option<Left> {
+        let sharers = self.sharers(store);
+        let asked = room(&store.cache_dir).and_then(|bytes| Ok((bytes, space(&store.cache_dir)?)));
+        match asked {
+            Ok((bytes, space)) => Some(Left {
+                bytes: (bytes / sharers).min(self.capacity_left(state, store)),
+                files: space.free_files / sharers,
+            }),
+            Err(error) => {
+                self.setbacks.met(Setback::of(&store.cache_dir, &error));
+                None
+            }
+        }
     }
 
     /// The dataset is about to be evicted: its redundancy files stay as spares if there is room for
@@ -102,8 +112,9 @@ impl Session {
         let Some(book) = state.books.get(key) else { return };
         let Some(store) = self.site.layout.store(&book.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(book.redundancy_bytes);
-        let left = || self.share_of(state, store).saturating_sub(book.redundancy_bytes);
-        let worth_it = book.redundancy_bytes >= Spares::BYTES_MIN && left() >= like_it;
+        let fits = |left: Left| left.bytes.saturating_sub(book.redundancy_bytes) >= like_it;
+        let worth_it =
+            book.redundancy_bytes >= Spares::BYTES_MIN && self.left(state, store).is_some_and(fits);
         let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
         if let Err(error) = done {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
@@ -145,7 +156,8 @@ impl Session {
         let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
-        if self.share_of(&state, store) <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
+        let Some(left) = self.left(&state, store) else { return false };
+        if left.bytes <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
             self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return false;
         }

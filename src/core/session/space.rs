@@ -86,8 +86,14 @@ impl Session {
         let source = match (state.view.place(&tracked.name), &tracked.way) {
             (Place::Private(here), Way::Temporary) => Some(here),
             (Place::Cached(_, here), Way::Cached) => Some(here),
-            // Another descriptor on the same file was here before, a moment ago.
-            (Place::Prefix, Way::Cached | Way::Temporary) => None,
+            // Another descriptor on the same file was here before, a moment ago; if it was not, the
+            // store cannot even look the file up.
+            (Place::Prefix, Way::Cached) => {
+                let layer = state.view.layer(&tracked.key);
+                let layer = layer.filter(|layer| !layer.is_on_prefix(&tracked.name));
+                layer.map(|layer| layer.dir.join(&tracked.name))
+            }
+            (Place::Prefix, Way::Temporary) => None,
             _ => return Ok(None),
         };
         if let Some(source) = &source {

@@ -69,10 +69,7 @@ impl Session {
         key: &DatasetKey,
         files: &[String],
     ) -> Result<Outcome> {
-        // A cache that all have given up has been told of.
-        if !self.state().machine.has_fallen_back() {
-            self.tell_trouble(key, "its files are written there, and the next one is cached again");
-        }
+        self.tell_trouble(key, "its files are written there, and the next one is cached again");
         let failed = files.iter().filter(|name| !self.publish_spilled(key, name)).count();
         let own = match (failed, self.state().machine.has_cached(key)) {
             (0, false) => Outcome::Done,
@@ -120,10 +117,14 @@ impl Session {
         }
     }
 
-    /// Once for all: what follows is likely to have the same cause.
+    /// Once for all: what follows is likely to have the same cause. A cache that all have given up
+    /// has been told of.
     fn tell_trouble(&self, key: &DatasetKey, what: &str) {
-        let cause = self.state().troubles.by_key.get(key).cloned();
-        if let Some(cause) = cause.filter(|_| self.site.rank == 0) {
+        let state = self.state();
+        let (fallen_back, cause) =
+            (state.machine.has_fallen_back(), state.troubles.by_key.get(key).cloned());
+        drop(state);
+        if let Some(cause) = cause.filter(|_| self.site.rank == 0 && !fallen_back) {
             let (title, prefix) = (self.title(key), self.site.prefix.display());
             let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
             log::warn_once("unsealed", text);

@@ -3,7 +3,9 @@
 
 use scr_core::cache::{self, Ctx};
 
-use super::cluster::{Cluster, IDENTITY, checkpoint, offered_ids, prepare, write_files};
+use super::cluster::{
+    Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, run_and_seal, write_files,
+};
 use crate::support::syncs::{self, Fault};
 
 const TRIES: u64 = 3;
@@ -58,6 +60,57 @@ fn every_call_of_a_seal_may_fail() {
                 let whole = ids == [1, 2, 3] || (!sealed && ids == [1, 3]);
                 assert!(whole, "{scheme}: {ids:?} after {step} failed ({sealed}, {for_good})");
             }
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_once_costs_neither_a_record_nor_an_eviction() {
+    for after in 0.. {
+        let cluster = Cluster::new();
+        let node = cluster.node("a");
+        let outcome = cluster.launch("a").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            checkpoint(ctx, 1, "SINGLE", true).unwrap();
+            checkpoint(ctx, 2, "SINGLE", true).unwrap();
+            syncs::fail_below(&node, Fault { after, errno: libc::EIO, for_good: false });
+            let begun = ctx.filemap.record_open(&key(30), "ram");
+            let gone = cache::evict(ctx, 1);
+            (begun, gone, syncs::work_below(&node))
+        });
+        let (begun, gone, steps) = outcome.results.into_iter().next().unwrap().unwrap();
+        let Some(step) = steps.get(after) else {
+            assert!(after > 10, "{steps:?}");
+            break;
+        };
+        assert!(begun.is_ok() && gone.is_ok(), "{step}: {begun:?}, {gone:?}");
+        assert_eq!(offered_ids(&cluster.restart("a")), [2], "after {step} failed");
+    }
+}
+
+#[test]
+fn a_restart_loses_nothing_to_a_call_that_fails_once() {
+    for scheme in ["SINGLE", "XOR"] {
+        for after in 0.. {
+            let cluster = Cluster::new();
+            run_and_seal(&cluster, "aacc", &[1, 2], scheme);
+            let node = cluster.node("a");
+            let outcome = cluster.launch("aacc").run(|ctx| {
+                if ctx.world.rank() == 0 {
+                    syncs::fail_below(&node, Fault { after, errno: libc::EIO, for_good: false });
+                }
+                ctx.world.barrier().unwrap();
+                let report = cache::rebuild(ctx, IDENTITY);
+                ctx.world.barrier().unwrap();
+                let steps = (ctx.world.rank() == 0).then(|| syncs::work_below(&node));
+                (report.map(|report| offered_ids(&report)), steps.unwrap_or_default())
+            });
+            let (offered, steps) = outcome.results.into_iter().next().unwrap().unwrap();
+            let Some(step) = steps.get(after) else {
+                assert!(after > 10, "{steps:?}");
+                break;
+            };
+            assert_eq!(offered.unwrap(), [1, 2], "{scheme}: after {step} failed");
         }
     }
 }

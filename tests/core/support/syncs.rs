@@ -138,6 +138,16 @@ pub extern "C" fn unlink(name: *const c_char) -> c_int {
     unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, name, 0) as c_int }
 }
 
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) -> c_int {
+    if fails("unlinkat", || Some(opened(directory)?.join(named(name)?))) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_unlinkat, directory, name, flags) as c_int }
+}
+
 /// In the place of libc's in this program, where the mode comes with or without a name.
 #[unsafe(no_mangle)]
 pub extern "C" fn open64(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {

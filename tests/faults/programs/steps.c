@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WORDS = 8192, CALM = 8 };
+enum { WORDS = 8192, CALM = 8, CALM_MICROSECONDS = 2000 };
 
 static int rank, at_step;
 
@@ -137,7 +137,10 @@ int main(int count, char **words) {
     MPI_Allreduce(&state, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     state = mixed(state + sum);
     checkpoint(++step, state);
-    for (int i = 0; i < CALM; i++) MPI_Barrier(MPI_COMM_WORLD); /* the checkpoint may be sealed */
+    for (int i = 0; i < CALM; i++) { /* the checkpoint is sealed meanwhile */
+      usleep(CALM_MICROSECONDS);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
     if (step == stop) raise(SIGKILL);
   }
   MPI_Allreduce(&state, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
