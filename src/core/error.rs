@@ -60,6 +60,18 @@ pub enum Error {
     Other(String),
 }
 
+/// Does a step a second time if a system call of it has failed: that may be passing, and what
+/// cannot be read is taken for lost. For steps that can be done again from what is on the disk.
+///
+/// # Errors
+/// Those of the second time.
+pub fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
+    match step() {
+        Err(Error::Io { .. } | Error::NoSpace { .. }) => step(),
+        done => done,
+    }
+}
+
 impl Error {
     /// Wraps an operating system error; `action` as in "cannot read".
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {

@@ -15,15 +15,16 @@ Single ones are tried many at a time: a run in which one ends badly is done agai
 them, and those that the run did not come to are tried once more with others. The two MPIs take
 turns with the calls.
 
-usage: faults.py [--whole] [--part I/N] [--seed S] [--scheme single|xor] [--mpi openmpi|mpich]
-                 [--only NAME ...]
+usage: faults.py [--whole] [--part I/N] [--minutes M] [--seed S] [--scheme single|xor]
+                 [--mpi openmpi|mpich] [--only NAME ...]
 
-Without --whole, a tenth is drawn. With --part, the I-th (from 1) of N parts of that is tried. NAME
-is that of one injection as it is printed.
+Without --whole, a tenth is drawn. With --part, the I-th (from 1) of N parts of that is tried; with
+--minutes, nothing new after that time. NAME is that of one injection as it is printed.
 """
 
 import argparse
 import collections
+import math
 import pathlib
 import random
 import sys
@@ -94,9 +95,9 @@ def wrapper(scene, faults):
 class Sweep:
     """The injections of one scene, and what came of them."""
 
-    def __init__(self, scene):
-        self.scene = scene
-        self.tried = self.hit = 0
+    def __init__(self, scene, until):
+        self.scene, self.until = scene, until
+        self.tried = self.hit = self.left = 0
         self.lost = []
         self.messages = collections.Counter()
         self.first = self.again = self.after = None
@@ -154,6 +155,9 @@ class Sweep:
     def attempt(self, faults):
         """Tries faults together; if that ends badly, each half of them. Returns those that the run
         did not come to with others."""
+        if time.monotonic() > self.until:
+            self.left += len(faults)
+            return []
         hits, defects, printed = self.inject(faults)
         if defects and len(faults) > 1:
             middle = len(faults) // 2
@@ -271,7 +275,7 @@ def chosen(scene, faults, options, generator):
 
 def sweep(scene, options):
     generator = random.Random(f"{options.seed} {scene.scheme} {scene.mpi}")
-    found = Sweep(scene)
+    found = Sweep(scene, options.until)
     faults = found.without_faults()
     wanted = chosen(scene, faults, options, generator)
     print(f"{scene.scheme} {scene.mpi}: {sum(map(len, wanted))} of {len(faults)} injections, in "
@@ -279,7 +283,7 @@ def sweep(scene, options):
     begun = time.monotonic()
     found.attempt_all(wanted)
     print(f"{scene.scheme} {scene.mpi}: {found.tried} tried, {found.hit} hit, {len(found.lost)} "
-          f"lost, {time.monotonic() - begun:.0f} s", flush=True)
+          f"lost, {found.left} left, {time.monotonic() - begun:.0f} s", flush=True)
     return found
 
 
@@ -296,11 +300,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--part", metavar="I/N")
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--scheme", choices=SCHEMES, action="append")
     parser.add_argument("--mpi", choices=MPIS, action="append")
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
+    options.until = time.monotonic() + 60 * options.minutes
     sweeps = []
     with tempfile.TemporaryDirectory(prefix="scr-faults-") as name:
         top = pathlib.Path(name)

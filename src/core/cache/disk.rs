@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::files::{crc32_of_file, create_dirs};
 use crate::records::FileMeta;
 use crate::system::user_attributes_at;
@@ -84,8 +84,7 @@ pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
     let right_size = found.is_ok_and(|m| m.is_file() && m.len() == meta.size);
     match meta.crc32 {
         Some(crc) if right_size && content => {
-            let found = crc32_of_file(path).or_else(|_| crc32_of_file(path));
-            found.is_ok_and(|(_, found)| found == crc)
+            again(|| crc32_of_file(path)).is_ok_and(|(_, found)| found == crc)
         }
         _ => right_size,
     }

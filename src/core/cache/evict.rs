@@ -11,7 +11,7 @@ use super::Ctx;
 use super::agree::agree;
 use super::layout::{Layout, store_of};
 use super::seal::protection_of;
-use crate::error::Result;
+use crate::error::{Result, again};
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
@@ -71,7 +71,7 @@ fn remove_data(
         }
         let mut doomed = all.iter().filter(|dir| group.leads() && !spared(dir));
         // Again after a passing error: nobody comes back to what is left before the next start.
-        doomed.try_for_each(|dir| remove_tree(dir).or_else(|_| remove_tree(dir)))
+        doomed.try_for_each(|dir| again(|| remove_tree(dir)))
     })?;
     Ok(mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect())
 }

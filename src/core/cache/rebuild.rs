@@ -186,8 +186,9 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
             Verdict::Restore => {
                 let case = Case { chosen: decision, facts, placement: &placement };
                 match restore(ctx, &case)? {
-                    Err(_) => restore(ctx, &case)?, // what has failed may have been passing
-                    offered => offered,
+                    // What has failed may have been passing, but for a lack of room.
+                    Err(refused) if !refused.no_room => restore(ctx, &case)?,
+                    done => done,
                 }
             }
             Verdict::Withhold(reason) => Err(Refused::because(reason.clone())),
@@ -202,7 +203,7 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         };
         match outcome {
             Ok(offered) => report.offered.push(offered),
-            Err(Refused { reason, stranded }) => report.withheld.push(Withheld {
+            Err(Refused { reason, stranded, .. }) => report.withheld.push(Withheld {
                 id: decision.id,
                 key: decision.key.clone(),
                 reason,
@@ -310,11 +311,13 @@ struct Refused {
     /// In words for a person.
     reason: String,
     stranded: Option<Stranded>,
+    /// Nodes have no room for what was to come to them.
+    no_room: bool,
 }
 
 impl Refused {
     fn because(reason: String) -> Refused {
-        Refused { reason, stranded: None }
+        Refused { reason, stranded: None, no_room: false }
     }
 }
 
@@ -336,7 +339,7 @@ fn refused(
     let safe = chosen.confirmed || !chosen.key.id.is_empty();
     let shares = if no_room && safe { shares_of(ctx, chosen, facts) } else { None };
     let stranded = shares.map(|shares| Stranded { why: why.clone(), shares });
-    Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded })
+    Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded, no_room })
 }
 
 /// What this rank answers for, if some rank has the files of each rank; `None` on all ranks if not.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::disk::names_in;
 use super::layout::{Layout, store_of};
 use super::scatter::is_filemap_name;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{
     DatasetKey, DatasetRecord, DatasetState, Filemap, MASTER_FILEMAP, Record, filemap_name,
@@ -225,5 +225,5 @@ pub(super) fn read_records(path: &Path) -> Result<Vec<Held>> {
 /// Writes a filemap durably. What fails once is done again: a passing error would end caching.
 pub(super) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
     let map = filemap_of(held);
-    map.write(path).or_else(|_| map.write(path))
+    again(|| map.write(path))
 }

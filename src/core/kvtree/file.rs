@@ -14,7 +14,7 @@ use std::path::Path;
 
 use super::KvTree;
 use super::decode::DEPTH_MAX;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::files;
 
 /// First four bytes of every file of this family.
@@ -136,10 +136,7 @@ impl KvTree {
     /// read.
     pub fn read_file(path: impl AsRef<Path>) -> Result<Option<KvTree>> {
         let path = path.as_ref();
-        match KvTree::read_once(path) {
-            Err(Error::Io { .. }) => KvTree::read_once(path),
-            done => done,
-        }
+        again(|| KvTree::read_once(path))
     }
 
     fn read_once(path: &Path) -> Result<Option<KvTree>> {

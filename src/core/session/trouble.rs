@@ -70,39 +70,52 @@ impl Session {
         files: &[String],
     ) -> Result<Outcome> {
         self.tell_trouble(key, "its files are written there, and the next one is cached again");
-        let failed = files.iter().filter(|name| !self.publish_spilled(key, name)).count();
-        let own = match (failed, self.state().machine.has_cached(key)) {
-            (0, false) => Outcome::Done,
-            (0, true) => Outcome::Touched,
+        let mut failures = files.iter().filter_map(|name| self.publish_spilled(key, name).err());
+        let (first, more) = (failures.next(), failures.count());
+        if let Some(error) = &first {
+            self.tell_unspilled(key, error, more);
+        }
+        let own = match (first, self.state().machine.has_cached(key)) {
+            (None, false) => Outcome::Done,
+            (None, true) => Outcome::Touched,
             _ => Outcome::Failed,
         };
         self.all_agree(links, own)
     }
 
-    fn publish_spilled(&self, key: &DatasetKey, name: &str) -> bool {
+    fn publish_spilled(&self, key: &DatasetKey, name: &str) -> Result<()> {
         let mut state = self.state();
-        let Some(layer) = state.view.layer(key) else { return true };
+        let Some(layer) = state.view.layer(key) else { return Ok(()) };
         let source = layer.dir.join(name);
         // In a store that cannot even say so, it is not gone.
         let gone = source.try_exists().is_ok_and(|there| !there);
         if gone || !state.machine.is_spilled(key, name) {
-            return true;
+            return Ok(());
         }
         let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));
         let outcome =
             (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()));
-        match outcome {
-            Ok(meta) => {
-                self.log_published(key, name, meta.size);
-                state.enter_file(key, name, true);
-                state.machine.moved_to_prefix(key, name);
-                true
-            }
-            Err(error) => {
-                self.tell_unpublished(name, &source, &error);
-                false
-            }
-        }
+        self.log_published(key, name, outcome?.size);
+        state.enter_file(key, name, true);
+        state.machine.moved_to_prefix(key, name);
+        Ok(())
+    }
+
+    /// Files of this rank are neither protected nor on the PFS. Once for all, as
+    /// [`Self::tell_trouble`].
+    fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
+        let (rank, title, prefix) = (self.site.rank, self.title(key), self.site.prefix.display());
+        let others = if more == 0 { String::new() } else { format!(", and {more} more of it") };
+        let place = self.state().view.layer(key).map(|layer| layer.dir.clone());
+        let place = place.unwrap_or_default();
+        log::warn_once(
+            "unspilled",
+            format_args!(
+                "rank {rank}: a file of {title} could not be written to {prefix}{others}: {error}; \
+                 what cannot is still in {}",
+                place.display()
+            ),
+        );
     }
 
     /// The dataset cannot be sealed on the PFS either: it is no dataset any more.

@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 
 use super::{check, user_id};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::files;
 
 const MODE: u32 = 0o700;
@@ -47,6 +47,10 @@ impl AsFd for SecureDir {
 /// If a part is a link or a file, belongs to somebody else, or lets others in; the message says
 /// what a person can do.
 pub fn secure_dir(base: &Path, below: &[&str]) -> Result<SecureDir> {
+    again(|| open_secure(base, below))
+}
+
+fn open_secure(base: &Path, below: &[&str]) -> Result<SecureDir> {
     let mut dir = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECTORY)
