@@ -29,7 +29,7 @@ def case(function):
 
 def is_tree(path):
     """Whether the layout says that it is a hash file."""
-    return path.suffix in (".scr", ".scrinfo") or path.name in ("CONFIRMED", "OFFERED")
+    return path.suffix in (".scr", ".scrinfo") or path.name in ("CONFIRMED", "OFFERED", "TRUSTED")
 
 
 def every_tree(here):

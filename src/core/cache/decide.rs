@@ -3,7 +3,9 @@
 //! A dataset counts if every member's record says Prepared with the same epoch. If members' records
 //! are lost, it counts only if it was confirmed: a confirmation on any node proves that all members
 //! were prepared and untouched, whereas a lost record might have been revoked. One that an earlier
-//! restart offered cannot have been revoked, and newer ones may rest on its files.
+//! restart offered cannot have been revoked, and newer ones may rest on its files. One that the
+//! program had left alone for longer than it took was on all ranks what the records say; a lost one
+//! may have been revoked since, for a change that the restart then goes back behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +33,8 @@ pub struct Claim {
     pub confirmed: bool,
     /// The holder's node knows that an earlier restart offered it.
     pub offered: bool,
+    /// The holder's node knows that the program had left it alone for longer than it took.
+    pub trusted: bool,
     /// A directory of the dataset is on the holder's node.
     pub present: bool,
     /// The program's files are there with the right sizes.
@@ -58,6 +62,7 @@ impl Claim {
             prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
             confirmed: record.confirmed,
             offered: false,
+            trusted: false,
             present: false,
             intact: false,
             encodings: Vec::new(),
@@ -84,6 +89,7 @@ impl Claim {
         tree.set_flag("PREPARED", self.prepared);
         tree.set_flag("CONFIRMED", self.confirmed);
         tree.set_flag("OFFERED", self.offered);
+        tree.set_flag("TRUSTED", self.trusted);
         tree.set_flag("PRESENT", self.present);
         tree.set_flag("INTACT", self.intact);
         for encoding in &self.encodings {
@@ -111,6 +117,7 @@ impl Claim {
             prepared: tree.get_flag("PREPARED"),
             confirmed: tree.get_flag("CONFIRMED"),
             offered: tree.get_flag("OFFERED"),
+            trusted: tree.get_flag("TRUSTED"),
             present: tree.get_flag("PRESENT"),
             intact: tree.get_flag("INTACT"),
             encodings,
@@ -222,6 +229,9 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if missing.iter().all(sealed_otherwise) {
         return Verdict::Delete("it was being sealed again".into());
     }
+    if claims.iter().any(|claim| claim.trusted) && !missing.iter().any(sealed_otherwise) {
+        return Verdict::Restore;
+    }
     Verdict::Withhold(format!(
         "it was sealed but not yet known to be complete when the node of {} was lost",
         ranks_phrase(&missing)
@@ -275,6 +285,7 @@ mod tests {
             prepared: true,
             confirmed: false,
             offered: false,
+            trusted: false,
             present: true,
             intact: true,
             encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
@@ -302,6 +313,20 @@ mod tests {
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
         (seen[0].offered, seen[1].confirmed) = (true, false);
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+    }
+
+    #[test]
+    fn a_lost_member_needs_trust_and_nobody_who_was_sealing_again() {
+        let mut seen = claims(4, 9, &[0]);
+        seen[0].trusted = true;
+        assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+        // Rank 1 has amended it, and come to its next seal: rank 2 may have changed its files, too.
+        seen.extend(claims(4, 8, &[1]));
+        assert!(verdicts(&seen).iter().all(|(_, _, v)| matches!(v, Verdict::Withhold(_))));
+        // Or has just begun to amend it.
+        seen[1].epoch = 9;
+        seen[1].prepared = false;
+        assert!(matches!(verdicts(&seen)[0].2, Verdict::Delete(_)));
     }
 
     #[test]

@@ -69,7 +69,9 @@ pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild}
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;
-pub use seal::{IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, void};
+pub use seal::{
+    IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, trust, void,
+};
 pub use sharing::Sharing;
 pub use store::{FilemapFile, stores_in_records};
 pub(crate) use sweep::is_dataset_name;

@@ -287,6 +287,7 @@ pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -
     let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
     (claim.confirmed, claim.offered) =
         (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
+    claim.trusted = marked(Marker::Trusted);
     claim.present = is_there(&dir);
     let mut files = record.files.iter().filter(|file| !file.on_prefix);
     claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));

@@ -41,17 +41,24 @@ pub(super) enum Marker {
     /// A restart offered it: no rank can have begun to change it since, for what the program writes
     /// to such a dataset goes to its next generation.
     Offered,
+    /// All ranks were prepared, and had left it alone for longer than it took. The program may have
+    /// begun to change it since: that rank's record says so, or, if its node is lost, the restart
+    /// goes back behind the change.
+    Trusted,
 }
 
 impl Marker {
     /// All of them.
-    pub const ALL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
+    pub const ALL: [Marker; 3] = [Marker::Confirmed, Marker::Offered, Marker::Trusted];
+    /// Those after which no rank can have changed the dataset.
+    pub const FINAL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
 
     /// Where it lies for the dataset in `dir`.
     pub fn path(self, dir: &Path) -> PathBuf {
         dir.join(OWN_FOLDER).join(match self {
             Marker::Confirmed => "CONFIRMED",
             Marker::Offered => "OFFERED",
+            Marker::Trusted => "TRUSTED",
         })
     }
 
@@ -317,8 +324,8 @@ pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
         false => Ok(()),
     });
     test_pause("seal.committed");
-    let marked =
-        durable.and_then(|()| if confirmed { mark_confirmed(ctx, prepared.id) } else { Ok(()) });
+    let marked = durable
+        .and_then(|()| if confirmed { mark(ctx, prepared.id, Marker::Confirmed) } else { Ok(()) });
     agree_here(ctx, marked)
 }
 
@@ -347,15 +354,23 @@ pub(super) fn rename_sealed(
 /// # Errors
 /// On all ranks if any node has no marker.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
-    agree_here(ctx, mark_confirmed(ctx, id))
+    agree_here(ctx, mark(ctx, id, Marker::Confirmed))
+}
+
+/// Marks dataset `id` as one that the program has left alone for long. Local.
+///
+/// # Errors
+/// If this node has no marker then; those of others are as good.
+pub fn trust(ctx: &Ctx, id: u64) -> Result<()> {
+    mark(ctx, id, Marker::Trusted)
 }
 
 /// One rank writes for all that share a store.
-fn mark_confirmed(ctx: &Ctx, id: u64) -> Result<()> {
+fn mark(ctx: &Ctx, id: u64, marker: Marker) -> Result<()> {
     for store in ctx.led_stores() {
         let dir = ctx.layout.dataset_dir(&store.name, id);
         if let Some(catalog) = Catalog::read(&dir)? {
-            Marker::Confirmed.write(&dir, catalog.epoch)?;
+            marker.write(&dir, catalog.epoch)?;
         }
     }
     Ok(())

@@ -307,7 +307,7 @@ fn write_records_file(
 fn read_records_file(dir: &Path) -> Option<Vec<Held>> {
     let tree = KvTree::read_file(dir.join(OWN_FOLDER).join(RECORDS)).ok()??;
     let epoch = parse_epoch(tree.get_value("EPOCH")?)?;
-    let complete = Marker::ALL.iter().any(|marker| marker.epoch(dir) == Some(epoch));
+    let complete = Marker::FINAL.iter().any(|marker| marker.epoch(dir) == Some(epoch));
     let records = decode_records(tree.get("RECORDS")?).ok()?;
     let sound = records.iter().all(|(_, record)| record.epoch == epoch);
     (complete && sound).then_some(records)

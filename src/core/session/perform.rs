@@ -36,6 +36,7 @@ impl Session {
                 return Ok(outcome);
             }
             Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
+            Step::Trust { key, id } => self.trust(links, key, *id),
             Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
             Step::PublishDeletions { files, .. } => {
                 files.iter().for_each(|name| self.publish_deletion(name));
@@ -195,6 +196,22 @@ impl Session {
             self.completed(links, key, id, on_prefix)?;
         }
         Ok(outcome)
+    }
+
+    /// The program has left the dataset alone for long: a restart may offer it.
+    fn trust(&self, links: &Links, key: &DatasetKey, id: u64) {
+        let (rank, title) = (self.site.rank, self.title(key));
+        match cache::trust(&links.ctx(&self.site), id) {
+            Ok(()) if rank > 0 => {}
+            Ok(()) => log::message(
+                1,
+                format_args!(
+                    "{title} was left alone for longer than it took: it counts if a node is lost"
+                ),
+            ),
+            Err(error) => log::message(1, format_args!("rank {rank}: {title}: {error}")),
+        }
+        self.dataset_event("TRUSTED", (key, id), |event| event);
     }
 
     /// The dataset is sealed and confirmed.

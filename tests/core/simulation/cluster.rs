@@ -81,6 +81,8 @@ pub struct Node {
     pub confirmed: BTreeMap<DatasetKey, u64>,
     /// Markers of datasets that a restart offered, with their epoch.
     pub offered: BTreeMap<DatasetKey, u64>,
+    /// Markers of datasets that were left alone for long, with their epoch.
+    pub trusted: BTreeMap<DatasetKey, u64>,
 }
 
 /// The redundancy scheme of a run.
@@ -244,6 +246,7 @@ impl Cluster {
             prepared: record.prepared && record.id != 0,
             confirmed: marked(&self.nodes[node].confirmed),
             offered: marked(&self.nodes[node].offered),
+            trusted: marked(&self.nodes[node].trusted),
             present: true,
             intact: true,
             encodings: Vec::new(),
@@ -297,6 +300,7 @@ impl Cluster {
             node.files.retain(|(_, other), _| other != key);
             node.confirmed.remove(key);
             node.offered.remove(key);
+            node.trusted.remove(key);
         }
     }
 

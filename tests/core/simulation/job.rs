@@ -88,6 +88,8 @@ pub struct Rank {
     pub open: BTreeMap<String, OpenFile>,
     /// What its program sees of its own files; as without us.
     pub sees: Files,
+    /// What it saw when the rank reported last.
+    pub reported: Files,
     pub ending: bool,
     /// The last checkpoint of which it has told rank 0.
     pub told: u32,
@@ -447,6 +449,7 @@ impl Sim {
         let entropy = self.rng.u64(..);
         let now_ms = self.clock_ms;
         self.release_left_behind(rank);
+        self.ranks[rank].reported = self.ranks[rank].sees.clone();
         let report = self.ranks[rank].machine.report(entropy, now_ms);
         trace!(self, "{now_ms} r{rank} reports {:?} {:?}", report.datasets, report.sealed);
         self.ranks[rank].task = Task::Conference;

@@ -112,7 +112,8 @@ impl Sim {
             let replaced = content.stage != Stage::Torn
                 && newer
                 && (same_names || seen.launch > content.launch);
-            if *seen != content && !replaced {
+            let goes_back = || self.is_lost(owner(&name)) && self.is_trusted(dataset);
+            if *seen != content && !replaced && !goes_back() {
                 return Err(format!(
                     "promise 1: {:?} is offered with {name} as {content:?}, not {seen:?}",
                     dataset.offer,
@@ -120,6 +121,20 @@ impl Sim {
             }
         }
         Ok(())
+    }
+
+    /// The rank's node is lost, with what its record said.
+    fn is_lost(&self, rank: usize) -> bool {
+        self.cluster.lost.contains(&self.cluster.node_of[rank])
+    }
+
+    /// It was left alone for long, and is all that the program saw of it then.
+    fn is_trusted(&self, dataset: &Restored) -> bool {
+        let sealed = (dataset.offer.key.clone(), dataset.offer.epoch);
+        let trusted = &self.truth[dataset.offer.key.series].trusted;
+        trusted.get(&sealed).is_some_and(|seen| {
+            dataset.files().iter().all(|(name, content)| seen.get(name) == Some(content))
+        })
     }
 
     /// Every complete checkpoint that the program could go back to, newest last.

@@ -64,6 +64,7 @@ impl Sim {
                     self.cluster.pfs.remove(&name);
                 }
             }
+            Step::Trust { key, .. } => self.trust(rank, &key),
             Step::Halt { .. } => {}
         }
         self.done(rank, &step, Outcome::Done)
@@ -172,6 +173,16 @@ impl Sim {
             }
         }
         self.stage(rank, step, stage + 1)
+    }
+
+    /// The dataset was left alone by all ranks when they last reported: what it is then is what it
+    /// may be offered as.
+    fn trust(&mut self, rank: usize, key: &DatasetKey) {
+        let sealed = self.sealed(rank, key);
+        let seen = || self.ranks.iter().flat_map(|rank| rank.reported.clone()).collect();
+        self.truth[key.series].trusted.entry(sealed.clone()).or_insert_with(seen);
+        self.moment(rank, Moment::Marked);
+        self.cluster.node(rank).trusted.insert(sealed.0, sealed.1);
     }
 
     fn flush(
@@ -311,6 +322,7 @@ impl Sim {
         let node = self.cluster.node(rank);
         node.confirmed.remove(key);
         node.offered.remove(key);
+        node.trusted.remove(key);
         for member in set {
             node.copies.remove(&(member, key.clone()));
         }

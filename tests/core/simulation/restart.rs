@@ -248,6 +248,7 @@ impl Sim {
                     dead: false,
                     open: BTreeMap::new(),
                     sees: own,
+                    reported: Files::new(),
                     ending: false,
                     told: 0,
                     looked_ms: self.clock_ms,

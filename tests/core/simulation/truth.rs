@@ -43,6 +43,9 @@ pub struct Truth {
     pub evicted: BTreeSet<(String, Content)>,
     /// What the program wrote last under each name, if only in part, deleted or not.
     pub written: Files,
+    /// What the program saw of all series when a dataset of this one was found to have been left
+    /// alone for long.
+    pub trusted: BTreeMap<Sealed, Files>,
     /// Names that the program has deleted.
     pub deleted: BTreeSet<String>,
     /// Checkpoints whose directory has its final name.

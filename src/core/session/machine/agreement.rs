@@ -146,7 +146,8 @@ impl Machine {
         let urgent = changed > 1;
         let free = busy == 0 && (pending || settled);
         let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
-        let confers = urgent || free || waited;
+        let trusts = self.trust_due_ms().is_some_and(|due_ms| quiet_ms >= due_ms);
+        let confers = urgent || free || waited || trusts;
         self.due = Due { news: News::of_word(in_progress), confers };
         if confers { Next::Confer } else { Next::Continue }
     }

@@ -24,6 +24,8 @@ pub(super) struct Vote {
     pub followed: bool,
     /// See [`DatasetReport::abandoned`].
     pub abandoned: bool,
+    /// Time since the first rank began it, milliseconds.
+    pub since_begun_ms: u64,
     /// The first rank that calls it invalid, and why.
     pub invalid: Option<(usize, String)>,
 }
@@ -52,6 +54,8 @@ pub(super) struct Conference {
     /// Seals, adoptions and drops that this conference has tried; one try each.
     pub tried: BTreeSet<DatasetKey>,
     pub confirm_tried: BTreeSet<DatasetKey>,
+    /// Datasets that all ranks have left alone for long enough to be trusted.
+    pub quiet: Vec<DatasetKey>,
     pub flush_tried: BTreeSet<DatasetKey>,
     pub spill_tried: BTreeSet<DatasetKey>,
     /// Series whose deletions were published.
@@ -140,6 +144,11 @@ impl Machine {
             sealed: self.status(&dataset.key) == Status::Provisional,
             complete: self.looks_complete(dataset),
             settled: self.is_settled(dataset),
+            quiet_ms: self.quiet_ms(series),
+            since_begun_ms: match dataset.begun {
+                true => self.clock_ms.saturating_sub(dataset.begun_ms),
+                false => 0,
+            },
             followed,
             abandoned: !dataset.abandoned.is_empty(),
             invalid: dataset.why_invalid().cloned(),
@@ -221,6 +230,7 @@ impl Machine {
                 }
             }
         }
+        conference.quiet = self.quiet_enough(reports);
         self.left_over = !conference.floating.is_empty() || !conference.returning.is_empty();
         self.end_conferences += u32::from(conference.ending);
         self.conference = Some(conference);
@@ -315,6 +325,7 @@ impl Machine {
             vote.ready &= dataset.complete || dataset.settled;
             vote.complete &= dataset.complete;
             vote.followed |= dataset.followed;
+            vote.since_begun_ms = vote.since_begun_ms.max(dataset.since_begun_ms);
             vote.abandoned |= dataset.abandoned;
             if let (None, Some(reason)) = (&vote.invalid, &dataset.invalid) {
                 vote.invalid = Some((rank, reason.clone()));

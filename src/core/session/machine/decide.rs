@@ -31,6 +31,7 @@ impl Machine {
             .find_map(|index| self.take_back(index, conference))
             .or_else(|| series.clone().find_map(|index| self.adopt(index, conference)))
             .or_else(|| series.clone().find_map(|index| self.confirm(index, conference)))
+            .or_else(|| series.clone().find_map(|index| self.trust(index, conference)))
             .or_else(|| {
                 self.in_turn().into_iter().find_map(|index| self.seal_or_drop(index, conference))
             })
@@ -205,6 +206,7 @@ impl Machine {
         let series = &mut self.shared.series[index];
         let dataset = &mut series.datasets[at];
         let resealed = dataset.seals > 0;
+        (dataset.took_ms, dataset.trusted) = (vote.since_begun_ms, false);
         if dataset.id == 0 {
             // It keeps the id if the seal fails: its directory may have that name by then, and some
             // rank a record. No other dataset ever has it.

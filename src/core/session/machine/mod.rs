@@ -58,6 +58,7 @@ mod restart;
 mod rotation;
 mod shared;
 mod steps;
+mod trust;
 mod visible;
 mod watched;
 mod wire;

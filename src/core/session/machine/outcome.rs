@@ -276,7 +276,7 @@ impl Machine {
                 gone.for_each(|(_, file)| file.deleted_early = false);
             }
             Step::Spill { key, .. } => self.spilled(key, outcome),
-            Step::Learned { .. } | Step::Halt { .. } => {}
+            Step::Trust { .. } | Step::Learned { .. } | Step::Halt { .. } => {}
         }
     }
 

@@ -87,6 +87,10 @@ pub struct DatasetReport {
     pub complete: bool,
     /// Untouched for the settle time.
     pub settled: bool,
+    /// Time since this rank touched a file of its series, milliseconds.
+    pub quiet_ms: u64,
+    /// Time since this rank began it, milliseconds; 0 if it has not.
+    pub since_begun_ms: u64,
     /// This rank has begun a later dataset of the series.
     pub followed: bool,
     /// The program deleted some of its files here before they were known to be all.

@@ -78,6 +78,10 @@ pub struct SharedDataset {
     pub on_prefix: bool,
     /// Seals so far.
     pub seals: u32,
+    /// Time from its first open to its last seal, milliseconds.
+    pub took_ms: u64,
+    /// It was left alone for longer since that seal: see [`super::Step::Trust`].
+    pub trusted: bool,
     /// Tries in a row to seal it, or to confirm it, that failed for a reason other than a touch.
     pub failures: u32,
     /// All ranks have written their closed files of it to the PFS, since it could not be sealed.
@@ -122,6 +126,8 @@ impl SharedDataset {
             flushed: false,
             on_prefix: false,
             seals: 0,
+            took_ms: 0,
+            trusted: false,
             failures: 0,
             spilled: false,
             prefix_only: false,

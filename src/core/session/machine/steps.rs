@@ -30,6 +30,16 @@ pub enum Step {
         /// Its number.
         id: u64,
     },
+    /// All ranks have left a provisional dataset alone for longer than it took: the node leaders
+    /// write a durable marker, with which a restart may offer it, as it was at this seal, although
+    /// a node is lost. All were sealed and untouched at the conference's sync point, so one marker
+    /// is enough, whatever the program writes since. Failures stay local.
+    Trust {
+        /// The dataset.
+        key: DatasetKey,
+        /// Its number.
+        id: u64,
+    },
     /// A dataset is invalid: record it as such, report it. Its files stay readable until `Evict`.
     Drop {
         /// The dataset.

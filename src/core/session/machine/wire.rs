@@ -5,7 +5,7 @@ use super::knowledge::Why;
 use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 impl Report {
     /// The report for an all-gather.
@@ -102,7 +102,9 @@ fn put_counted(out: &mut Vec<u8>, names: &[(String, u64)]) {
 
 fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
     put_key(out, &dataset.key);
-    put(out, dataset.order);
+    for word in [dataset.order, dataset.quiet_ms, dataset.since_begun_ms] {
+        put(out, word);
+    }
     for count in [dataset.open, dataset.files, dataset.on_prefix] {
         put(out, u64::from(count));
     }
@@ -201,6 +203,7 @@ impl Input<'_> {
 
     fn dataset(&mut self) -> Option<DatasetReport> {
         let (key, order) = (self.key()?, self.word()?);
+        let (quiet_ms, since_begun_ms) = (self.word()?, self.word()?);
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
         let returns = self.flags()? & 1 != 0;
@@ -223,6 +226,8 @@ impl Input<'_> {
             sealed: flags & 128 != 0,
             complete: flags & 2 != 0,
             settled: flags & 4 != 0,
+            quiet_ms,
+            since_begun_ms,
             followed: flags & 8 != 0,
             abandoned: flags & 32 != 0,
             invalid,
@@ -286,6 +291,8 @@ mod tests {
                 sealed: true,
                 complete: false,
                 settled: true,
+                quiet_ms: 11,
+                since_begun_ms: 12,
                 followed: false,
                 abandoned: true,
                 invalid: Some("No space left".into()),
