@@ -11,6 +11,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use scr_core::operations::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
 use scr_core::records::{FINALIZE_CALLED, HaltFile};
 
+/// The reason by which `scr run` knows that the run is not to come to its next checkpoint.
+pub const IMMEDIATE: &str = "SCR_HALT_IMMEDIATE";
+
 /// Arguments of `scr halt`.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,13 +38,16 @@ pub struct Args {
     /// Halt so many seconds before the time of --before, or before the end of the allocation.
     #[arg(short, long, value_name = "N")]
     seconds: Option<u64>,
+    /// Do not wait for a checkpoint: `scr run` kills the run at once, and starts no other.
+    #[arg(short, long, conflicts_with = "reason")]
+    immediate: bool,
     /// Take a condition back; may be given several times.
     #[arg(short, long, value_name = "CONDITION")]
     unset: Vec<Condition>,
     /// Only show the conditions.
     #[arg(
         short, long,
-        conflicts_with_all = ["checkpoints", "before", "after", "seconds", "unset", "reason"]
+        conflicts_with_all = ["checkpoints", "before", "after", "seconds", "unset", "reason", "immediate"]
     )]
     list: bool,
     /// Why: is recorded, and stops the run at its next checkpoint.
@@ -126,6 +132,7 @@ fn wishes(args: &Args, now: &Zoned) -> Result<Vec<HaltWish>, String> {
     );
     wishes.extend(args.seconds.map(HaltWish::Seconds));
     wishes.extend(args.reason.clone().map(HaltWish::Now));
+    wishes.extend(args.immediate.then(|| HaltWish::Now(IMMEDIATE.to_owned())));
     if wishes.is_empty() && !args.list {
         wishes.push(HaltWish::Now("SCR_HALT".into()));
     }

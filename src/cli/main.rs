@@ -7,6 +7,7 @@ mod hosts;
 mod index;
 mod nodes;
 mod print;
+mod run;
 mod sim;
 mod transfer;
 
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use scr_core::error::{Error, Result};
+use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
 #[derive(Parser)]
@@ -41,6 +44,8 @@ enum Tool {
     Nodes(nodes::Args),
     /// Print what a metadata or redundancy file holds.
     Print(print::Args),
+    /// Run an MPI program under SCR; after a failure again, on healthy nodes.
+    Run(run::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
     Sim(sim::Sim),
     /// On a node: bring flushes to their end that a run has left under way.
@@ -48,12 +53,14 @@ enum Tool {
 }
 
 /// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 6] = [
+const CLASSIC_NAMES: [(&str, &str); 8] = [
     ("scr_flush_file", "flush-file"),
     ("scr_halt", "halt"),
     ("scr_glob_hosts", "hosts"),
     ("scr_print", "print"),
     ("scr_print_hash_file", "print"),
+    ("scr_run", "run"),
+    ("scr_srun", "run"),
     ("scr_transfer", "transfer"),
 ];
 
@@ -66,6 +73,7 @@ fn main() -> ExitCode {
         Tool::Index(args) => index::run(&args),
         Tool::Nodes(args) => nodes::run(&args),
         Tool::Print(args) => print::run(&args),
+        Tool::Run(args) => run::run(&args),
         Tool::Sim(args) => sim::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }
@@ -85,6 +93,26 @@ fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
 fn prefix_or_default(given: Option<&Path>) -> PathBuf {
     let set = || std::env::var_os("SCR_PREFIX").filter(|value| !value.is_empty());
     given.map(Path::to_path_buf).or_else(|| set().map(PathBuf::from)).unwrap_or_else(|| ".".into())
+}
+
+/// The settings of a run in `prefix`, SCR_PREFIX or the working directory, and the environment.
+fn load_settings(prefix: Option<&str>) -> Result<(Settings, Environment)> {
+    let (mut environment, mut problems) = read_environment(std::env::vars_os());
+    if !problems.is_empty() {
+        return Err(problems.swap_remove(0));
+    }
+    if let Some(prefix) = prefix {
+        environment.insert("SCR_PREFIX".into(), prefix.to_owned());
+    }
+    let working_directory = std::env::current_dir()
+        .map_err(|error| Error::io("cannot find", "the working directory", error))?;
+    let settings = load(&Inputs {
+        environment: &environment,
+        working_directory: &working_directory,
+        system_file: Path::new(SYSTEM_FILE),
+        program: &[],
+    })?;
+    Ok((settings, environment))
 }
 
 /// Prints what a tool has found, or why it could not.

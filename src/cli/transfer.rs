@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 use scr_core::session::{Finished, finish_transfers};
 use scr_core::system::hostname;
 
@@ -28,12 +27,12 @@ pub struct Args {
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
     let holder = format!("host {}, process {}", hostname(), std::process::id());
-    let outcome = settings(args).and_then(|(settings, environment)| {
-        let finished = finish_transfers(&settings, &environment, args.limits, &holder);
-        finished.map_err(|error| error.to_string())
-    });
+    let outcome =
+        super::load_settings(args.prefix.as_deref()).and_then(|(settings, environment)| {
+            finish_transfers(&settings, &environment, args.limits, &holder)
+        });
     match outcome {
-        Err(error) => fail(&error),
+        Err(error) => fail(&error.to_string()),
         Ok(Finished::Busy(holder)) => {
             fail(&format!("a live run uses this node ({holder}); it flushes by itself"))
         }
@@ -69,24 +68,4 @@ pub fn run(args: &Args) -> ExitCode {
 fn fail(text: &str) -> ExitCode {
     eprintln!("scr transfer: {text}");
     ExitCode::FAILURE
-}
-
-fn settings(args: &Args) -> Result<(Settings, Environment), String> {
-    let (mut environment, problems) = read_environment(std::env::vars_os());
-    if let Some(problem) = problems.first() {
-        return Err(problem.to_string());
-    }
-    if let Some(prefix) = &args.prefix {
-        environment.insert("SCR_PREFIX".into(), prefix.clone());
-    }
-    let working_directory = std::env::current_dir()
-        .map_err(|error| format!("cannot find out the working directory: {error}"))?;
-    let inputs = Inputs {
-        environment: &environment,
-        working_directory: &working_directory,
-        system_file: std::path::Path::new(SYSTEM_FILE),
-        program: &[],
-    };
-    let settings = load(&inputs).map_err(|problems| problems.to_string())?;
-    Ok((settings, environment))
 }

@@ -18,6 +18,7 @@ import damage  # adds its stories
 import flushes  # the same
 import launches  # the same
 import matrix
+import runs  # the same
 import schemes
 import stores
 import stories

@@ -68,6 +68,20 @@ pub fn read_halt_file(prefix: &Path) -> Result<HaltFile> {
     Ok(HaltFile::read(&path(prefix))?.unwrap_or_default())
 }
 
+/// Takes back what a run has recorded itself when it ended; what a person asked for stays.
+///
+/// # Errors
+/// If there is a halt file that cannot be read or changed.
+pub fn forget_halt_reason(prefix: &Path) -> Result<()> {
+    if !read_halt_file(prefix)?.forget_own_reason() {
+        return Ok(());
+    }
+    update(&path(prefix), |file: &mut HaltFile| {
+        file.forget_own_reason();
+        Ok(())
+    })
+}
+
 fn path(prefix: &Path) -> PathBuf {
     state_dir(prefix).join(HaltFile::NAME)
 }

@@ -6,8 +6,9 @@ mod halt;
 mod hosts;
 mod index;
 mod inspect;
+pub mod run;
 
-pub use halt::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
+pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
 pub use index::{
     drop_datasets, find_dataset, read_flush_file, read_index, read_nodes, set_current,

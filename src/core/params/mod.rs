@@ -34,6 +34,7 @@ pub use sources::{Inputs, Problems, SYSTEM_FILE, load};
 pub use suggest::{did_you_mean, nearest, similarity};
 pub use table::{Named, PARAMS, find, keys};
 pub use template::template;
+pub use text::words;
 pub use value::{Kind, Value, parse_bytes};
 
 /// A process's environment.

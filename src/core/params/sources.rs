@@ -92,7 +92,9 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
 
 /// Variables that our own parts hand to one another; not parameters.
 pub(super) fn is_internal(name: &str) -> bool {
-    ["SCR_LAUNCH", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"].iter().any(|prefix| name.starts_with(prefix))
+    ["SCR_LAUNCH", "SCR_LATEST_", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 struct Candidate {

@@ -72,7 +72,7 @@ const NO_DATAWARP: (&str, &str) =
 
 const ONLY_WHEN_ASKED: Status =
     Status::NoEffect("the program decides when to checkpoint, it does not ask SCR");
-const NO_RELAUNCH: Status = Status::NoEffect("this version does not relaunch by itself");
+const FOR_PROGRAMS: Status = Status::NoEffect("scr run sets it for the programs that it starts");
 
 parameters! {
     "What is a checkpoint" {
@@ -176,8 +176,8 @@ parameters! {
         RESTART_REQUIRED: Bool = "0", "",
             "1: end the program before it computes if a complete checkpoint was lost.";
         LATEST_NAME: Text, "", "Checkpoint that a relaunch restarts from.",
-            status(NO_RELAUNCH);
-        LATEST_PATH: Path, "", "Where that checkpoint is.", status(NO_RELAUNCH);
+            status(FOR_PROGRAMS);
+        LATEST_PATH: Path, "", "Where that checkpoint is.", status(FOR_PROGRAMS);
     }
     "Flush to the parallel file system" {
         FLUSH: Count = "10", "checkpoints",
@@ -232,8 +232,8 @@ parameters! {
             status(Status::Alias("SCR_HALT_EXIT"));
         HALT_STATUS: Count = "0", "", "Exit status of a run that a halt condition ended.";
         WATCHDOG: Bool = "0", "",
-            "1: kill a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT; giving that is \
-             enough.";
+            "1: scr run kills a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT, and \
+             starts it again; giving that is enough.";
         WATCHDOG_TIMEOUT: Seconds, "seconds", "Time without a checkpoint before the run is killed.";
         WATCHDOG_TIMEOUT_PFS: Seconds, "seconds",
             "The same while a checkpoint is written to the parallel file system.";
@@ -246,17 +246,21 @@ parameters! {
         CLUSTER_NAME: Text, "", "Name of the cluster, for the log.";
         END_TIME: Count, "seconds since 1970",
             "When the allocation ends; from the resource manager (Slurm) if not set.";
-        RUNS: Integer = "1", "runs", "Launches in one allocation (-1: no limit).", at_least(-1),
-            status(NO_RELAUNCH);
-        MIN_NODES: Count, "nodes", "Healthy nodes that a relaunch needs.", status(NO_RELAUNCH);
-        EXCLUDE_NODES: Text, "", "Nodes to avoid.", status(NO_RELAUNCH);
+        RUNS: Integer = "1", "runs",
+            "Launches of scr run in one allocation (-1: no limit).", at_least(-1);
+        MIN_NODES: Count, "nodes",
+            "Healthy nodes that a launch of scr run needs; as many as the last one had if not set, \
+             all of the allocation for the first.";
+        EXCLUDE_NODES: Text, "", "Nodes that scr run avoids, as node[3,7-9].";
         NODELIST: Text, "",
-            "Nodes of the allocation; from the resource manager if not set.",
-            status(NO_RELAUNCH);
+            "Nodes of the allocation; from the resource manager if not set.";
         NODE_TESTS: Text, "",
-            "Tests that a node has to pass before a relaunch.",
-            status(NO_RELAUNCH);
-        RETRIES: Count, "tries", "How often a test of a node is repeated.", status(NO_RELAUNCH);
+            "Tests that a node has to pass before a launch of scr run, separated by commas: echo, \
+             ping, or a command that is run on it; echo if not set.";
+        RETRIES: Count = "0", "tries", "How often a failed test of a node is repeated.";
+        REMOTE_SHELL: Text, "",
+            "Command that runs another one on a node, as ssh does; if not set, that of the \
+             resource manager or of mpirun, else ssh.";
     }
     "Messages and log" {
         DEBUG: Level = "0", "level", "1 or 2: say what is done.";

@@ -27,7 +27,7 @@ pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
     block_signals, exit_at_once, group_id, hostname, monotonic_ms, name_of_user, random_u64,
-    thread_id, unix_seconds, user_id, user_name,
+    send_signal, thread_id, unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};

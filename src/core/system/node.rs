@@ -19,6 +19,14 @@ pub fn hostname() -> String {
     if check(result).is_err() || text.is_empty() { "localhost".into() } else { text }
 }
 
+/// Sends a signal to a process; `false` if it is gone or not ours. A child that has not been waited
+/// for keeps its number, so nobody else gets the signal.
+pub fn send_signal(process: u32, signal: i32) -> bool {
+    let Ok(process) = libc::pid_t::try_from(process) else { return false };
+    // SAFETY: a system call on numbers; 0 and negative ones, which mean groups, are refused.
+    process > 0 && check(unsafe { libc::kill(process, signal) }).is_ok()
+}
+
 /// The effective user id.
 #[must_use]
 pub fn user_id() -> u32 {

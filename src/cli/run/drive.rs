@@ -1,0 +1,189 @@
+//! The loop: asks the policy what is to be done, does it, tells what came of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use scr_core::error::Result;
+use scr_core::operations::run::{
+    Action, End, Event, Host, Latest, Launcher, Line, Nodes, Policy, Real, Stop, latest,
+    slurm_variables,
+};
+use scr_core::operations::{HostList, forget_halt_reason, read_halt_file, read_nodes};
+use scr_core::system::{hostname, unix_seconds};
+
+use super::say;
+use super::setup::{NODE_VARIABLES, Setup};
+use super::step::{self, Signals};
+
+/// Runs the program as often as the policy says; returns the exit status.
+pub fn drive(setup: Setup) -> Result<u8> {
+    let signals = Signals::new()?;
+    if setup.is_off {
+        let mut command = Command::new(&setup.line.words()[0]);
+        command.args(&setup.line.words()[1..]);
+        return Ok(step::run(&mut command, &signals, &setup.prefix, None, |_| {})?.status());
+    }
+    // What the run of an earlier allocation has left there is no reason to stop this one.
+    forget_halt_reason(&setup.prefix)?;
+    let nodes = Nodes {
+        hosts: setup.hosts.clone(),
+        manager: &*setup.manager,
+        shell: setup.shell.clone(),
+        commands: &Real,
+        here: hostname(),
+        tests: setup.tests.clone(),
+        tries: setup.tries,
+        down: BTreeMap::new(),
+    };
+    Driver { setup: &setup, signals, nodes, healthy: Vec::new(), last: None }.run()
+}
+
+struct Driver<'a> {
+    setup: &'a Setup,
+    signals: Signals,
+    nodes: Nodes<'a>,
+    healthy: Vec<Host>,
+    /// How the last launch ended.
+    last: Option<End>,
+}
+
+impl Driver<'_> {
+    fn run(mut self) -> Result<u8> {
+        for host in &self.setup.excluded {
+            self.nodes.mark(host, "it is excluded");
+        }
+        let policy = RefCell::new(Policy::new(self.setup.limits));
+        let mut event = Event::Begin;
+        loop {
+            let action = policy.borrow_mut().on(event);
+            event = match action {
+                Action::LookAtNodes => self.look_at_nodes(policy.borrow().launched()),
+                Action::Launch(number) => {
+                    let interrupted = |signal| {
+                        policy.borrow_mut().on(Event::Interrupted(signal));
+                    };
+                    let end = self.launch(number, interrupted)?;
+                    self.last = Some(end);
+                    Event::Ended(end)
+                }
+                Action::LookAtHalt => Event::Halt(self.halt_reason()),
+                Action::Pause(length) => match self.signals.pause(length) {
+                    Some(signal) => Event::Interrupted(signal),
+                    None => Event::Paused,
+                },
+                // Each of our events is one that the policy waits for.
+                Action::Wait => Event::Paused,
+                Action::Stop(why) => return Ok(self.stopped(&why)),
+            };
+        }
+    }
+
+    fn look_at_nodes(&mut self, launched: u64) -> Event {
+        for (host, reason) in self.nodes.look() {
+            say(&format!("{host} is out: {reason}"));
+        }
+        let all = self.nodes.hosts.iter().filter(|host| !self.setup.excluded.contains(&host.name));
+        let all = all.count();
+        // The nodes file of the launch before says how many it had; it may not have come so far.
+        let now = read_nodes(&self.setup.prefix).ok().flatten();
+        let before = now.filter(|_| launched > 0 && self.setup.has_nodes);
+        let before = before.and_then(|count| usize::try_from(count).ok());
+        let needed = self.setup.min_nodes.or(self.setup.nodes).or(before).unwrap_or(all);
+        self.healthy = self.nodes.healthy(self.setup.nodes.or(before).unwrap_or(all));
+        Event::Nodes { healthy: self.healthy.len(), needed }
+    }
+
+    /// The reason to halt, with what the settings say of the end of the allocation left to the
+    /// program: it has the time to flush.
+    fn halt_reason(&self) -> Option<String> {
+        match read_halt_file(&self.setup.prefix) {
+            Ok(file) => file.due(unix_seconds()).map(str::to_owned),
+            Err(error) => {
+                say(&format!("{error}; no halt condition is known"));
+                None
+            }
+        }
+    }
+
+    fn launch(&mut self, number: u64, interrupted: impl FnMut(i32)) -> Result<End> {
+        let setup = self.setup;
+        let hosts: Vec<Host> =
+            self.healthy.iter().take(setup.nodes.unwrap_or(usize::MAX)).cloned().collect();
+        let newest = latest(&setup.prefix).unwrap_or_else(|error| {
+            say(&format!("{error}; the newest checkpoint is not known"));
+            None
+        });
+        let line = match (&setup.restart, &newest) {
+            (Some(restart), Some(_)) => restart,
+            _ => &setup.line,
+        };
+        let mut command = self.command(line, &hosts, newest.as_ref());
+        if setup.has_nodes && number > 1 {
+            let list = HostList::of(hosts.into_iter().map(|host| host.name)).compress();
+            say(&format!("run {number} begins on {list}"));
+        } else if number > 1 {
+            say(&format!("run {number} begins"));
+        }
+        let end =
+            step::run(&mut command, &self.signals, &setup.prefix, setup.watchdog, interrupted)?;
+        if end != End::Exited(0) {
+            say(&format!("run {number} failed with exit status {}", end.status()));
+        }
+        Ok(end)
+    }
+
+    fn command(&self, line: &Line, hosts: &[Host], newest: Option<&Latest>) -> Command {
+        let setup = self.setup;
+        let names = |hosts: &[Host]| HostList::of(hosts.iter().map(|host| host.name.clone()));
+        let all = names(&setup.hosts);
+        let out = all.minus(&names(&self.healthy)).hosts().to_vec();
+        let words = match setup.has_nodes {
+            true => line.place(hosts, &out, setup.nodes),
+            false => line.words().to_vec(),
+        };
+        let list = names(hosts).compress();
+        let words: Vec<String> =
+            words.iter().map(|word| Latest::fill(newest, word).replace("{nodes}", &list)).collect();
+        if !line.launcher.places() && !out.is_empty() && !words.contains(&list) {
+            let out = HostList::of(out.clone()).compress();
+            say(&format!("{} has to be told to avoid {out}: {{nodes}} names the others", words[0]));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(&setup.variables);
+        if setup.manager.name() == "Slurm" {
+            command.envs(slurm_variables(hosts, !out.is_empty()));
+        }
+        if setup.has_nodes && matches!(line.launcher, Launcher::OpenMpi | Launcher::Hydra) {
+            for name in NODE_VARIABLES {
+                command.env_remove(name);
+            }
+        }
+        for name in ["SCR_LATEST_NAME", "SCR_LATEST_PATH"] {
+            command.env_remove(name);
+        }
+        if let Some(newest) = newest {
+            command.env("SCR_LATEST_NAME", &newest.name);
+            command.env("SCR_LATEST_PATH", newest.path(&setup.prefix, &setup.patterns));
+        }
+        command
+    }
+
+    /// Says why there are no more launches; returns the exit status.
+    fn stopped(&self, why: &Stop) -> u8 {
+        match why {
+            Stop::Done => {}
+            Stop::NoRunsLeft => {
+                if self.setup.limits.runs != Some(1) {
+                    say("no more runs are allowed (SCR_RUNS)");
+                }
+            }
+            Stop::TooFewNodes { healthy, needed } => say(&format!(
+                "{healthy} healthy nodes, and a run needs {needed} (SCR_MIN_NODES): no run"
+            )),
+            Stop::Halted(reason) => say(&format!("halt condition {reason}: no further run")),
+            Stop::Interrupted(signal) => say(&format!("signal {signal}: no further run")),
+        }
+        self.last.map_or(1, End::status)
+    }
+}

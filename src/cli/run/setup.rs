@@ -1,0 +1,256 @@
+//! What is checked and found out before the first launch.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use scr_core::error::{Error, Result};
+use scr_core::operations::HostList;
+use scr_core::operations::run::{
+    Commands as _, Host, Launcher, Limits, Line, Manager, Real, Shell, Test, find, hostfile,
+};
+use scr_core::params::{Environment, Settings, keys, words};
+use scr_core::system::{may_write, unix_seconds};
+
+use super::Args;
+use super::step::WatchdogLimits;
+
+/// The shim, seen from the directory of this program.
+const SHIM: &str = "../lib/libscr_preload.so";
+/// How long a node may take to answer.
+const TEST_MAX: Duration = Duration::from_secs(10);
+/// How long a launcher may take to say its version.
+const VERSION_MAX: Duration = Duration::from_secs(20);
+/// Variables that name the nodes of a launch; what we say of them holds.
+pub const NODE_VARIABLES: [&str; 3] =
+    ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
+
+/// All that a run needs to know.
+pub struct Setup {
+    pub prefix: PathBuf,
+    pub limits: Limits,
+    pub watchdog: Option<WatchdogLimits>,
+    /// The command, and that for launches which have a checkpoint.
+    pub line: Line,
+    pub restart: Option<Line>,
+    /// Variables for the program.
+    pub variables: Environment,
+    pub manager: Box<dyn Manager>,
+    /// False: nothing is known of any node but this one, and the line is left alone.
+    pub has_nodes: bool,
+    pub hosts: Vec<Host>,
+    pub excluded: Vec<String>,
+    pub nodes: Option<usize>,
+    pub min_nodes: Option<usize>,
+    pub shell: Shell,
+    pub tests: Vec<Test>,
+    pub tries: u64,
+    pub patterns: Vec<String>,
+    /// SCR is switched off: the command is run as it is, once.
+    pub is_off: bool,
+}
+
+impl Setup {
+    /// Looks at everything; nothing has been started or changed yet.
+    pub fn new(args: &Args) -> Result<Setup> {
+        let (settings, environment) = crate::load_settings(args.prefix.as_deref())?;
+        let prefix = checked_prefix(&settings)?;
+        let is_off = !settings.get(keys::ENABLE);
+        let line = parse(&args.command)?;
+        let restart = args.restart_command.as_deref().map(|text| restart_line(text, &environment));
+        let restart = restart.transpose()?;
+        let (manager, named) = manager(args, &environment, &line);
+        let has_nodes = manager.name() != "none" || settings.get_optional(keys::NODELIST).is_some();
+        let hosts = hosts(&settings, &*manager, named)?;
+        let excluded = args.exclude.clone().or_else(|| settings.get_optional(keys::EXCLUDE_NODES));
+        let excluded = HostList::expand(&excluded.unwrap_or_default())?.hosts().to_vec();
+        let mut variables = Environment::new();
+        if !is_off {
+            variables.insert("SCR_PREFIX".into(), prefix.display().to_string());
+            if has_nodes {
+                let all = HostList::of(hosts.iter().map(|host| host.name.clone()));
+                variables.insert("SCR_NODELIST".into(), all.compress());
+            }
+            if settings.get_optional(keys::END_TIME).is_none()
+                && let Some(end) = manager.end_time(&Real, unix_seconds())
+            {
+                variables.insert("SCR_END_TIME".into(), end.to_string());
+            }
+            if !args.api {
+                let before = environment.get("LD_PRELOAD").map(String::as_str).unwrap_or_default();
+                variables.insert("LD_PRELOAD".into(), preload(&shim()?, before));
+            }
+        }
+        let runs = args.runs.unwrap_or_else(|| settings.get(keys::RUNS));
+        if runs == 0 || runs < -1 {
+            return Err(Error::Other(format!("--runs {runs}: 1 or more, or -1 for no limit")));
+        }
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Setup {
+            limits: Limits { runs: u64::try_from(runs).ok(), pause: args.pause },
+            watchdog: WatchdogLimits::of(&settings),
+            shell: shell(&settings, &environment, &*manager),
+            tests: tests(&settings),
+            tries: settings.get(keys::RETRIES).saturating_add(1),
+            min_nodes: args.min_nodes.or(settings.get_optional(keys::MIN_NODES).map(count)),
+            nodes: args.nodes,
+            patterns: patterns(&settings),
+            prefix,
+            line,
+            restart,
+            variables,
+            manager,
+            has_nodes,
+            hosts,
+            excluded,
+            is_off,
+        })
+    }
+}
+
+fn checked_prefix(settings: &Settings) -> Result<PathBuf> {
+    let prefix = settings.get(keys::PREFIX);
+    let found = std::fs::canonicalize(&prefix)
+        .map_err(|error| Error::io("cannot use the prefix directory", &prefix, error))?;
+    if !found.is_dir() {
+        return Err(Error::Other(format!("the prefix {} is no directory", prefix.display())));
+    }
+    if !may_write(&found) {
+        return Err(Error::Other(format!("nothing can be written to {}", prefix.display())));
+    }
+    Ok(found)
+}
+
+fn patterns(settings: &Settings) -> Vec<String> {
+    settings.family(keys::CHECKPOINT_PATTERN).into_iter().map(|(_, text)| text).collect()
+}
+
+/// Takes a command line apart; its first word has to be there.
+fn parse(words: &[String]) -> Result<Line> {
+    let program = words.first().map(String::as_str).unwrap_or_default();
+    if !runs(program) {
+        return Err(Error::Other(format!("there is no command '{program}'")));
+    }
+    let version = || {
+        let words = [program.to_owned(), "--version".to_owned()];
+        Real.output(&words, VERSION_MAX).unwrap_or_default()
+    };
+    Ok(Line::new(Launcher::of(program, version), words, runs))
+}
+
+fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
+    let variables = |name: &str| environment.get(name).cloned();
+    let words = words(text, &variables)
+        .map_err(|what| Error::Other(format!("--restart-command: {what}")))?;
+    parse(&words)
+}
+
+/// Whether a word is the name of something that can be executed.
+fn runs(word: &str) -> bool {
+    let executable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if word.is_empty() || word.contains('/') {
+        return executable(Path::new(word));
+    }
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&places).any(|place| executable(&place.join(word)))
+}
+
+/// The resource manager; without one the nodes that the command line itself names.
+fn manager(
+    args: &Args,
+    environment: &Environment,
+    line: &Line,
+) -> (Box<dyn Manager>, Option<Vec<Host>>) {
+    let found = find(environment, args.hostfile.as_deref());
+    if found.name() != "none" {
+        return (found, None);
+    }
+    match line.own_hosts() {
+        Some(Ok(list)) => (found, Some(hostfile(&list.replace(',', "\n")))),
+        Some(Err(file)) => (find(environment, Some(Path::new(&file))), None),
+        None => (found, None),
+    }
+}
+
+fn hosts(
+    settings: &Settings,
+    manager: &dyn Manager,
+    named: Option<Vec<Host>>,
+) -> Result<Vec<Host>> {
+    let told = match named {
+        Some(hosts) => Ok(hosts),
+        None => manager.hosts(&Real),
+    };
+    let Some(list) = settings.get_optional(keys::NODELIST) else { return told };
+    let slots: BTreeMap<String, Option<usize>> =
+        told.unwrap_or_default().into_iter().map(|host| (host.name, host.slots)).collect();
+    let host =
+        |name: &String| Host { name: name.clone(), slots: slots.get(name).copied().flatten() };
+    Ok(HostList::expand(&list)?.hosts().iter().map(host).collect())
+}
+
+/// How a node is reached: as the user says, as the resource manager does it, as mpirun does it.
+fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manager) -> Shell {
+    if let Some(command) = settings.get_optional(keys::REMOTE_SHELL) {
+        return Shell::remote(&command);
+    }
+    let of_mpi = ["OMPI_MCA_plm_rsh_agent", "HYDRA_LAUNCHER_EXEC"];
+    let of_mpi = || of_mpi.iter().find_map(|name| environment.get(*name)).cloned();
+    let usual = "ssh -o BatchMode=yes -o ConnectTimeout=5";
+    manager.shell().unwrap_or_else(|| Shell::remote(&of_mpi().unwrap_or_else(|| usual.to_owned())))
+}
+
+fn tests(settings: &Settings) -> Vec<Test> {
+    let names = settings.get_optional(keys::NODE_TESTS).unwrap_or_else(|| "echo".to_owned());
+    let test = |name: &str| match name {
+        "echo" => Test::echo(TEST_MAX),
+        "ping" => Test::ping(TEST_MAX),
+        command => Test::command(command, TEST_MAX),
+    };
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(test).collect()
+}
+
+/// The shim that belongs to this program.
+fn shim() -> Result<PathBuf> {
+    let program = std::env::current_exe()
+        .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
+    let path = program.parent().unwrap_or(Path::new("/")).join(SHIM);
+    std::fs::canonicalize(&path).map_err(|_| {
+        Error::Other(format!(
+            "the shim is not there: {}; --api leaves it out, for programs that call SCR themselves",
+            path.display()
+        ))
+    })
+}
+
+/// LD_PRELOAD with the shim in front of what is there; one of that name is replaced.
+fn preload(shim: &Path, before: &str) -> String {
+    let own = shim.file_name();
+    let others = before.split([':', ' ']).filter(|entry| !entry.is_empty());
+    let others = others.filter(|entry| Path::new(entry).file_name() != own).map(str::to_owned);
+    let all: Vec<String> = std::iter::once(shim.display().to_string()).chain(others).collect();
+    all.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shim_stands_first_and_once() {
+        let shim = Path::new("/opt/scr/lib/libscr_preload.so");
+        assert_eq!(preload(shim, ""), "/opt/scr/lib/libscr_preload.so");
+        let line = preload(shim, "libscr_preload.so:/usr/lib/libdarshan.so");
+        assert_eq!(line, "/opt/scr/lib/libscr_preload.so:/usr/lib/libdarshan.so");
+    }
+
+    #[test]
+    fn what_can_be_executed() {
+        assert!(runs("sh") && runs("/bin/sh"));
+        assert!(!runs("") && !runs("/") && !runs("/etc/passwd") && !runs("no-such-command"));
+    }
+}

@@ -1,0 +1,208 @@
+//! One launch: its process, the signals that are passed on to it, and the watchdog.
+
+use std::io::IsTerminal as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use scr_core::error::{Error, Result};
+use scr_core::operations::run::End;
+use scr_core::operations::{read_flush_file, read_halt_file, read_index};
+use scr_core::params::{Settings, keys};
+use scr_core::records::{FlushState, Location, PrefixIndex};
+use scr_core::system::send_signal;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use super::say;
+use crate::halt::IMMEDIATE;
+
+/// Between two looks at the files that tell of progress.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a launch may take to end after it was asked to.
+const END_MAX: Duration = Duration::from_secs(20);
+
+/// Signals that this process gets.
+pub struct Signals(Receiver<i32>);
+
+impl Signals {
+    /// From now on signals come here.
+    pub fn new() -> Result<Signals> {
+        let wanted = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+        let mut signals = signal_hook::iterator::Signals::new(wanted)
+            .map_err(|error| Error::Other(format!("cannot receive signals: {error}")))?;
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if sender.send(signal).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Signals(receiver))
+    }
+
+    /// The next one, if it comes within `limit`. The thread that receives them does not end.
+    fn next(&self, limit: Duration) -> Option<i32> {
+        match self.0.recv_timeout(limit) {
+            Ok(signal) => Some(signal),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(limit);
+                None
+            }
+        }
+    }
+
+    /// Waits; returns a signal that ends the waiting for good.
+    pub fn pause(&self, length: Duration) -> Option<i32> {
+        let begin = Instant::now();
+        while let Some(left) = length.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
+            if let Some(signal) = self.next(left).filter(|signal| ends(*signal)) {
+                return Some(signal);
+            }
+        }
+        None
+    }
+}
+
+/// Whether whoever sends it wants the end.
+fn ends(signal: i32) -> bool {
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&signal)
+}
+
+/// When a run counts as hung (SCR_WATCHDOG_TIMEOUT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchdogLimits {
+    timeout: Duration,
+    /// The same while a flush is under way.
+    timeout_pfs: Duration,
+}
+
+impl WatchdogLimits {
+    /// `None`: no watchdog.
+    pub fn of(settings: &Settings) -> Option<WatchdogLimits> {
+        let timeout = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
+        let switch = keys::WATCHDOG;
+        let off = settings.is_asked_for(switch.param.name) && !settings.get(switch);
+        let timeout_pfs = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS).unwrap_or(timeout);
+        (!off && !timeout.is_zero()).then_some(WatchdogLimits { timeout, timeout_pfs })
+    }
+}
+
+/// Sees whether checkpoints come: flush file and index change with each.
+struct Watchdog {
+    limits: WatchdogLimits,
+    prefix: PathBuf,
+    seen: Option<(FlushState, PrefixIndex)>,
+    since: Instant,
+}
+
+impl Watchdog {
+    fn new(limits: WatchdogLimits, prefix: &Path) -> Watchdog {
+        let mut this =
+            Watchdog { limits, prefix: prefix.to_owned(), seen: None, since: Instant::now() };
+        this.seen = this.look();
+        this
+    }
+
+    /// What cannot be read just now has not changed.
+    fn look(&self) -> Option<(FlushState, PrefixIndex)> {
+        Some((read_flush_file(&self.prefix).ok()?, read_index(&self.prefix).ok()?))
+    }
+
+    /// How long nothing has come, if that is too long.
+    fn late(&mut self) -> Option<Duration> {
+        if let Some(now) = self.look()
+            && self.seen.as_ref() != Some(&now)
+        {
+            self.seen = Some(now);
+            self.since = Instant::now();
+        }
+        let flushing =
+            self.seen.as_ref().is_some_and(|(flush, _)| !flush.at(Location::Flushing).is_empty());
+        let limit = if flushing { self.limits.timeout_pfs } else { self.limits.timeout };
+        Some(self.since.elapsed()).filter(|passed| *passed >= limit)
+    }
+}
+
+/// Runs a launch to its end. `interrupted` hears of signals that want the end of everything.
+pub fn run(
+    command: &mut Command,
+    signals: &Signals,
+    prefix: &Path,
+    limits: Option<WatchdogLimits>,
+    mut interrupted: impl FnMut(i32),
+) -> Result<End> {
+    let mut watchdog = limits.map(|limits| Watchdog::new(limits, prefix));
+    let mut child =
+        command.spawn().map_err(|error| Error::io("cannot run", command.get_program(), error))?;
+    let mut looked = Instant::now();
+    loop {
+        match signals.next(LOOK.saturating_sub(looked.elapsed())) {
+            Some(SIGCHLD) | None => {}
+            Some(signal) => {
+                pass_on(&child, signal);
+                if ends(signal) {
+                    interrupted(signal);
+                }
+            }
+        }
+        if let Some(status) = ended(&mut child)? {
+            return Ok(End::Exited(code(status)));
+        }
+        if looked.elapsed() < LOOK {
+            continue;
+        }
+        looked = Instant::now();
+        if let Some(passed) = watchdog.as_mut().and_then(Watchdog::late) {
+            say(&format!(
+                "no checkpoint was completed for {} s (SCR_WATCHDOG_TIMEOUT): the run is killed",
+                passed.as_secs()
+            ));
+            return Ok(End::Hung(kill(&mut child, signals)?));
+        }
+        let halt = read_halt_file(prefix).ok().and_then(|file| file.exit_reason);
+        if halt.as_deref() == Some(IMMEDIATE) {
+            say("'scr halt --immediate': the run is killed");
+            return Ok(End::Exited(kill(&mut child, signals)?));
+        }
+    }
+}
+
+/// A key that is pressed at a terminal reaches all of its foreground processes, the launcher
+/// included: it must not get the signal twice.
+fn pass_on(child: &Child, signal: i32) {
+    let by_key = [SIGINT, SIGQUIT].contains(&signal) && std::io::stdin().is_terminal();
+    if !by_key {
+        send_signal(child.id(), signal);
+    }
+}
+
+fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
+    child.try_wait().map_err(|error| Error::Other(format!("cannot wait for the run: {error}")))
+}
+
+/// Ends a launch: launchers kill their ranks when they are asked to end; one that does not end is
+/// killed itself, and its daemons on the nodes notice that.
+fn kill(child: &mut Child, signals: &Signals) -> Result<u8> {
+    let begin = Instant::now();
+    send_signal(child.id(), SIGTERM);
+    loop {
+        if let Some(status) = ended(child)? {
+            // A run that was killed has failed, whatever its launcher says of it.
+            return Ok(code(status).max(1));
+        }
+        if begin.elapsed() > END_MAX {
+            send_signal(child.id(), SIGKILL);
+        }
+        signals.next(LOOK);
+    }
+}
+
+/// What a shell reports for this end.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(255);
+    u8::try_from(code).unwrap_or(255)
+}

@@ -1,0 +1,312 @@
+//! Command lines of launchers: which launcher it is, where the program begins, and the options that
+//! put a launch on certain nodes.
+
+use super::manager::Host;
+use crate::operations::HostList;
+use crate::params::Environment;
+
+/// A family of launchers, told apart by what they call themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launcher {
+    /// mpirun of Open MPI (and PRRTE).
+    OpenMpi,
+    /// mpirun of MPICH and its relatives.
+    Hydra,
+    /// Slurm's.
+    Srun,
+    /// `flux run`, `flux submit`.
+    Flux,
+    /// Any other: it is run as it is.
+    Other,
+}
+
+impl Launcher {
+    /// By the name of the program; `version` is asked if the name is that of several.
+    pub fn of(program: &str, version: impl FnOnce() -> String) -> Launcher {
+        let name = program.rsplit('/').next().unwrap_or_default();
+        match name {
+            "srun" => Launcher::Srun,
+            "flux" => Launcher::Flux,
+            "orterun" | "prterun" | "mpirun.openmpi" | "mpiexec.openmpi" => Launcher::OpenMpi,
+            "mpiexec.hydra" | "mpirun.mpich" | "mpiexec.mpich" => Launcher::Hydra,
+            "mpirun" | "mpiexec" => {
+                let told = version();
+                let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
+                match () {
+                    () if says(&["Open MPI", "OpenRTE", "PRRTE"]) => Launcher::OpenMpi,
+                    () if says(&["HYDRA", "Intel(R) MPI", "MPICH"]) => Launcher::Hydra,
+                    () => Launcher::Other,
+                }
+            }
+            _ => Launcher::Other,
+        }
+    }
+
+    /// Options that name nodes.
+    fn host_options(self) -> &'static [&'static str] {
+        match self {
+            Launcher::OpenMpi => &["host", "H", "hostfile", "machinefile", "default-hostfile"],
+            Launcher::Hydra => &["hosts", "host", "f", "hostfile", "machinefile"],
+            Launcher::Srun | Launcher::Flux | Launcher::Other => &[],
+        }
+    }
+
+    /// Options that give the number of ranks.
+    fn rank_options(self) -> &'static [&'static str] {
+        match self {
+            Launcher::OpenMpi => &["n", "np", "c"],
+            Launcher::Hydra => &["n", "np"],
+            Launcher::Srun | Launcher::Flux => &["n", "ntasks"],
+            Launcher::Other => &[],
+        }
+    }
+
+    /// Whether [`place`] can put a launch on certain nodes.
+    #[must_use]
+    pub fn places(self) -> bool {
+        self != Launcher::Other
+    }
+}
+
+/// A launcher's command line, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Which launcher.
+    pub launcher: Launcher,
+    words: Vec<String>,
+    /// Index of the program; the launcher's own words stand before it.
+    program: usize,
+}
+
+impl Line {
+    /// `runs` says whether a word is something that can be executed. Values of options hardly ever
+    /// are, so the first one is the program.
+    pub fn new(launcher: Launcher, words: &[String], runs: impl Fn(&str) -> bool) -> Line {
+        let candidate = |word: &String| !word.starts_with('-') && runs(word);
+        let skipped = if launcher == Launcher::Flux { 2 } else { 1 };
+        let found = words.iter().skip(skipped).position(candidate).map(|at| at + skipped);
+        Line { launcher, words: words.to_vec(), program: found.unwrap_or(words.len()) }
+    }
+
+    /// The words as they were given.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Values of the launcher's own options of these names.
+    fn values(&self, names: &[&str]) -> Vec<(String, String)> {
+        let own = &self.words[..self.program];
+        let mut found = Vec::new();
+        for (at, word) in own.iter().enumerate() {
+            let Some((name, value)) = option(word, names) else { continue };
+            let next = || own.get(at + 1).or_else(|| self.words.get(at + 1)).cloned();
+            found.extend(value.or_else(next).map(|value| (name, value)));
+        }
+        found
+    }
+
+    /// The number of ranks, if the line gives one for all.
+    #[must_use]
+    pub fn ranks(&self) -> Option<usize> {
+        let parts = self.words.iter().filter(|word| *word == ":").count();
+        let values = self.values(self.launcher.rank_options());
+        match &values[..] {
+            [(_, value)] if parts == 0 => value.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The nodes that the user names: `Ok` a list as in `--host a:2,b`, `Err` a file.
+    #[must_use]
+    pub fn own_hosts(&self) -> Option<Result<String, String>> {
+        let (name, value) = self.values(self.launcher.host_options()).into_iter().next()?;
+        match name.as_str() {
+            "host" | "hosts" | "H" => Some(Ok(value)),
+            _ => Some(Err(value)),
+        }
+    }
+
+    /// The line that starts the program on `hosts`; `out` are the nodes of the allocation that it
+    /// must not use.
+    #[must_use]
+    pub fn place(&self, hosts: &[Host], out: &[String], nodes: Option<usize>) -> Vec<String> {
+        let list = self.host_list(hosts);
+        let down = HostList::of(out.iter().cloned()).compress();
+        let mut added = match self.launcher {
+            Launcher::OpenMpi => vec!["--host".to_owned(), list],
+            Launcher::Hydra => vec!["-hosts".to_owned(), list],
+            Launcher::Srun if !down.is_empty() => vec![format!("--exclude={down}")],
+            Launcher::Flux if !down.is_empty() => vec![format!("--requires=-host:{down}")],
+            Launcher::Srun | Launcher::Flux | Launcher::Other => Vec::new(),
+        };
+        if let (Launcher::Srun | Launcher::Flux, Some(nodes)) = (self.launcher, nodes)
+            && self.values(&["N", "nodes"]).is_empty()
+        {
+            added.push(format!("--nodes={nodes}"));
+        }
+        let mut line = self.without_hosts();
+        let behind = usize::from(self.launcher == Launcher::Flux) + 1;
+        let behind = behind.min(line.len());
+        line.splice(behind..behind, added);
+        line
+    }
+
+    /// Nodes as mpirun takes them. Where nothing says how many ranks a node is to have, they are
+    /// spread evenly, one on each node at least: what its cache holds is out of reach otherwise.
+    fn host_list(&self, hosts: &[Host]) -> String {
+        let (ranks, count) = (self.ranks(), hosts.len().max(1));
+        let even = |at: usize| ranks.map(|ranks| ranks / count + usize::from(at < ranks % count));
+        let text = |(at, host): (usize, &Host)| match host.slots.or_else(|| even(at)) {
+            Some(0) => None,
+            Some(slots) => Some(format!("{}:{slots}", host.name)),
+            None => Some(host.name.clone()),
+        };
+        hosts.iter().enumerate().filter_map(text).collect::<Vec<_>>().join(",")
+    }
+
+    fn without_hosts(&self) -> Vec<String> {
+        let (names, mut kept, mut skip) = (self.launcher.host_options(), Vec::new(), false);
+        for (at, word) in self.words.iter().enumerate() {
+            if std::mem::take(&mut skip) {
+                continue;
+            }
+            match option(word, names).filter(|_| at < self.program) {
+                Some((_, value)) => skip = value.is_none(),
+                None => kept.push(word.clone()),
+            }
+        }
+        kept
+    }
+}
+
+/// Name of an option of these, with its value if it is in the same word (`--host=a`, `-n4`).
+fn option(word: &str, names: &[&str]) -> Option<(String, Option<String>)> {
+    let bare = word.strip_prefix('-')?;
+    let bare = bare.strip_prefix('-').unwrap_or(bare);
+    let (name, value) = match bare.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (bare, None),
+    };
+    if names.contains(&name) {
+        return Some((name.to_owned(), value));
+    }
+    let short = names.iter().filter(|name| name.len() == 1);
+    let joined = |name: &&&str| bare.strip_prefix(**name).filter(|rest| is_number(rest));
+    let name = short.filter(|_| !word.starts_with("--")).find(|name| joined(name).is_some())?;
+    Some(((*name).to_owned(), joined(&name).map(str::to_owned)))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What Slurm tells a job of its nodes, if it had only `hosts`: launchers without a list of their
+/// own believe it. And a step that died with its node must not keep the next one waiting.
+#[must_use]
+pub fn slurm_variables(hosts: &[Host], some_are_out: bool) -> Environment {
+    let mut variables = Environment::new();
+    let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
+    set("SLURM_OVERLAP", "1".to_owned());
+    if some_are_out {
+        let list = HostList::of(hosts.iter().map(|host| host.name.clone())).compress();
+        set("SLURM_JOB_NODELIST", list.clone());
+        set("SLURM_NODELIST", list);
+        set("SLURM_JOB_NUM_NODES", hosts.len().to_string());
+        set("SLURM_NNODES", hosts.len().to_string());
+        let slots: Option<Vec<usize>> = hosts.iter().map(|host| host.slots).collect();
+        if let Some(slots) = slots {
+            let counts: Vec<String> = slots.iter().map(usize::to_string).collect();
+            set("SLURM_TASKS_PER_NODE", counts.join(","));
+            set("SLURM_JOB_CPUS_PER_NODE", counts.join(","));
+            let sum: usize = slots.iter().sum();
+            set("SLURM_NTASKS", sum.to_string());
+            set("SLURM_NPROCS", sum.to_string());
+        }
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::run::manager::hostfile;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn line(text: &str) -> Line {
+        let words = words(text);
+        let launcher = Launcher::of(&words[0], || "mpirun (Open MPI) 4.1.4".to_owned());
+        Line::new(launcher, &words, |word| word.starts_with("./"))
+    }
+
+    fn placed(text: &str, hosts: &str, out: &str, nodes: Option<usize>) -> String {
+        let out: Vec<String> = out.split_whitespace().map(str::to_owned).collect();
+        line(text).place(&hostfile(hosts), &out, nodes).join(" ")
+    }
+
+    #[test]
+    fn a_launcher_is_known_by_name_or_by_what_it_says() {
+        let of = |name: &str, version: &str| Launcher::of(name, || version.to_owned());
+        assert_eq!(of("/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4"), Launcher::OpenMpi);
+        assert_eq!(of("mpiexec", "HYDRA build details:"), Launcher::Hydra);
+        assert_eq!(of("mpirun", "Intel(R) MPI Library 2021"), Launcher::Hydra);
+        assert_eq!(of("mpirun", ""), Launcher::Other);
+        assert_eq!(of("srun", "never asked"), Launcher::Srun);
+        assert_eq!(of("./script", ""), Launcher::Other);
+    }
+
+    #[test]
+    fn the_nodes_of_the_launch_replace_those_of_the_line() {
+        let two = "n1 slots=2\nn4 slots=2";
+        for (text, want) in [
+            ("mpirun -n 4 ./app -f x", "mpirun --host n1:2,n4:2 -n 4 ./app -f x"),
+            ("mpirun -H a,b -n 4 ./app -H x", "mpirun --host n1:2,n4:2 -n 4 ./app -H x"),
+            ("mpirun --hostfile=f -n 4 ./app", "mpirun --host n1:2,n4:2 -n 4 ./app"),
+            (
+                "mpirun.mpich -f hosts -n 4 ./app -f x",
+                "mpirun.mpich -hosts n1:2,n4:2 -n 4 ./app -f x",
+            ),
+            ("srun -n4 ./app", "srun --exclude=n[2-3] -n4 ./app"),
+            ("flux run -n4 ./app", "flux run --requires=-host:n[2-3] -n4 ./app"),
+            ("./start.sh -H x", "./start.sh -H x"),
+        ] {
+            assert_eq!(placed(text, two, "n2 n3", None), want);
+        }
+        assert_eq!(placed("srun -n4 ./app", two, "", None), "srun -n4 ./app");
+        assert_eq!(placed("srun -n4 ./app", two, "", Some(2)), "srun --nodes=2 -n4 ./app");
+        assert_eq!(placed("srun -N 2 -n4 ./app", two, "", Some(3)), "srun -N 2 -n4 ./app");
+    }
+
+    #[test]
+    fn ranks_are_spread_evenly_where_nothing_says_how_many_a_node_has() {
+        let hosts = "n1\nn2\nn4";
+        let open = |text: &str| placed(text, hosts, "n3", None);
+        assert_eq!(open("mpirun -n 8 ./a"), "mpirun --host n1:3,n2:3,n4:2 -n 8 ./a");
+        assert_eq!(open("mpirun -np 2 ./a"), "mpirun --host n1:1,n2:1 -np 2 ./a");
+        assert_eq!(open("mpirun ./a"), "mpirun --host n1,n2,n4 ./a");
+        // Two programs: nothing says how many ranks in all.
+        assert_eq!(open("mpirun -n 2 ./a : -n 2 ./b").matches(":").count(), 1);
+    }
+
+    #[test]
+    fn the_lines_own_nodes_are_found() {
+        let own = |text: &str| line(text).own_hosts();
+        assert_eq!(own("mpirun --host a:2,b -n 3 ./app"), Some(Ok("a:2,b".into())));
+        assert_eq!(own("mpirun -hostfile f -n 3 ./app"), Some(Err("f".into())));
+        assert_eq!(own("mpirun -n 3 ./app --host a"), None);
+        assert_eq!(line("srun -n4 ./app").ranks(), Some(4));
+        assert_eq!(line("srun --ntasks=4 ./app -n 3").ranks(), Some(4));
+        assert_eq!(line("srun ./app -n 3").ranks(), None);
+    }
+
+    #[test]
+    fn slurms_variables_tell_of_the_live_nodes_only() {
+        let hosts = hostfile("n1:2\nn3:2");
+        let all = slurm_variables(&hosts, true);
+        assert_eq!((&*all["SLURM_NODELIST"], &*all["SLURM_NTASKS"]), ("n[1,3]", "4"));
+        assert_eq!(slurm_variables(&hosts, false).len(), 1);
+    }
+}

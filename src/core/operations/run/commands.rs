@@ -1,0 +1,88 @@
+//! Commands of others, run to their end within a time.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// Between two looks at a command that has closed its output and not ended yet.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Runs commands; in tests their answers are recorded.
+pub trait Commands: Sync {
+    /// Returns what the command prints, if it ends well within `limit`.
+    ///
+    /// # Errors
+    /// If it cannot be run, fails, or takes longer: it is killed then.
+    fn output(&self, words: &[String], limit: Duration) -> Result<String>;
+}
+
+/// Real ones.
+#[derive(Debug, Default)]
+pub struct Real;
+
+impl Commands for Real {
+    fn output(&self, words: &[String], limit: Duration) -> Result<String> {
+        let Some((program, rest)) = words.split_first() else {
+            return Err(Error::Other("no command".to_owned()));
+        };
+        let deadline = Instant::now() + limit;
+        let mut child = Command::new(program)
+            .args(rest)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::io("cannot run", program, error))?;
+        // By a thread: what the command has started may keep its output open for ever.
+        let (sender, receiver) = mpsc::channel();
+        if let Some(mut output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = output.read_to_end(&mut bytes);
+                let _ = sender.send(bytes);
+            });
+        }
+        let bytes = receiver.recv_timeout(limit).unwrap_or_default();
+        loop {
+            let ended = child.try_wait().map_err(|e| Error::io("cannot wait for", program, e))?;
+            match ended {
+                Some(status) if status.success() => {
+                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
+                }
+                Some(status) => return Err(Error::Other(format!("{program}: {status}"))),
+                None if Instant::now() >= deadline => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    let seconds = limit.as_secs_f64();
+                    return Err(Error::Other(format!("{program}: no answer in {seconds} s")));
+                }
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str, limit: Duration) -> Result<String> {
+        Real.output(&["sh", "-c", line].map(str::to_owned), limit)
+    }
+
+    #[test]
+    fn answers_failures_and_silence() {
+        let long = Duration::from_secs(60);
+        assert_eq!(run("echo yes", long).unwrap(), "yes\n");
+        assert!(run("echo yes; exit 3", long).unwrap_err().to_string().contains("3"));
+        let silent = run("exec sleep 600", Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(silent.contains("no answer"), "{silent}");
+        // What it leaves running keeps the output open: the answer is not waited for.
+        assert!(run("sleep 600 >&2 & exec sleep 600", Duration::from_millis(50)).is_err());
+        assert!(Real.output(&["/no/such/program".to_owned()], long).is_err());
+        assert!(Real.output(&[], long).is_err());
+    }
+}

@@ -1,0 +1,25 @@
+//! What `scr run` is made of: when it starts a run again, on which nodes, by which command line.
+//! The processes themselves are the command's.
+//!
+//! | file | job |
+//! |---|---|
+//! | `policy.rs` | when a run is started again: a pure machine |
+//! | `manager.rs` | resource managers: nodes, end time, what is down |
+//! | `nodes.rs` | which nodes are healthy |
+//! | `command.rs` | command lines of launchers |
+//! | `latest.rs` | the newest checkpoint, for programs that have to be told |
+//! | `commands.rs` | commands of others, run within a time |
+
+mod command;
+mod commands;
+mod latest;
+mod manager;
+mod nodes;
+mod policy;
+
+pub use command::{Launcher, Line, slurm_variables};
+pub use commands::{Commands, Real};
+pub use latest::{Latest, latest};
+pub use manager::{Host, Manager, Shell, find, hostfile};
+pub use nodes::{Nodes, Test};
+pub use policy::{Action, End, Event, Limits, Policy, Stop};

@@ -1,0 +1,207 @@
+//! Which nodes are down (000 section 11.2.3), each with the reason. A node that was down once stays
+//! out: it is probably still bad.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::commands::Commands;
+use super::manager::{Host, Manager, Shell};
+
+/// Looks at the nodes of an allocation.
+pub struct Nodes<'a> {
+    /// All, in the allocation's order.
+    pub hosts: Vec<Host>,
+    /// What the resource manager knows.
+    pub manager: &'a dyn Manager,
+    /// How a node is reached.
+    pub shell: Shell,
+    /// What runs commands.
+    pub commands: &'a dyn Commands,
+    /// Name of this node: it is not asked by a remote shell.
+    pub here: String,
+    /// Commands that a node has to do well, with their names.
+    pub tests: Vec<Test>,
+    /// How often a test is tried.
+    pub tries: u64,
+    /// Nodes that are out, with the reason.
+    pub down: BTreeMap<String, String>,
+}
+
+/// A test that every node has to pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// In messages: "does not answer".
+    pub failure: String,
+    /// What is run on the node; `{host}` is its name.
+    pub words: Vec<String>,
+    /// On this node instead, to reach the other one (ping).
+    pub from_here: bool,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+impl Test {
+    /// The node answers to a command.
+    #[must_use]
+    pub fn echo(limit: Duration) -> Test {
+        let words = vec!["echo".to_owned(), "up".to_owned()];
+        Test { failure: "it does not answer".to_owned(), words, from_here: false, limit }
+    }
+
+    /// The node answers to ping.
+    #[must_use]
+    pub fn ping(limit: Duration) -> Test {
+        let words = ["ping", "-c", "1", "-w", "2", "{host}"].map(str::to_owned).to_vec();
+        Test { failure: "ping gets no answer".to_owned(), words, from_here: true, limit }
+    }
+
+    /// A command of the user's choice.
+    #[must_use]
+    pub fn command(line: &str, limit: Duration) -> Test {
+        let words = ["sh", "-c", line].map(str::to_owned).to_vec();
+        Test { failure: format!("'{line}' fails there"), words, from_here: false, limit }
+    }
+}
+
+impl Nodes<'_> {
+    /// Takes a node out.
+    pub fn mark(&mut self, host: &str, reason: &str) {
+        self.down.entry(host.to_owned()).or_insert_with(|| reason.to_owned());
+    }
+
+    /// Looks at all that are not out yet, side by side; returns those that are out from now on.
+    pub fn look(&mut self) -> Vec<(String, String)> {
+        let known = self.manager.down(self.commands, &self.hosts);
+        let asked: Vec<&Host> =
+            self.hosts.iter().filter(|host| !self.down.contains_key(&host.name)).collect();
+        let this: &Nodes = self;
+        let found: Vec<(String, String)> = std::thread::scope(|scope| {
+            let look = |host: &Host| {
+                let name = host.name.clone();
+                let reason = match known.contains(&name) {
+                    true => Some(format!("{} says so", this.manager.name())),
+                    false => this.fails(&name),
+                };
+                Some((name, reason?))
+            };
+            let threads: Vec<_> =
+                asked.iter().map(|&host| scope.spawn(move || look(host))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+        });
+        self.down.extend(found.iter().cloned());
+        found
+    }
+
+    /// Why the node is no good.
+    fn fails(&self, host: &str) -> Option<String> {
+        let failed = |test: &&Test| {
+            let words: Vec<String> =
+                test.words.iter().map(|word| word.replace("{host}", host)).collect();
+            let local = test.from_here || is_same_host(host, &self.here);
+            let words = if local { words } else { self.shell.command(host, &words) };
+            !(0..self.tries.max(1)).any(|_| self.commands.output(&words, test.limit).is_ok())
+        };
+        self.tests.iter().find(failed).map(|test| test.failure.clone())
+    }
+
+    /// Nodes that are not out. Where one of the first `used` was lost, a spare one stands in for it
+    /// in its place: the ranks of the others stay where they are, and so do their caches.
+    #[must_use]
+    pub fn healthy(&mut self, used: usize) -> Vec<Host> {
+        let up = |host: &Host| !self.down.contains_key(&host.name);
+        let used = used.min(self.hosts.len());
+        for at in 0..used {
+            if !up(&self.hosts[at])
+                && let Some(spare) = (used..self.hosts.len()).find(|spare| up(&self.hosts[*spare]))
+            {
+                self.hosts.swap(at, spare);
+            }
+        }
+        self.hosts.iter().filter(|host| up(host)).cloned().collect()
+    }
+}
+
+/// Whether two names mean the same host; one may have its domain behind it.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let short = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
+    one == other || one == "localhost" || (short(one) == short(other) && !short(one).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, Result};
+    use crate::operations::run::manager;
+    use crate::params::Environment;
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+
+    /// A cluster in which some nodes do not answer.
+    #[derive(Default)]
+    struct Cluster {
+        dead: Mutex<BTreeSet<String>>,
+        asked: Mutex<Vec<String>>,
+    }
+
+    impl Commands for Cluster {
+        fn output(&self, words: &[String], _: Duration) -> Result<String> {
+            self.asked.lock().unwrap().push(words.join(" "));
+            match words.iter().any(|word| self.dead.lock().unwrap().contains(word)) {
+                true => Err(Error::Other("no route".to_owned())),
+                false => Ok(String::new()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_spare_node_stands_in_where_one_was_lost() {
+        let manager = manager::find(&Environment::new(), None);
+        let mut nodes = Nodes {
+            hosts: manager::hostfile("n[1-6]"),
+            manager: &*manager,
+            shell: Shell::remote("ssh"),
+            commands: &Cluster::default(),
+            here: String::new(),
+            tests: Vec::new(),
+            tries: 1,
+            down: BTreeMap::new(),
+        };
+        let mut up_without = |host: &str| {
+            nodes.mark(host, "lost");
+            nodes.healthy(4).into_iter().map(|host| host.name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(up_without("n2"), "n1 n5 n3 n4 n6");
+        assert_eq!(up_without("n6"), "n1 n5 n3 n4");
+        assert_eq!(up_without("n1"), "n5 n3 n4");
+    }
+
+    #[test]
+    fn a_node_that_was_down_once_stays_out() {
+        let cluster = Cluster::default();
+        let manager = manager::find(&Environment::new(), None);
+        let limit = Duration::from_secs(1);
+        let mut nodes = Nodes {
+            hosts: manager::hostfile("n[1-4]"),
+            manager: &*manager,
+            shell: Shell::remote("ssh"),
+            commands: &cluster,
+            here: "n1.site".to_owned(),
+            tests: vec![Test::ping(limit), Test::echo(limit)],
+            tries: 2,
+            down: BTreeMap::new(),
+        };
+        nodes.mark("n4", "it is excluded");
+        assert_eq!(nodes.look(), []);
+        cluster.dead.lock().unwrap().insert("n3".to_owned());
+        assert_eq!(nodes.look(), [("n3".to_owned(), "ping gets no answer".to_owned())]);
+        cluster.dead.lock().unwrap().clear();
+        assert_eq!(nodes.look(), []);
+        let healthy: Vec<String> = nodes.healthy(4).into_iter().map(|host| host.name).collect();
+        assert_eq!(healthy, ["n1", "n2"]);
+        let asked = cluster.asked.lock().unwrap();
+        let times = |line: &str| asked.iter().filter(|asked| *asked == line).count();
+        // This node is not asked by ssh, one that is out is not asked at all, a test is repeated.
+        assert_eq!((times("echo up"), times("ssh n2 echo up")), (3, 3));
+        assert_eq!((times("ping -c 1 -w 2 n4"), times("ping -c 1 -w 2 n3")), (0, 3));
+    }
+}
