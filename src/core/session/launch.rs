@@ -246,6 +246,27 @@ mod tests {
     }
 
     #[test]
+    fn where_all_are_ready_nobody_is_missing() {
+        let base = tempfile::tempdir().unwrap();
+        let one = |rank| Launch {
+            prefix_state: base.path().join(".scr"),
+            control: None,
+            nonce: "n1".into(),
+            host: "node0".into(),
+            rank,
+            size: 2,
+            node_size: None,
+        };
+        let shared = one(0).shared();
+        fs::create_dir_all(&shared).unwrap();
+        one(0).write_report(&shared, &["0".into()]).unwrap();
+        assert!(one(0).what_is_missing(&shared).unwrap().contains("Missing: rank 1; ready"));
+        one(1).write_report(&shared, &["1".into()]).unwrap();
+        let why = one(1).what_is_missing(&shared).unwrap();
+        assert!(why.contains("rank 0 has not found") && !why.contains("Missing"), "{why}");
+    }
+
+    #[test]
     fn many_ranks_are_told_in_few_words() {
         assert_eq!(ranges(&(0..1000).filter(|rank| *rank != 7).collect()), "0-6,8-999");
         assert_eq!(ranges(&BTreeSet::from([3])), "3");
