@@ -101,11 +101,26 @@ def provisional_seal(scene):
 def node_lost_right_after_a_provisional_seal(mpi):
     """Nobody can tell whether more was to come: it is not offered, and that is said."""
     with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR") as scene:
-        run = provisional_seal(scene)
+        pause = f"seal.committed:{scene.mark}"
+        run = scene.start(*SPARSE, SCR_LEARN="0", SCR_TEST_PAUSE=pause)
+        run.wait_for_file(scene.mark)
         scene.cluster.kill("node3")
         scene.ended(run)
         outcome = scene.restart(least=0, most=0)
         scene.expect(outcome, "checkpoint 20", "cannot be offered", "rank 2")
+
+
+@story
+def node_lost_long_after_the_first_seal(mpi):
+    """The program has computed for longer than the checkpoint took: it is rebuilt and offered."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene:
+        slowly = ("--delay", 100, "--pause", "step", 39, scene.mark)
+        run = scene.start(*SPARSE, *slowly, SCR_DEBUG="1")
+        run.wait_for_file(scene.mark)
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        outcome = scene.restart(least=20, most=20)
+        scene.expect(outcome, "checkpoint 20", "rebuilt")
 
 
 @story

@@ -21,6 +21,7 @@ mod machine_output;
 mod machine_overdue;
 mod machine_pointer;
 mod machine_rotation;
+mod machine_trust;
 mod metadata;
 mod params;
 mod params_used;

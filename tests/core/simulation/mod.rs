@@ -63,6 +63,10 @@ pub enum Fault {
     SkipSyncPoint,
     /// Nobody knows that a directory will be renamed.
     IgnoreNames,
+    /// A dataset counts as left alone for long before all ranks have sealed it.
+    TrustEarly,
+    /// The marker of that outlives an amendment: it counts for the seals that follow.
+    TrustOutlives,
 }
 
 /// Of so many schedules one has a program that writes by a thread.
@@ -229,6 +233,8 @@ fn the_simulation_finds_every_fault() {
         ("VoteBlindly", (Fault::VoteBlindly, "promise")),
         ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
         ("IgnoreNames", (Fault::IgnoreNames, "promise 1")),
+        ("TrustEarly", (Fault::TrustEarly, "promise 1")),
+        ("TrustOutlives", (Fault::TrustOutlives, "promise 1")),
     ]);
     for (name, (fault, promise)) in expected {
         let found = (1..=FAULT_SCHEDULES).find_map(|seed| {

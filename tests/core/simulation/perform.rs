@@ -102,6 +102,9 @@ impl Sim {
                 if self.ranks[rank].machine.seal_record(&plan.key) && !broken {
                     self.check_id(&plan.key, plan.id)?;
                     self.write_record(rank, plan);
+                    if self.fault == Some(Fault::TrustEarly) {
+                        self.mark_trusted(rank, &plan.key, plan.epoch);
+                    }
                 }
             }
             3 => {
@@ -182,7 +185,11 @@ impl Sim {
         let seen = || self.ranks.iter().flat_map(|rank| rank.reported.clone()).collect();
         self.truth[key.series].trusted.entry(sealed.clone()).or_insert_with(seen);
         self.moment(rank, Moment::Marked);
-        self.cluster.node(rank).trusted.insert(sealed.0, sealed.1);
+        self.mark_trusted(rank, key, sealed.1);
+    }
+
+    fn mark_trusted(&mut self, rank: usize, key: &DatasetKey, epoch: u64) {
+        self.cluster.node(rank).trusted.insert(key.clone(), epoch);
     }
 
     fn flush(
@@ -299,6 +306,10 @@ impl Sim {
 
     fn write_record(&mut self, rank: usize, plan: &SealPlan) {
         let record = prepared(plan, self.names(rank, &plan.key));
+        let node = self.cluster.node(rank);
+        if self.fault == Some(Fault::TrustOutlives) && node.trusted.contains_key(&plan.key) {
+            self.mark_trusted(rank, &plan.key, plan.epoch);
+        }
         self.moment(rank, Moment::Recorded);
         trace!(self, "{} r{rank} records {:?} as prepared", self.clock_ms, plan.key);
         self.cluster.node(rank).records.insert((rank, plan.key.clone()), record);
