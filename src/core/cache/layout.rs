@@ -38,13 +38,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout for base directories as the settings give them.
+    /// The layout for base directories as the settings give them, on a node whose files begin at
+    /// `root` (see [`on_node`]).
     #[must_use]
-    pub fn new(control_base: &Path, store_bases: &[String], user: &str, job: &str) -> Self {
-        let below = |base: &Path| base.join(user).join(format!("scr.{job}"));
-        let mut layout = Layout { control_dir: below(control_base), stores: Vec::new() };
+    pub fn new(
+        root: &Path,
+        control_base: &Path,
+        store_bases: &[String],
+        (user, job): (&str, &str),
+    ) -> Self {
+        let control_dir = below(root, control_base, (user, job));
+        let mut layout = Layout { control_dir, stores: Vec::new() };
         for base in store_bases {
-            layout.add_store(base, user, job, true);
+            layout.add_store(root, base, (user, job), true);
         }
         layout
     }
@@ -57,9 +63,9 @@ impl Layout {
     }
 
     /// Adds a store, unless it is there.
-    pub fn add_store(&mut self, base: &str, user: &str, job: &str, usable: bool) {
+    pub fn add_store(&mut self, root: &Path, base: &str, job: (&str, &str), usable: bool) {
         if self.stores.iter().all(|store| store.name != base) {
-            let cache_dir = Path::new(base).join(user).join(format!("scr.{job}"));
+            let cache_dir = below(root, Path::new(base), job);
             let name = base.to_owned();
             self.stores.push(Store { name, cache_dir, usable, is_shared: false });
         }
@@ -115,6 +121,17 @@ impl Layout {
         let sealed = self.dataset_dir(store, record.dataset_id);
         if !sealed.exists() && open.exists() { open } else { sealed }
     }
+}
+
+/// Where `base` is on a node whose files begin at `root`: `/`, unless several nodes live on one
+/// machine and share its file system.
+#[must_use]
+pub fn on_node(root: &Path, base: &Path) -> PathBuf {
+    root.join(base.strip_prefix("/").unwrap_or(base))
+}
+
+fn below(root: &Path, base: &Path, (user, job): (&str, &str)) -> PathBuf {
+    on_node(root, base).join(user).join(format!("scr.{job}"))
 }
 
 /// The id in a sealed dataset's directory name.

@@ -18,7 +18,7 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
 use super::Comm;
@@ -39,6 +39,20 @@ where
 /// A world of threads that is still to be run, with the ranks that will be killed.
 pub struct ThreadWorld {
     kill_at: Vec<Option<usize>>,
+    reaper: Reaper,
+}
+
+/// Kills ranks of a [`ThreadWorld`] while it runs.
+#[derive(Clone, Default)]
+pub struct Reaper(Arc<OnceLock<Arc<World>>>);
+
+impl Reaper {
+    /// The others find `rank` gone from now on; its thread ends at its next communication call.
+    pub fn kill(&self, rank: usize) {
+        if let Some(world) = self.0.get() {
+            world.die(rank);
+        }
+    }
 }
 
 /// What a [`ThreadWorld`] left.
@@ -56,7 +70,7 @@ struct Killed;
 impl ThreadWorld {
     /// A world of `ranks` threads.
     pub fn new(ranks: usize) -> Self {
-        ThreadWorld { kill_at: vec![None; ranks] }
+        ThreadWorld { kill_at: vec![None; ranks], reaper: Reaper::default() }
     }
 
     /// Kills `rank` instead of its communication call number `calls` (0 is its first). The thread
@@ -65,6 +79,12 @@ impl ThreadWorld {
     pub fn kill_after(mut self, rank: usize, calls: usize) -> Self {
         self.kill_at[rank] = Some(calls);
         self
+    }
+
+    /// For those who decide while it runs.
+    #[must_use]
+    pub fn reaper(&self) -> Reaper {
+        self.reaper.clone()
     }
 
     /// Runs `body` on every rank. A rank for which no thread can be made has died at once, and so
@@ -84,6 +104,7 @@ impl ThreadWorld {
     {
         let ranks = self.kill_at.len();
         let world = Arc::new(World::new(self.kill_at));
+        let _ = self.reaper.0.set(world.clone());
         let first_panic: Mutex<Option<Box<dyn Any + Send>>> = Mutex::new(None);
         let results = std::thread::scope(|scope| {
             let (world, body, first_panic) = (&world, &body, &first_panic);
@@ -211,11 +232,14 @@ impl ThreadComm {
     fn step(&self) -> Result<()> {
         let me = self.world_rank();
         let call = self.world.calls[me].fetch_add(1, Ordering::Relaxed);
-        if self.world.kill_at[me].is_some_and(|at| call >= at) {
-            self.world.die(me);
+        let mut state = lock(&self.world.state);
+        if state.dead.contains(&me) || self.world.kill_at[me].is_some_and(|at| call >= at) {
+            state.dead.insert(me);
+            drop(state);
+            self.world.wake_all();
             resume_unwind(Box::new(Killed));
         }
-        if lock(&self.world.state).gone.contains(&(self.context, me)) {
+        if state.gone.contains(&(self.context, me)) {
             return Err(Error::Comm("an earlier call on this group failed".into()));
         }
         Ok(())
@@ -244,6 +268,10 @@ impl ThreadComm {
                 if let Some(parcel) = parcel {
                     return Ok(parcel);
                 }
+            }
+            if state.dead.contains(&me) {
+                drop(state);
+                resume_unwind(Box::new(Killed));
             }
             if state.dead.contains(&source) || state.gone.contains(&(self.context, source)) {
                 drop(state);

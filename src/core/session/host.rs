@@ -103,6 +103,9 @@ pub struct Surroundings {
     pub system_file: PathBuf,
     /// Name of the node: ranks with the same one share its directories.
     pub node_name: String,
+    /// Where the files of the node begin that the settings name by control and store directories:
+    /// `/`, unless several nodes live on one machine. The prefix is the same for all nodes.
+    pub node_root: PathBuf,
     /// The process, for messages.
     pub process: u32,
     /// The door.
@@ -119,6 +122,7 @@ impl Surroundings {
             working_directory: std::env::current_dir(),
             system_file: SYSTEM_FILE.into(),
             node_name: system::hostname(),
+            node_root: "/".into(),
             process: std::process::id(),
             host,
         }

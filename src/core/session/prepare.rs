@@ -10,7 +10,7 @@ use super::namespace::{STATE_FOLDER, stable_number};
 use super::required::Required;
 use super::resources;
 use super::unprotected::without_pattern;
-use crate::cache::Layout;
+use crate::cache::{Layout, on_node};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
@@ -40,6 +40,8 @@ pub struct Preparation {
     pub(super) node_name: String,
     pub(super) process: u32,
     pub(super) prefix: PathBuf,
+    /// Where the files of the node begin.
+    pub(super) root: PathBuf,
     pub(super) layout: Layout,
     /// User and job id, which name our directories.
     pub(super) job: (String, String),
@@ -84,7 +86,7 @@ impl Arrival {
 
 impl Preparation {
     fn new(around: Surroundings, environment: Environment) -> Result<Option<Self>> {
-        let Surroundings { rank, size, node_name, process, host, .. } = around;
+        let Surroundings { rank, size, node_name, node_root: root, process, host, .. } = around;
         let here = around
             .working_directory
             .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
@@ -115,9 +117,9 @@ impl Preparation {
             .map(|store| store.base.clone())
             .collect();
         let control = settings.get(keys::CNTL_BASE);
-        let trouble = secure(&control, &bases, &job).err().map(|error| error.to_string());
+        let trouble = secure(&root, (&control, &bases), &job).err().map(|error| error.to_string());
         let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
-        let mut layout = Layout::new(&control, &names, &job.0, &job.1);
+        let mut layout = Layout::new(&root, &control, &names, (&job.0, &job.1));
         for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
             layout.declare_shared(&store.base.display().to_string());
         }
@@ -129,6 +131,7 @@ impl Preparation {
             node_name,
             process,
             prefix,
+            root,
             layout,
             job,
             launch: None,
@@ -186,7 +189,7 @@ pub(super) fn places(settings: &Settings, environment: &Environment) -> Result<(
     let prefix = canonical(&settings.get(keys::PREFIX))?;
     let (user, job) = job(settings, &prefix, environment)?;
     let control = settings.get(keys::CNTL_BASE);
-    Ok((prefix, Layout::new(&control, &[], &user, &job).control_dir))
+    Ok((prefix, Layout::new(Path::new("/"), &control, &[], (&user, &job)).control_dir))
 }
 
 /// User and job id, which name our directories. The job is the resource manager's, else the same
@@ -206,9 +209,13 @@ fn job(settings: &Settings, prefix: &Path, environment: &Environment) -> Result<
 }
 
 /// Makes our directories, or makes sure that they are ours alone.
-fn secure(control: &Path, bases: &[PathBuf], job: &(String, String)) -> Result<()> {
+fn secure(
+    root: &Path,
+    (control, bases): (&Path, &[PathBuf]),
+    job: &(String, String),
+) -> Result<()> {
     for base in bases.iter().map(PathBuf::as_path).chain([control]) {
-        system::secure_dir(base, &[&job.0, &format!("scr.{}", job.1)])?;
+        system::secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
     }
     Ok(())
 }

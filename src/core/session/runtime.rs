@@ -19,7 +19,7 @@ use super::events::Events;
 use super::halt::Halt;
 use super::loans::Loan;
 use super::loud::Hushed;
-use super::machine::{DatasetKey, Machine};
+use super::machine::{DatasetKey, DatasetState, Machine};
 use super::moving::Moves;
 use super::namespace::{self as ns, View};
 use super::need::Need;
@@ -159,6 +159,15 @@ impl Session {
     /// The program's directory, symlinks resolved.
     pub fn prefix(&self) -> &Path {
         &self.site.prefix
+    }
+
+    /// The newest dataset of a series that is known to be complete: its id, and what `{id}` stands
+    /// for.
+    pub fn newest_complete(&self, series: usize) -> Option<(u64, String)> {
+        let state = self.state();
+        let mut all = state.machine.datasets(series).iter();
+        let newest = all.rfind(|one| one.state == DatasetState::Confirmed);
+        newest.map(|one| (one.id, one.key.id.clone()))
     }
 
     /// Whoever has it has heard what the other ranks of the node have done, and tells them what he

@@ -8,7 +8,7 @@ use super::machine::{DatasetKey, Places};
 use super::prepare::Preparation;
 use super::runtime::{Session, State};
 use super::site::Site;
-use crate::cache::{Sharing, Store, stores_in_records};
+use crate::cache::{Sharing, Store, on_node, stores_in_records};
 use crate::comm::Comm;
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
@@ -89,8 +89,9 @@ impl Preparation {
         let (user, job) = &self.job;
         for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
             let below = [user, &format!("scr.{job}")];
-            let usable = secure_dir(Path::new(name), &below.map(String::as_str)).is_ok();
-            self.layout.add_store(name, user, job, usable);
+            let base = on_node(&self.root, Path::new(name));
+            let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
+            self.layout.add_store(&self.root, name, (user, job), usable);
         }
         Ok(())
     }

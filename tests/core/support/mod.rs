@@ -1,6 +1,8 @@
 //! What several topics need: fixtures, trees from text, random trees.
 
 pub mod large;
+#[allow(dead_code, reason = "tests of the session begin lives")]
+pub mod mortal;
 pub mod syncs;
 
 use std::path::PathBuf;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::mortal;
+
 /// Below which directories files are noted, and those that were synced.
 static NOTED: Mutex<Vec<(PathBuf, Vec<PathBuf>)>> = Mutex::new(Vec::new());
 
@@ -62,7 +64,10 @@ pub fn work_below(top: &Path) -> Vec<String> {
 }
 
 /// Whether this step fails, with errno set.
-fn fails(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> bool {
+fn fails(call: &str, path: impl Fn() -> Option<PathBuf>) -> bool {
+    if kills(call, &path) {
+        return true;
+    }
     if PLANS.load(Ordering::Relaxed) == 0 {
         return false;
     }
@@ -80,6 +85,23 @@ fn fails(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> bool {
         unsafe { *libc::__errno_location() = fault.errno };
     }
     fails
+}
+
+/// The same for the ranks of a job in this process.
+fn kills(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> bool {
+    let Some(errno) = mortal::step(call, path) else { return false };
+    // SAFETY: the place of this thread's errno.
+    unsafe { *libc::__errno_location() = errno };
+    true
+}
+
+/// A name relative to an open directory.
+fn named_in(directory: c_int, name: *const c_char) -> Option<PathBuf> {
+    let name = named(name)?;
+    match directory {
+        libc::AT_FDCWD => Some(name),
+        _ => Some(opened(directory)?.join(name)),
+    }
 }
 
 fn named(name: *const c_char) -> Option<PathBuf> {
@@ -166,4 +188,91 @@ pub extern "C" fn write(descriptor: c_int, from: *const c_void, count: usize) ->
     }
     // SAFETY: the caller's bytes, and what libc's does.
     unsafe { libc::syscall(libc::SYS_write, descriptor, from, count) as isize }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdatasync(descriptor: c_int) -> c_int {
+    if kills("fdatasync", || opened(descriptor)) {
+        return -1;
+    }
+    // SAFETY: takes any number, and is what libc's does.
+    unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn ftruncate64(descriptor: c_int, size: libc::off64_t) -> c_int {
+    if kills("ftruncate", || opened(descriptor)) {
+        return -1;
+    }
+    // SAFETY: takes any number, and is what libc's does.
+    unsafe { libc::syscall(libc::SYS_ftruncate, descriptor, size) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn mkdirat(directory: c_int, name: *const c_char, mode: libc::mode_t) -> c_int {
+    if kills("mkdir", || named_in(directory, name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_mkdirat, directory, name, mode) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) -> c_int {
+    if kills("unlink", || named_in(directory, name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_unlinkat, directory, name, flags) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmdir(name: *const c_char) -> c_int {
+    if kills("rmdir", || named(name)) {
+        return -1;
+    }
+    // SAFETY: the caller's string, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, name, libc::AT_REMOVEDIR) as c_int }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn linkat(
+    from_directory: c_int,
+    from: *const c_char,
+    directory: c_int,
+    name: *const c_char,
+    flags: c_int,
+) -> c_int {
+    if kills("link", || named_in(directory, name)) {
+        return -1;
+    }
+    // SAFETY: the caller's strings, and what libc's does.
+    unsafe {
+        libc::syscall(libc::SYS_linkat, from_directory, from, directory, name, flags) as c_int
+    }
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn flock(descriptor: c_int, operation: c_int) -> c_int {
+    // SAFETY: takes any number, and is what libc's does.
+    let result = unsafe { libc::syscall(libc::SYS_flock, descriptor, operation) as c_int };
+    if result == 0 {
+        mortal::locked(descriptor, operation & libc::LOCK_UN == 0);
+    }
+    result
+}
+
+/// In the place of libc's in this program.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(descriptor: c_int) -> c_int {
+    mortal::locked(descriptor, false);
+    // SAFETY: the caller's descriptor, and what libc's does.
+    unsafe { libc::syscall(libc::SYS_close, descriptor) as c_int }
 }

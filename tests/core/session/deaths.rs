@@ -1,0 +1,1 @@
+//! Ranks and nodes die, or a step fails, at every durable step.

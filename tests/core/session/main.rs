@@ -1,0 +1,23 @@
+//! Real sessions in one process: a job of N ranks, threads that talk by `comm::threads`, on M
+//! nodes, each a directory on a RAM disk, and one prefix.
+//!
+//! | file | job |
+//! |---|---|
+//! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
+//! | `door.rs` | the host: what the shim does with the session's answers |
+//! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
+//! | `life.rs` | undisturbed runs, a lost node |
+//! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on stops
+
+mod cluster;
+mod deaths;
+mod door;
+mod life;
+#[path = "../support/mortal.rs"]
+mod mortal;
+mod program;
+#[allow(dead_code, reason = "it serves other tests, too")]
+#[path = "../support/syncs.rs"]
+mod syncs;
