@@ -9,7 +9,7 @@ use std::time::Duration;
 use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Arrival, Host, Session, Surroundings};
+use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
 use scr_core::system::exit_at_once;
 
 use crate::mpi::{self, Classifier, MpiComm};
@@ -94,6 +94,55 @@ fn finish() {
     if let Some(session) = session() {
         session.finish();
     }
+}
+
+/// What a program that calls us is, without the shim.
+struct Plain;
+
+impl Host for Plain {
+    fn door(&self) -> Door {
+        Door::Calls
+    }
+
+    fn end_process(&self, status: c_int) -> ! {
+        end_process(status)
+    }
+}
+
+/// A process of the program that has said `lines` to SCR_Config, as far as that is known.
+pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
+    Surroundings {
+        program: lines.to_vec(),
+        ..Surroundings::of_process(rank, size, Arc::new(Plain))
+    }
+}
+
+/// The program has called SCR_Init on all ranks: it joins the session of the shim, or starts one.
+/// `Ok(None)`: SCR is switched off.
+///
+/// # Errors
+/// Why the program goes on without a session; a message has said so.
+pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
+    if let Some(session) = session() {
+        return Ok(Some(session));
+    }
+    let around = around(mpi::world_rank()?, mpi::world_size()?, lines);
+    let speaks = around.rank == 0;
+    mpi::wait_outside(&around.host);
+    let Some(arrival) = Arrival::new(around, &mpi::WorldHerald) else { return Ok(None) };
+    let required = arrival.required();
+    match start_together(arrival, mpi::granted()) {
+        Ok(session) => Ok(Some(session)),
+        Err(error) => {
+            required.fall_back(&error.to_string(), speaks);
+            Err(error)
+        }
+    }
+}
+
+/// MPI runs: a process can ask who it is.
+pub fn is_mpi_running() -> bool {
+    mpi::is_initialized() && !mpi::is_finalized()
 }
 
 /// Ends MPI, so that the launcher sees a program that has ended by itself, if that can be done in

@@ -1,6 +1,13 @@
-//! The C face of the engine: [`shim`] for the preload library.
+//! The C face of the engine: [`shim`] for the preload library, the rest for programs that call SCR.
+//! Every function converts and asks; nothing is decided here.
 
+mod config;
+mod door;
+mod life;
+mod restart;
+mod shared;
 pub mod shim;
+mod write;
 
 /// The contract with the preload library, compiled into both.
 #[allow(dead_code, reason = "each side uses its half of the contract")]

@@ -15,6 +15,21 @@ pub fn is_finalized() -> bool {
     unsafe { ffi::PMPI_Finalized(&mut flag) == 0 && flag != 0 }
 }
 
+/// Whether MPI_Init has completed.
+pub fn is_initialized() -> bool {
+    let mut flag = 0;
+    // SAFETY: may be called at any time; the out-parameter is a local.
+    unsafe { ffi::PMPI_Initialized(&mut flag) == 0 && flag != 0 }
+}
+
+/// The level of thread support that MPI has granted.
+pub fn granted() -> c_int {
+    let mut level = 0;
+    // SAFETY: MPI is initialised when the program calls us; the out-parameter is a local.
+    unsafe { ffi::PMPI_Query_thread(&mut level) };
+    level
+}
+
 /// Ends MPI for this process; nothing if that has happened. Waits for the other ranks.
 pub fn finalize() {
     if !is_finalized() {

@@ -10,7 +10,7 @@ mod sparse;
 mod world;
 
 pub use communicator::MpiComm;
-pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized};
+pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
 pub use world::{Classifier, WorldHerald, is_shared, permits_threads, world_rank, world_size};
 
 use std::sync::{Arc, OnceLock};

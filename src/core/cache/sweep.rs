@@ -16,7 +16,7 @@ use crate::redundancy::Spares;
 
 /// Whether a name in a cache directory is that of a dataset, sealed or not.
 pub(crate) fn is_dataset_name(name: &str) -> bool {
-    sealed_id(name).is_some() || DatasetKey::from_directory_name(name).is_some()
+    sealed_id(name).is_some() || DatasetKey::is_directory_name(name)
 }
 
 /// Whether a name in a cache directory is that of something of ours which lives with the datasets.

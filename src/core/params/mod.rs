@@ -8,6 +8,7 @@
 //! | `environment.rs` | a process's variables as text |
 //! | `sources.rs` | environment > user file > program > system file > default ([`load`]) |
 //! | `resolved.rs` | the outcome ([`Settings`]), which rank 0 broadcasts |
+//! | `query.rs` | what a program says to SCR_Config |
 //! | `suggest.rs` | "did you mean" |
 //! | `template.rs` | the commented config file, made from the table |
 //!
@@ -16,6 +17,7 @@
 mod environment;
 mod file;
 mod param;
+mod query;
 mod resolved;
 mod sources;
 mod suggest;
@@ -29,6 +31,7 @@ use std::collections::BTreeMap;
 pub use environment::read_environment;
 pub use file::{DescriptorLine, LineKind};
 pub use param::{Key, OptionalKey, Param, Status, Typed};
+pub use query::{Asked, Query};
 pub use resolved::{Origin, Setting, Settings};
 pub use sources::{Inputs, Problems, SYSTEM_FILE, load};
 pub use suggest::{did_you_mean, nearest, similarity};

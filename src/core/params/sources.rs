@@ -331,7 +331,7 @@ fn add_missing_fields(line: &mut DescriptorLine, other: &DescriptorLine) {
     }
 }
 
-fn unknown(key: &str) -> String {
+pub(super) fn unknown(key: &str) -> String {
     let known = PARAMS.iter().map(|param| param.name).chain(["GROUPS", "STORE", "CKPT"]);
     format!("{key} is not a parameter{}", did_you_mean(key, known))
 }

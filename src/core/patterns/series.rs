@@ -9,6 +9,7 @@ use super::element::{self, Element, Form};
 use super::overlap::{self, Origin};
 use crate::error::{Error, Result};
 use crate::params::{Settings, keys};
+use crate::records::{PROGRAM, PROGRAM_OUTPUT};
 
 /// One pattern list and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub struct Series {
     pub output: bool,
     /// Some pattern has an `{id}`: datasets are told apart by it, else by generation.
     pub has_id: bool,
+    /// The program begins and completes its datasets by calls: no pattern belongs to it.
+    pub explicit: bool,
     /// The list, canonically: what was learned about a series holds while this is the same.
     pub text: String,
 }
@@ -160,6 +163,30 @@ impl SeriesSet {
         Ok(set)
     }
 
+    /// The same with the series of what the program writes by calls of SCR, behind all others.
+    #[must_use]
+    pub fn with_program(mut self) -> SeriesSet {
+        for (name, checkpoint) in [(PROGRAM, true), (PROGRAM_OUTPUT, false)] {
+            self.series.push(Series {
+                name: name.to_string(),
+                parameter: "SCR_Start_output".to_string(),
+                checkpoint,
+                output: !checkpoint,
+                has_id: true,
+                explicit: true,
+                text: String::new(),
+            });
+        }
+        self
+    }
+
+    /// The index of the series of what the program writes by calls: of its checkpoints, or of what
+    /// is output only. Of a set that [`SeriesSet::with_program`] has made.
+    #[must_use]
+    pub fn program(&self, checkpoint: bool) -> usize {
+        self.series.len() - if checkpoint { 2 } else { 1 }
+    }
+
     fn compile_list(
         &mut self,
         config: &PatternConfig,
@@ -187,7 +214,8 @@ impl SeriesSet {
         }
         let name = series_name(&list.name);
         let parameter = list.name.clone();
-        self.series.push(Series { name, parameter, checkpoint, output: !checkpoint, has_id, text });
+        let (output, explicit) = (!checkpoint, false);
+        self.series.push(Series { name, parameter, checkpoint, output, has_id, explicit, text });
         Ok(())
     }
 

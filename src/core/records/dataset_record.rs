@@ -19,13 +19,34 @@ pub struct DatasetKey {
     pub generation: u64,
 }
 
+/// Series of the checkpoints that a program writes by calls of SCR; their ids are its own names.
+pub const PROGRAM: &str = "program";
+/// The same of what is output only.
+pub const PROGRAM_OUTPUT: &str = "program_output";
+
+/// Bytes of an escaped id in a directory's name, which may have 255 on all file systems.
+const ESCAPED_MAX: usize = 200;
+/// Stands for what is missing of an id; no escaped one has it.
+const CUT: char = '~';
+/// Bytes that say what is missing.
+const CUT_BYTES: usize = 17;
+
 /// First part of the directory name of a dataset that is not sealed.
 const OPEN_PREFIX: &str = "scr.open.";
 
 impl DatasetKey {
-    /// The dataset's name in index and flush file: `<series>.<id>`, or the generation without ids.
+    /// Its id is the name that the program has given it.
+    fn is_named(&self) -> bool {
+        matches!(self.series.as_str(), PROGRAM | PROGRAM_OUTPUT)
+    }
+
+    /// The dataset's name in index and flush file: the program's own, else `<series>.<id>`, or the
+    /// generation without ids.
     #[must_use]
     pub fn name(&self) -> String {
+        if self.is_named() {
+            return self.id.clone();
+        }
         match self.id.as_str() {
             "" => format!("{}.{}", self.series, self.generation),
             id => format!("{}.{id}", self.series),
@@ -35,6 +56,9 @@ impl DatasetKey {
     /// The dataset in words, for people.
     #[must_use]
     pub fn title(&self) -> String {
+        if self.is_named() {
+            return self.id.clone();
+        }
         match (self.id.as_str(), self.generation) {
             ("", generation) => format!("{} (generation {generation})", self.series),
             (id, 0) => format!("{} {id}", self.series),
@@ -45,17 +69,30 @@ impl DatasetKey {
     /// Whether other datasets of the series have a file of this name, too.
     #[must_use]
     pub fn is_shared_name(&self, name: &str) -> bool {
-        !self.id.is_empty() && !name.contains(&self.id)
+        !self.id.is_empty() && !self.is_named() && !name.contains(&self.id)
     }
 
     /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
+    /// A long id, which only a program gives, is cut, and a checksum tells it from others.
     #[must_use]
     pub fn directory_name(&self) -> String {
-        let (series, id) = (escape(&self.series), escape(&self.id));
+        let (series, mut id) = (escape(&self.series), escape(&self.id));
+        if id.len() > ESCAPED_MAX {
+            let whole = crate::files::crc32(id.as_bytes());
+            id.truncate(ESCAPED_MAX - CUT_BYTES);
+            id = format!("{id}{CUT}{:08x}{whole:08x}", self.id.len());
+        }
         format!("{OPEN_PREFIX}{series}.{id}.{}", self.generation)
     }
 
-    /// The inverse of [`DatasetKey::directory_name`].
+    /// Whether [`DatasetKey::directory_name`] can have made it.
+    #[must_use]
+    pub fn is_directory_name(name: &str) -> bool {
+        let is_cut = name.starts_with(OPEN_PREFIX) && name.contains(CUT);
+        is_cut || Self::from_directory_name(name).is_some()
+    }
+
+    /// The inverse of [`DatasetKey::directory_name`], if the id was not cut.
     #[must_use]
     pub fn from_directory_name(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(OPEN_PREFIX)?.split('.');

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
 use crate::params::keys;
+use crate::records::PROGRAM;
 use crate::transfer::{
     Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
 };
@@ -123,7 +124,14 @@ pub(super) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -
 /// series that can be had.
 fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
     known.in_cache.iter().filter_map(|(id, name)| {
-        let (series, _) = name.split_once('.')?;
+        let offered = report.offered.iter().find(|one| one.id == *id);
+        if offered.is_some() {
+            return None;
+        }
+        // Any other name is one that the program has given.
+        let series = name.split_once('.').map_or(PROGRAM, |(series, _)| series);
+        let of_pattern = ["checkpoint", "output"].iter().any(|stem| series.starts_with(stem));
+        let series = if of_pattern { series } else { PROGRAM };
         (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
     })
 }
@@ -214,8 +222,9 @@ impl Session {
             *id = one.id.max(*id);
         }
         let numbers = self.numbers(links, report)?;
-        let wanted = |(one, number): (&Offered, u64)| {
-            let output = self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
+        let wanted = |(one, (number, output)): (&Offered, (u64, bool))| {
+            let output =
+                output || self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
             let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
             let there = known.flushed.contains(&one.id) || one.is_on_prefix();

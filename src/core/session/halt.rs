@@ -132,7 +132,7 @@ impl Session {
     fn halt_exits(&self) -> bool {
         let settings = &self.site.settings;
         let is_default = settings.source(keys::HALT_EXIT.param.name) == Source::Default;
-        is_default || settings.get(keys::HALT_EXIT)
+        (is_default && !self.program.is_in_use()) || settings.get(keys::HALT_EXIT)
     }
 
     /// All is sealed and flushed: the launch ends here, on every rank. Collective.

@@ -97,6 +97,8 @@ pub struct Surroundings {
     pub size: usize,
     /// The environment, any bytes.
     pub variables: Vec<(OsString, OsString)>,
+    /// What the program has said to SCR_Config, in order.
+    pub program: Vec<String>,
     /// Where relative names begin; an error is told if they matter.
     pub working_directory: io::Result<PathBuf>,
     /// Settings of the system; need not be there.
@@ -119,6 +121,7 @@ impl Surroundings {
             rank,
             size,
             variables: std::env::vars_os().collect(),
+            program: Vec::new(),
             working_directory: std::env::current_dir(),
             system_file: SYSTEM_FILE.into(),
             node_name: system::hostname(),

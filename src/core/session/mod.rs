@@ -40,6 +40,7 @@
 //! | `flushing.rs`, `background.rs` | flushes of all ranks together; by threads |
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
+//! | `program/` | programs that call SCR themselves |
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
 //! | `children.rs`, `by_child.rs`, `loans.rs` | what processes of a rank ask, change, and share |
 //! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
@@ -96,6 +97,7 @@ mod perform;
 mod phases;
 mod places;
 mod prepare;
+mod program;
 mod protection;
 mod required;
 mod resources;
@@ -134,7 +136,8 @@ pub use books::TOKEN_LAZY;
 pub use host::{Door, Host, Surroundings};
 pub use launch::Herald;
 pub use need::{Need, NeedLimits};
-pub use prepare::Arrival;
+pub use prepare::{Arrival, program_setting};
+pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
 pub use required::Required;
 pub use runtime::{Note, Session};
 pub use transfers::{Finished, finish_transfers};

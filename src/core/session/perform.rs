@@ -152,7 +152,7 @@ impl Session {
         if series.checkpoint {
             tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
         }
-        if series.output {
+        if series.output || self.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
         tags

@@ -14,7 +14,7 @@ use crate::cache::{Layout, on_node};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
-use crate::params::{Environment, Inputs, Problems, Settings, keys, load};
+use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
 use crate::system;
 
 /// A rank in a launch that is whole.
@@ -60,7 +60,9 @@ impl Arrival {
         let (rank, node_name) = (around.rank, around.node_name.clone());
         let here = around.working_directory.as_deref().ok();
         let place = here.and_then(|here| meeting_place(&environment, here));
-        let place = place.filter(|_| around.size > 1);
+        // Of a program that calls us all ranks come.
+        let by_calls = around.host.door() == Door::Calls;
+        let place = place.filter(|_| around.size > 1 && !by_calls);
         let required = Required::of_environment(&around, &environment);
         let prepared = match problems.is_empty() {
             true => Preparation::new(around, environment),
@@ -68,6 +70,7 @@ impl Arrival {
         };
         match (prepared, place) {
             (Ok(None), _) => None,
+            (Ok(Some(ready)), _) if by_calls => Some(Arrival::Ready(Box::new(ready))),
             (Ok(Some(mut ready)), _) => match ready.launch_is_whole(herald) {
                 Ok(whole) => whole.then(|| Arrival::Ready(Box::new(ready))),
                 Err(error) => Some(Arrival::Unable { why: error.to_string(), required }),
@@ -94,7 +97,7 @@ impl Preparation {
             environment: &environment,
             working_directory: &here,
             system_file: &around.system_file,
-            program: &[],
+            program: &around.program,
         };
         let settings = load(&inputs)?;
         if !settings.get(keys::ENABLE) {
@@ -165,6 +168,24 @@ impl Preparation {
         self.launch = Some(launch);
         Ok(true)
     }
+}
+
+/// What a setting is before the session is there; `None` if nobody has set it. Local.
+///
+/// # Errors
+/// The settings are wrong.
+pub fn program_setting(around: &Surroundings, asked: &Asked) -> Result<Option<String>> {
+    let (environment, problems) = around.environment();
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+    let inputs = Inputs {
+        environment: &environment,
+        working_directory: &around.here(),
+        system_file: &around.system_file,
+        program: &around.program,
+    };
+    Ok(asked.find(&load(&inputs)?))
 }
 
 /// The prefix, symlinks resolved. Records are text, so its name has to be.

@@ -135,17 +135,18 @@ impl Session {
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;
-        for (offered, number) in report.offered.iter().zip(numbers) {
+        for (offered, (number, output)) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
-            resumed.own.push(self.own_part(offered));
+            resumed.own.push(self.own_part(&key, offered));
             resumed.decision.offered.push(Offer {
                 key,
                 id: offered.id,
                 number,
                 epoch: offered.epoch,
                 confirmed: offered.confirmed,
+                output,
                 on_prefix: offered.is_on_prefix(),
                 flushed,
             });
@@ -311,22 +312,35 @@ impl Session {
         index
     }
 
-    /// The number of each offered dataset in its series, as any rank's record has it.
-    pub(super) fn numbers(&self, links: &Links, report: &RebuildReport) -> Result<Vec<u64>> {
-        let number = |offered: &Offered| {
+    /// The number of each offered dataset in its series, and whether it is output, as any rank's
+    /// record has it.
+    pub(super) fn numbers(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+    ) -> Result<Vec<(u64, bool)>> {
+        let own = |offered: &Offered| {
             let record = self.site.filemap.get_id(offered.id);
-            let tag = record.as_ref().and_then(|record| record.tags.get(about::TAG_CHECKPOINT));
-            tag.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+            let tag = |name: &str| {
+                let tags = record.as_ref().map(|record| &record.tags);
+                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
+            };
+            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT)]
         };
-        let mut words: Vec<i64> = report.offered.iter().map(number).collect();
+        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
         if !words.is_empty() {
             links.world.all_max(&mut words)?;
         }
-        Ok(words.into_iter().map(|word| word.max(0) as u64).collect())
+        Ok(words.chunks(2).map(|pair| (pair[0].max(0) as u64, pair[1] > 0)).collect())
     }
 
-    fn own_part(&self, offered: &Offered) -> RestoredFiles {
+    fn own_part(&self, key: &DatasetKey, offered: &Offered) -> RestoredFiles {
+        let explicit = self.series.series()[key.series].explicit;
         let part = |file: &FileMeta| {
+            if explicit {
+                let masked = format!("{{id}}/{}", file.name);
+                return (file.name.clone(), masked, file.size, file.on_prefix);
+            }
             let matched = self.series.match_path(&file.name);
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)

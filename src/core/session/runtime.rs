@@ -25,6 +25,7 @@ use super::namespace::{self as ns, View};
 use super::need::Need;
 use super::neighbours::{Locked, Neighbours};
 use super::places::Places;
+use super::program::Program;
 use super::setback::Setbacks;
 use super::site::{Links, Site};
 use super::tally::Tally;
@@ -153,6 +154,7 @@ pub struct Session {
     pub(super) hushed: Hushed,
     pub(super) unmatched: Unmatched,
     pub(super) directories: Directories,
+    pub(super) program: Program,
 }
 
 impl Session {
@@ -206,6 +208,9 @@ impl Session {
     }
 
     pub(super) fn match_name(&self, name: &str) -> Option<Match> {
+        if self.program.has_claimed(name) {
+            return None;
+        }
         let waiting = self.waiting(name).map(|it| Match { temporary: true, ..it.matched });
         let matched = waiting.or_else(|| self.series.match_path(name));
         matched.filter(|matched| !self.hushed.has(matched))

@@ -24,6 +24,7 @@ use super::need::Need;
 use super::neighbours::Neighbours;
 use super::prepare::Arrival;
 use super::prepare::Preparation;
+use super::program::Program;
 use super::protection::Sets;
 use super::required::Required;
 use super::resources;
@@ -109,7 +110,7 @@ impl Preparation {
         self.add_former_stores(world.as_ref(), node.rank() == 0)?;
         let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
         let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
-        let series = SeriesSet::new(&patterns)?;
+        let series = SeriesSet::new(&patterns)?.with_program();
         let identity = self.identity(&series);
         let site = Arc::new(Site {
             filemap: FilemapFile::new(&self.layout, node.rank(), self.rank),
@@ -234,8 +235,8 @@ impl Preparation {
 
     /// What a launch must share with the one whose cache it takes over.
     fn identity(&self, series: &SeriesSet) -> String {
-        let texts: Vec<_> =
-            series.series().iter().map(|one| format!("{}={}", one.name, one.text)).collect();
+        let patterns = series.series().iter().filter(|one| !one.explicit);
+        let texts: Vec<_> = patterns.map(|one| format!("{}={}", one.name, one.text)).collect();
         format!("{} | {} | {}", self.prefix.display(), self.size, texts.join("; "))
     }
 }
@@ -310,6 +311,7 @@ fn build(
         hushed: Hushed::new(known),
         unmatched: Unmatched::new(),
         directories: Directories::new(known),
+        program: Program::default(),
     }
 }
 
@@ -340,10 +342,12 @@ fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineC
     let one = |series: &crate::patterns::Series| SeriesConfig {
         output: series.output,
         output_only: series.output && !series.checkpoint,
-        learn,
+        explicit: series.explicit,
+        learn: learn && !series.explicit,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),
         flush_every: settings.get(keys::FLUSH),
+        flushes_last: !series.explicit || settings.get(keys::FLUSH) > 0,
         ..SeriesConfig::new(series.name.clone(), series.has_id)
     };
     let all = series.series().iter().map(one).collect();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::about::About;
 use super::along::{Along, Sources, take_along};
 use super::half::note_half_of;
-use super::index::{announce, mark_failed, record_flushed};
+use super::index::{announce, note_failure, record_flushed};
 use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
 use super::newer::{Decided, leave_to_newer, taken_by_newer};
 use super::options::in_turns;
@@ -400,7 +400,7 @@ fn carry_out(
 
 /// No file of the dataset is there any more.
 pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
-    mark_failed(prefix, id)?;
+    note_failure(prefix, id)?;
     // What was staged under another seal, too.
     for name in journal.parts()? {
         if let Ok(part) = journal.read_part(&name) {
@@ -423,7 +423,7 @@ pub(super) fn finish_journal(
     entries.sort_by_key(|entry| entry.rank);
     record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
     match keep {
-        None => mark_failed(prefix, about.dataset.id)
+        None => note_failure(prefix, about.dataset.id)
             .and_then(|()| journal.remove())
             .map(|()| Left::new()),
         Some(keep) => {

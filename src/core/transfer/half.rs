@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::about::About;
 use super::background::is_published;
-use super::index::{index_path, mark_failed, record_flushed};
+use super::index::{index_path, note_failure, record_flushed};
 use super::journal::Journal;
 use super::newer::taken_by_newer;
 use crate::cache::CatalogEntry;
@@ -35,7 +35,7 @@ pub(super) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) 
         return Ok(());
     }
     record_flushed(prefix, &about.over(entries), about.ranks, entries)?;
-    mark_failed(prefix, id)
+    note_failure(prefix, id)
 }
 
 /// The same for a flush that had come to its commit; its journal goes.

@@ -303,8 +303,12 @@ pub fn last_turn(prefix: &Path) -> Result<Option<Turn>> {
     Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
 }
 
-/// Notes a failure in the index, so that later starts do not offer the dataset. Local.
-pub(super) fn mark_failed(prefix: &Path, id: u64) -> Result<()> {
+/// Notes a failure in the index, so that later starts do not offer the dataset. Local: rank 0 does
+/// it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
         if let Some(entry) = index.by_id_mut(id) {
@@ -411,7 +415,7 @@ mod tests {
         for made in [dataset(1, "a", "1"), dataset(2, "b", "1"), dataset(3, "a", "2")] {
             record_flushed(prefix.path(), &made, 2, &[]).unwrap();
         }
-        mark_failed(prefix.path(), 3).unwrap();
+        note_failure(prefix.path(), 3).unwrap();
         let listed = list_prefix(prefix.path()).unwrap();
         assert!(listed.iter().all(|dataset| !dataset.current));
         note_attempt(prefix.path(), 2).unwrap();

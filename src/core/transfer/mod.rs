@@ -70,8 +70,8 @@ pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
 pub use index::{
-    OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_return,
-    note_success, note_turn, record_places, returned_to,
+    OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_failure,
+    note_return, note_success, note_turn, record_places, returned_to,
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;
@@ -82,5 +82,7 @@ pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, staged_name};
-pub use verify::{Check, Unchecked, Verified, names_on_prefix, verify_on_prefix, verify_outdated};
-pub use window::{Left, forget_datasets, purge_prefix};
+pub use verify::{
+    Check, Unchecked, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,
+};
+pub use window::{Left, delete_datasets, forget_datasets, purge_prefix};

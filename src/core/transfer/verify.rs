@@ -1,11 +1,12 @@
 //! Whether the files of a dataset on the prefix are still what its summary says.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use super::background::is_published;
 use super::findings::{Findings, Verdict};
-use super::index::{folder, index_path, mark_failed};
+use super::index::{folder, index_path, note_failure};
 use super::others::of_newer;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
@@ -151,6 +152,16 @@ pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
     Ok(summary.files.into_values().flatten().map(|file| file.name).collect())
 }
 
+/// The names of the files of dataset `id` on the prefix, by the rank that wrote them. Collective.
+///
+/// # Errors
+/// If communication fails, or the dataset has no summary that can be read.
+pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>>> {
+    let summary = read_summary(ctx, id)?.map_err(Error::Other)?;
+    let names = |files: Vec<FileMeta>| files.into_iter().map(|file| file.name).collect();
+    Ok(summary.files.into_iter().map(|(rank, files)| (rank, names(files))).collect())
+}
+
 /// Rank 0 reads, all get it; or what is wrong with it.
 pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
     let mut answer = match ctx.world.rank() {
@@ -181,7 +192,7 @@ pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
     let note = || {
         let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
         match index.by_id(id) {
-            Some(entry) if entry.is_restorable() => mark_failed(ctx.prefix, id),
+            Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
             _ => Ok(()),
         }
     };

@@ -65,6 +65,18 @@ pub fn purge_prefix(prefix: &Path) -> Result<Left> {
     Ok(all)
 }
 
+/// Deletes the datasets with these ids, with those of their files that no other one has. Returns
+/// them. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be changed or a file cannot be deleted.
+pub fn delete_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let found: Left = index.newest_first().filter(|entry| ids(entry.id)).map(named).collect();
+    delete(prefix, &found, &is_published)?;
+    Ok(found)
+}
+
 /// Without an id: a newer one has written over it.
 fn is_overwritten(entry: &IndexEntry) -> bool {
     entry.replaced_by.is_some() && named(entry).1.id.is_empty()
@@ -246,7 +258,7 @@ mod tests {
         let prefix = dir.path();
         flushed(prefix, 1, false);
         flushed(prefix, 2, false);
-        crate::transfer::index::mark_failed(prefix, 2).unwrap();
+        crate::transfer::index::note_failure(prefix, 2).unwrap();
         let newest = flushed(prefix, 3, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), []);
         assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);

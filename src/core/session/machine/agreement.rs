@@ -205,8 +205,12 @@ impl Machine {
         })
     }
 
-    /// This rank's files are those of the last confirmed dataset of the series.
+    /// This rank's files are those of the last confirmed dataset of the series, or the program has
+    /// said that they are all.
     pub(super) fn is_complete(&self, dataset: &LocalDataset) -> bool {
+        if let Some(explicit) = dataset.explicit {
+            return explicit.complete;
+        }
         let rewrites = self.shared.series[dataset.key.series].rewrites;
         let known = self.series[dataset.key.series].known;
         !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
@@ -215,6 +219,9 @@ impl Machine {
     /// As [`Machine::is_complete`]; the second dataset of a series is compared with the first,
     /// which is confirmed only by the conference that this one waits for.
     pub(super) fn looks_complete(&self, dataset: &LocalDataset) -> bool {
+        if let Some(explicit) = dataset.explicit {
+            return explicit.complete;
+        }
         let series = dataset.key.series;
         let datasets = &self.series[series].datasets;
         let before = datasets.iter().take_while(|other| other.key != dataset.key);

@@ -155,6 +155,7 @@ impl Machine {
             replaced: dataset.replaced.clone(),
             after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
             returns: dataset.returns,
+            output: dataset.explicit.is_some_and(|explicit| explicit.output),
         }
     }
 
@@ -268,6 +269,7 @@ impl Machine {
                         at
                     }
                 };
+                list[at].output |= dataset.output;
                 if !dataset.sealed && list[at].state == DatasetState::Provisional {
                     list[at].state = DatasetState::Open;
                 }

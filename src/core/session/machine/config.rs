@@ -9,6 +9,9 @@ pub struct SeriesConfig {
     pub name: String,
     /// Some pattern of the series captures `{id}`.
     pub has_id: bool,
+    /// The program begins and completes its datasets itself: whatever is called by a captured id
+    /// is complete in itself, and a later one of that id is another one.
+    pub explicit: bool,
     /// An output series: every dataset is due for a flush.
     pub output: bool,
     /// No restart needs its datasets: one that has reached the PFS leaves the cache (004, Output
@@ -25,6 +28,8 @@ pub struct SeriesConfig {
     pub places: Places,
     /// Every n-th dataset is due for a flush (`SCR_FLUSH`); 0: none but the last one.
     pub flush_every: u64,
+    /// At the end the newest one goes to the PFS, due or not.
+    pub flushes_last: bool,
 }
 
 impl SeriesConfig {
@@ -33,6 +38,7 @@ impl SeriesConfig {
         SeriesConfig {
             name: name.into(),
             has_id,
+            explicit: false,
             output: false,
             output_only: false,
             learn: true,
@@ -40,7 +46,13 @@ impl SeriesConfig {
             cache_size: 2,
             places: Places::default(),
             flush_every: 10,
+            flushes_last: true,
         }
+    }
+
+    /// Datasets with one id belong together.
+    pub(super) fn joins_generations(&self) -> bool {
+        self.has_id && !self.explicit
     }
 
     /// Whether the dataset with this number in series must reach the PFS.

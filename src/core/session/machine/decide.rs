@@ -237,9 +237,9 @@ impl Machine {
     fn number(&self, index: usize, at: usize) -> u64 {
         let series = &self.shared.series[index];
         let key = &series.datasets[at].key;
-        let has_id = self.config.series[index].has_id;
+        let joins = self.config.series[index].joins_generations();
         let same = |other: &&SharedDataset| {
-            has_id && other.number > 0 && other.seals > 0 && other.key.same_group(key)
+            joins && other.number > 0 && other.seals > 0 && other.key.same_group(key)
         };
         series.datasets.iter().find(same).map_or(series.next_number, |other| other.number)
     }
@@ -319,7 +319,9 @@ impl Machine {
         let needed = closing || datasets[at + 1..].iter().any(|newer| newer.due);
         let seen = dataset.live || dataset.fresh || self.is_part(index, at);
         let is_newest = || datasets.iter().rposition(sealed) == Some(at);
-        let last = closing && (is_newest() || self.is_last_kept(index, at));
+        let last = closing
+            && self.config.series[index].flushes_last
+            && (is_newest() || self.is_last_kept(index, at));
         let last = last || (needed && seen);
         let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
         sealed(dataset) && !dataset.flushed && (due || last)
@@ -365,9 +367,9 @@ impl Machine {
     /// An older generation of the newest id that still holds files of it.
     fn is_part(&self, index: usize, at: usize) -> bool {
         let datasets = &self.shared.series[index].datasets;
-        let has_id = self.config.series[index].has_id;
+        let joins = self.config.series[index].joins_generations();
         let newest = datasets.iter().rfind(|dataset| dataset.state == DatasetState::Confirmed);
-        has_id
+        joins
             && datasets[at].held
             && newest.is_some_and(|newest| newest.key.same_group(&datasets[at].key))
     }
@@ -384,9 +386,10 @@ impl Machine {
             }
             let store = self.store_of(index, dataset.number);
             let beside = |other: &SharedDataset| self.store_of(index, other.number) == store;
-            let newer = series.confirmed_after(at, rule.has_id, &|_| true);
-            let in_store = series.confirmed_after(at, rule.has_id, &beside);
-            let replaced = rule.has_id && !dataset.held && self.has_newer_generation(index, at);
+            let joins = rule.joins_generations();
+            let newer = series.confirmed_after(at, joins, &|_| true);
+            let in_store = series.confirmed_after(at, joins, &beside);
+            let replaced = joins && !dataset.held && self.has_newer_generation(index, at);
             let out = match dataset.state {
                 DatasetState::Open => false,
                 DatasetState::Dropped => true,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::explicit::Explicit;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash, set_hash};
 use super::loud::Appends;
@@ -116,6 +117,8 @@ pub(super) struct LocalDataset {
     /// Begun since this rank had voted to confirm the generation before; that vote came to nothing,
     /// so the files belong there.
     pub returns: bool,
+    /// The program says when it begins and when it is complete.
+    pub explicit: Option<Explicit>,
 }
 
 impl LocalDataset {
@@ -136,6 +139,7 @@ impl LocalDataset {
             replaced: Vec::new(),
             abandoned: BTreeSet::new(),
             returns: false,
+            explicit: None,
         }
     }
 
@@ -144,10 +148,12 @@ impl LocalDataset {
         self.begun && !self.returns
     }
 
-    /// Opens that are not closed. A file whose directory is to be renamed is not done before.
+    /// Opens that are not closed. A file whose directory is to be renamed is not done before, nor
+    /// is a dataset of which the program has not said so.
     pub fn open_files(&self) -> u32 {
         let waits = |file: &LocalFile| u32::from(file.is_waiting());
-        self.files.values().map(|file| file.open + waits(file)).sum()
+        let goes_on = self.explicit.is_some_and(|explicit| !explicit.complete);
+        self.files.values().map(|file| file.open + waits(file)).sum::<u32>() + u32::from(goes_on)
     }
 
     /// Why it cannot count as a checkpoint; `None` if it can.

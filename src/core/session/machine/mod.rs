@@ -43,6 +43,7 @@ mod conference;
 mod config;
 mod contested;
 mod decide;
+mod explicit;
 mod files;
 mod keys;
 mod knowledge;
@@ -220,7 +221,9 @@ impl Machine {
             // The newest may have files that other nodes need now. One that may not be complete
             // must not take the names of an older one.
             let newest = index + 1 == decision.offered.len() && (offer.confirmed || rule.has_id);
-            dataset.due = newest || (offer.confirmed && rule.is_due(offer.number));
+            let is_due = offer.output || rule.is_due(offer.number);
+            dataset.output = offer.output;
+            dataset.due = newest || (offer.confirmed && is_due);
             dataset.on_prefix = offer.on_prefix;
             dataset.seals = 1;
             dataset.state = match offer.confirmed {

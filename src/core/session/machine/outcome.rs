@@ -379,7 +379,7 @@ impl Machine {
     /// A dataset is complete: what follows for its series.
     fn confirmed(&mut self, key: &DatasetKey) {
         let rule = &self.config.series[key.series];
-        let has_id = rule.has_id;
+        let (has_id, joins) = (rule.has_id, rule.joins_generations());
         let series = &mut self.shared.series[key.series];
         let Some(dataset) = series.datasets.iter_mut().find(|dataset| dataset.key == *key) else {
             return;
@@ -387,7 +387,7 @@ impl Machine {
         dataset.state = DatasetState::Confirmed;
         series.confirms = true;
         dataset.flushed |= dataset.on_prefix;
-        dataset.due |= rule.is_due(dataset.number);
+        dataset.due |= dataset.output || rule.is_due(dataset.number);
         if dataset.seals == 1 {
             series.clean_seals += 1;
         }
@@ -417,7 +417,7 @@ impl Machine {
         series.read.clear();
         let local = &mut self.series[key.series];
         local.written.clear();
-        let parts = local.datasets.iter().filter(|dataset| match has_id {
+        let parts = local.datasets.iter().filter(|dataset| match joins {
             true => dataset.key.same_group(key),
             false => dataset.key == *key,
         });

@@ -37,9 +37,9 @@ impl Machine {
     #[must_use]
     pub fn number_of(&self, key: &DatasetKey) -> u64 {
         let series = &self.shared.series[key.series];
-        let has_id = self.config.series[key.series].has_id;
+        let joins = self.config.series[key.series].joins_generations();
         let numbered = |other: &&SharedDataset| {
-            other.number > 0 && (other.key == *key || (has_id && other.key.same_group(key)))
+            other.number > 0 && (other.key == *key || (joins && other.key.same_group(key)))
         };
         if let Some(numbered) = series.datasets.iter().find(numbered) {
             return numbered.number;
@@ -48,7 +48,7 @@ impl Machine {
             let shared = self.shared.find(other);
             let unsealed =
                 shared.is_none_or(|found| found.number == 0 && found.state == DatasetState::Open);
-            unsealed && !self.is_floating(other) && !(has_id && other.same_group(key))
+            unsealed && !self.is_floating(other) && !(joins && other.same_group(key))
         };
         let before = self.series[key.series].datasets.iter().take_while(|one| one.key != *key);
         let ahead = before.filter(|one| one.phase == Phase::Open && waits(&one.key));

@@ -106,6 +106,8 @@ pub struct DatasetReport {
     /// Its files belong to the generation before: it was begun because of a vote to confirm that
     /// one, which came to nothing.
     pub returns: bool,
+    /// The program calls it output: see [`super::SharedDataset::output`].
+    pub output: bool,
 }
 
 /// What a rank says of a sealed dataset.

@@ -15,6 +15,8 @@ pub struct Offer {
     pub epoch: u64,
     /// Known to be complete.
     pub confirmed: bool,
+    /// The program called it output.
+    pub output: bool,
     /// On the PFS only.
     pub on_prefix: bool,
     /// On the PFS too.

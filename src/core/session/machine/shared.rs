@@ -74,6 +74,8 @@ pub struct SharedDataset {
     pub due: bool,
     /// It is on the PFS.
     pub flushed: bool,
+    /// It must reach the PFS, whatever its number: the program calls it output.
+    pub output: bool,
     /// None of its files is in cache.
     pub on_prefix: bool,
     /// Seals so far.
@@ -124,6 +126,7 @@ impl SharedDataset {
             restored: false,
             due: false,
             flushed: false,
+            output: false,
             on_prefix: false,
             seals: 0,
             took_ms: 0,
@@ -272,15 +275,15 @@ impl SharedSeries {
     pub fn confirmed_after(
         &self,
         index: usize,
-        has_id: bool,
+        joins: bool,
         counts: &dyn Fn(&SharedDataset) -> bool,
     ) -> usize {
         let own = &self.datasets[index].key;
         let mut seen: BTreeSet<(&str, u64)> = BTreeSet::new();
         for dataset in &self.datasets[index + 1..] {
-            let other = !(has_id && own.same_group(&dataset.key));
+            let other = !(joins && own.same_group(&dataset.key));
             if dataset.state == DatasetState::Confirmed && other && counts(dataset) {
-                let generation = if has_id { 0 } else { dataset.key.generation };
+                let generation = if joins { 0 } else { dataset.key.generation };
                 seen.insert((&dataset.key.id, generation));
             }
         }

@@ -119,7 +119,7 @@ fn put_dataset(out: &mut Vec<u8>, dataset: &DatasetReport) {
         dataset.sealed,
     ];
     put_flags(out, &flags);
-    put_flags(out, &[dataset.returns]);
+    put_flags(out, &[dataset.returns, dataset.output]);
     put_counted(out, &dataset.replaced);
     if let Some(reason) = &dataset.invalid {
         put_text(out, reason);
@@ -206,7 +206,7 @@ impl Input<'_> {
         let (quiet_ms, since_begun_ms) = (self.word()?, self.word()?);
         let (open, files, on_prefix) = (self.count()?, self.count()?, self.count()?);
         let flags = self.flags()?;
-        let returns = self.flags()? & 1 != 0;
+        let more = self.flags()?;
         let replaced = self.list(Input::name_and_count)?;
         let invalid = match flags & 16 != 0 {
             true => Some(self.text()?),
@@ -233,7 +233,8 @@ impl Input<'_> {
             invalid,
             replaced,
             after,
-            returns,
+            returns: more & 1 != 0,
+            output: more & 2 != 0,
         })
     }
 
@@ -299,6 +300,7 @@ mod tests {
                 replaced: vec![("a/f".into(), 5)],
                 after: Some(DatasetKey::new(0, "10", 0)),
                 returns: true,
+                output: true,
             }],
             sealed: vec![SealedReport { id: 9, deleted_from: true, live: false, held: true }],
         }

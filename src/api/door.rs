@@ -1,0 +1,118 @@
+//! The door that the program's calls come through: where it is, whether all ranks come, and what
+//! becomes of an error. Nothing ends the program, and no panic leaves.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use scr_core::error::{Error, Result};
+use scr_core::log;
+use scr_core::session::{Call, Consent, ProgramState, Session};
+
+use super::shared::{FAILURE, SUCCESS};
+use crate::engine;
+
+/// What is known of the program between its calls.
+#[derive(Default)]
+pub struct Door {
+    /// Where it is.
+    pub state: ProgramState,
+    /// Its lines for SCR_Config.
+    pub lines: Vec<String>,
+    /// SCR_Init goes well once.
+    pub was_open: bool,
+    /// The session, or none: the program goes on without, files go where they are called.
+    pub session: Option<&'static Session>,
+}
+
+static DOOR: Mutex<Door> = Mutex::new(Door {
+    state: ProgramState::Uninit,
+    lines: Vec::new(),
+    was_open: false,
+    session: None,
+});
+
+/// Never held while ranks talk to one another.
+pub fn door() -> MutexGuard<'static, Door> {
+    DOOR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that all ranks make: `prepare` looks at the arguments and says what must be equal on all
+/// ranks; `body` does it, if all can.
+pub fn together<A>(
+    call: Call,
+    prepare: impl FnOnce() -> Result<(A, Vec<u8>)>,
+    body: impl FnOnce(A, Option<&'static Session>) -> Result<()>,
+) -> c_int {
+    guarded(call, || {
+        let (state, session) = {
+            let door = door();
+            (door.state, door.session)
+        };
+        let valid = state.after(call).ok_or_else(|| Error::Other(state.why_not(call)));
+        let prepared = valid.and_then(|next| Ok((next, prepare()?)));
+        let error = prepared.as_ref().err().map(Error::to_string);
+        let arguments = prepared.as_ref().map_or(&[][..], |(_, (_, arguments))| arguments);
+        let agreed = match session {
+            // The ranks that could do it have to hear of one that cannot.
+            Some(session) => session.consent(&Consent { call, error, arguments }),
+            None => Ok(()),
+        };
+        let done = match (agreed, prepared) {
+            (Err(error), _) | (Ok(()), Err(error)) => Err(error),
+            (Ok(()), Ok((next, (argument, _)))) => body(argument, session).map(|()| next),
+        };
+        let mut door = door();
+        match done {
+            Ok(next) => {
+                door.state = next;
+                Ok(())
+            }
+            Err(error) => {
+                door.state = state.after_failure(call);
+                drop(door);
+                // All ranks have the same error where they could agree on it.
+                let text = error.to_string();
+                if session.is_none_or(Session::speaks) && !text.is_empty() {
+                    log::warn(format_args!("{}: {text}", call.name()));
+                }
+                Err(())
+            }
+        }
+    })
+}
+
+/// An error of which a message has been given.
+pub fn told() -> Error {
+    Error::Other(String::new())
+}
+
+/// A call that a rank makes for itself.
+pub fn alone(
+    call: Call,
+    body: impl FnOnce(ProgramState, Option<&'static Session>) -> Result<()>,
+) -> c_int {
+    guarded(call, || {
+        let (state, session) = {
+            let door = door();
+            (door.state, door.session)
+        };
+        let valid = state.after(call).ok_or_else(|| Error::Other(state.why_not(call)));
+        valid.and_then(|_| body(state, session)).map_err(|error| {
+            let who = session.map(|session| format!("rank {}: ", session.rank()));
+            log::warn(format_args!("{}{}: {error}", who.unwrap_or_default(), call.name()));
+        })
+    })
+}
+
+/// The code of a call; a panic is an error like others, and ends what we do for the program.
+pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -> c_int {
+    let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        if let Some(session) = engine::session() {
+            session.give_up_routing("an internal error (a panic, see above)");
+        }
+        log::warn(format_args!("{}: an internal error (a panic, see above)", call.name()));
+        Err(())
+    });
+    if done.is_ok() { SUCCESS } else { FAILURE }
+}

@@ -1,0 +1,114 @@
+//! What to restart from, and datasets that are chosen or dropped by their name.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int};
+
+use scr_core::session::Call;
+
+use super::door::together;
+use super::life::without_session;
+use super::shared::{Buffer, Flag, is_null, text_of};
+
+/// SCR_Have_restart.
+///
+/// # Safety
+/// `flag` is null or valid for a write; `name` is null or has SCR_MAX_FILENAME bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -> c_int {
+    together(
+        Call::HaveRestart,
+        // SAFETY: by this function's contract.
+        || unsafe { Ok(((Flag::new(flag)?, Buffer::new(name)), Vec::new())) },
+        |(flag, name), session| {
+            flag.set(false);
+            let found = session.map_or(Ok(None), |session| session.have_restart())?;
+            if let Some(found) = found {
+                name.fill(found.as_bytes())?;
+                flag.set(true);
+            }
+            Ok(())
+        },
+    )
+}
+
+/// SCR_Start_restart.
+///
+/// # Safety
+/// `name` is null or has SCR_MAX_FILENAME bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Start_restart(name: *mut c_char) -> c_int {
+    together(
+        Call::StartRestart,
+        // SAFETY: by this function's contract.
+        || Ok((unsafe { Buffer::new(name) }, Vec::new())),
+        |name, session| {
+            let Some(session) = session else {
+                return Err(without_session("there is nothing to restart from"));
+            };
+            name.fill(session.start_restart()?.as_bytes())
+        },
+    )
+}
+
+/// SCR_Complete_restart.
+#[unsafe(no_mangle)]
+pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
+    together(
+        Call::CompleteRestart,
+        || Ok((valid != 0, Vec::new())),
+        |valid, session| session.map_or(Ok(()), |session| session.complete_restart(valid)),
+    )
+}
+
+/// SCR_Current.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Current(name: *const c_char) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { by_name(Call::Current, name) }
+}
+
+/// SCR_Drop.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { by_name(Call::Drop, name) }
+}
+
+/// SCR_Delete.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Delete(name: *const c_char) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { by_name(Call::Delete, name) }
+}
+
+/// # Safety
+/// `name` is null or NUL-terminated.
+unsafe fn by_name(call: Call, name: *const c_char) -> c_int {
+    together(
+        call,
+        || {
+            // SAFETY: by this function's contract.
+            let name = unsafe { text_of(name, "the name") }?.ok_or_else(|| is_null("the name"))?;
+            Ok((name, name.as_bytes().to_vec()))
+        },
+        |name, session| {
+            let Some(session) = session else {
+                return Err(without_session("its index is not used"));
+            };
+            match call {
+                Call::Current => session.choose_current(name),
+                Call::Delete => session.drop_named(name, true),
+                _ => session.drop_named(name, false),
+            }
+        },
+    )
+}

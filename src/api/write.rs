@@ -1,0 +1,125 @@
+//! Checkpoints and output, and where their files are.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use scr_core::error::{Error, Result};
+use scr_core::session::{Call, Flags, ProgramState, Session};
+
+use super::door::{alone, together, told};
+use super::shared::{Buffer, is_null, text_of};
+
+/// SCR_FLAG_CHECKPOINT.
+const FLAG_CHECKPOINT: c_int = 1;
+/// SCR_FLAG_OUTPUT.
+const FLAG_OUTPUT: c_int = 2;
+
+/// SCR_Start_checkpoint.
+#[unsafe(no_mangle)]
+pub extern "C" fn SCR_Start_checkpoint() -> c_int {
+    let flags = Flags { checkpoint: true, output: false };
+    together(
+        Call::StartCheckpoint,
+        || Ok(((), Vec::new())),
+        |(), session| session.map_or(Ok(()), |session| session.start_dataset(None, flags)),
+    )
+}
+
+/// SCR_Complete_checkpoint.
+#[unsafe(no_mangle)]
+pub extern "C" fn SCR_Complete_checkpoint(valid: c_int) -> c_int {
+    complete(Call::CompleteCheckpoint, valid)
+}
+
+/// SCR_Start_output.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> c_int {
+    together(
+        Call::StartOutput,
+        || {
+            // SAFETY: by this function's contract.
+            let name = unsafe { text_of(name, "the name") }?;
+            let known = flags_of(flags)?;
+            let arguments = format!("{flags} {name:?}").into_bytes();
+            Ok(((name, known), arguments))
+        },
+        |(name, flags), session| {
+            session.map_or(Ok(()), |session| session.start_dataset(name, flags))
+        },
+    )
+}
+
+/// SCR_Complete_output.
+#[unsafe(no_mangle)]
+pub extern "C" fn SCR_Complete_output(valid: c_int) -> c_int {
+    complete(Call::CompleteOutput, valid)
+}
+
+fn complete(call: Call, valid: c_int) -> c_int {
+    together(
+        call,
+        || Ok((valid != 0, Vec::new())),
+        |valid, session| match session {
+            Some(session) => match session.complete_dataset(valid)? {
+                true => Ok(()),
+                false => Err(told()),
+            },
+            None if valid => Ok(()),
+            None => Err(Error::Other("the program says that it is not valid".to_string())),
+        },
+    )
+}
+
+fn flags_of(flags: c_int) -> Result<Flags> {
+    if flags & !(FLAG_CHECKPOINT | FLAG_OUTPUT) != 0 || flags == 0 {
+        return Err(Error::Other(format!(
+            "flags {flags} are not SCR_FLAG_CHECKPOINT (1), SCR_FLAG_OUTPUT (2), or both"
+        )));
+    }
+    let is_set = |flag: c_int| flags & flag != 0;
+    Ok(Flags { checkpoint: is_set(FLAG_CHECKPOINT), output: is_set(FLAG_OUTPUT) })
+}
+
+/// SCR_Route_file.
+///
+/// # Safety
+/// `name` is null or NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) -> c_int {
+    alone(Call::RouteFile, |state, session| {
+        // SAFETY: by this function's contract.
+        let (name, file) = unsafe { (text_of(name, "the name of the file")?, Buffer::new(file)) };
+        let name = name.ok_or_else(|| is_null("the name of the file"))?;
+        if !file.is_there() {
+            return Err(is_null("the buffer for the path"));
+        }
+        let path = route(Path::new(name), state, session);
+        // No path is left over from the call before.
+        file.fill(path.as_ref().map_or(&[], |path| path.as_os_str().as_bytes()))?;
+        path.map(drop)
+    })
+}
+
+fn route(name: &Path, state: ProgramState, session: Option<&Session>) -> Result<PathBuf> {
+    if name.as_os_str().is_empty() {
+        return Err(Error::Other("the name of the file is empty".to_string()));
+    }
+    match (state, session) {
+        (ProgramState::Checkpoint | ProgramState::Output, Some(session)) => {
+            session.route_output(name)
+        }
+        (ProgramState::Checkpoint | ProgramState::Output, None) => {
+            let dir = name.parent().filter(|dir| !dir.as_os_str().is_empty());
+            let made = dir.map_or(Ok(()), std::fs::create_dir_all);
+            made.map_err(|error| Error::io("cannot create the directory of", name, error))?;
+            Ok(name.to_path_buf())
+        }
+        (ProgramState::Restart, Some(session)) => session.route_input(name),
+        _ => Ok(name.to_path_buf()),
+    }
+}

@@ -1,0 +1,106 @@
+//! Datasets whose boundary the program gives: it says when one begins, which files are in it, and
+//! when it is complete. From there on they are as all others.
+//!
+//! Every rank begins and completes them, also one that has no file; between the two the dataset
+//! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
+
+use super::files::Status;
+use super::keys::{DatasetKey, FileRef, Placed};
+use super::local::{Phase, Published};
+use super::{DatasetState, Machine};
+
+/// What the program has said of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Explicit {
+    /// It is output, whether it is a checkpoint or not.
+    pub output: bool,
+    /// All its files are written.
+    pub complete: bool,
+}
+
+impl Machine {
+    /// The program begins the dataset `id`; every rank calls this between the same two conferences.
+    /// The caller writes its durable record (state Open).
+    pub fn begin_explicit(
+        &mut self,
+        series: usize,
+        id: &str,
+        output: bool,
+        now_ms: u64,
+    ) -> DatasetKey {
+        self.tick(now_ms);
+        let after = self.series[series].after_evicted(id);
+        let newest = self.newest(series, id);
+        let generation = newest.map_or(after, |newest| after.max(newest.generation + 1));
+        let key = DatasetKey::new(series, id, generation);
+        self.begins += 1;
+        let order = self.begins;
+        let dataset = self.series[series].entry(&key, now_ms);
+        dataset.begun = true;
+        dataset.begun_ms = now_ms;
+        dataset.order = order;
+        dataset.explicit = Some(Explicit { output, complete: false });
+        key
+    }
+
+    /// The program will write `file` as a part of `key`, which it has begun.
+    pub fn add_explicit(
+        &mut self,
+        file: &FileRef,
+        key: &DatasetKey,
+        keep_on_prefix: bool,
+        now_ms: u64,
+    ) -> Placed {
+        self.tick(now_ms);
+        self.put(file, key.clone(), keep_on_prefix)
+    }
+
+    /// The program says that its files in `key` are written; the sizes of all of them are known.
+    pub fn complete_explicit(&mut self, key: &DatasetKey, sizes: &[(String, u64)], now_ms: u64) {
+        self.tick(now_ms);
+        for (name, bytes) in sizes {
+            self.write_closed(key, name, *bytes, now_ms);
+        }
+        let Some(dataset) = self.series[key.series].find_mut(key) else { return };
+        if let Some(explicit) = &mut dataset.explicit {
+            explicit.complete = true;
+        }
+        for file in dataset.files.values_mut() {
+            (file.open, file.published) = (0, Published::No);
+        }
+        dataset.touch(now_ms);
+    }
+
+    /// What became of a dataset; `None` if it has gone, or never was.
+    #[must_use]
+    pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
+        self.shared.find(key).map(|dataset| dataset.state)
+    }
+
+    /// Whether the program calls the dataset output.
+    #[must_use]
+    pub fn is_output(&self, key: &DatasetKey) -> bool {
+        self.shared.find(key).is_some_and(|dataset| dataset.output)
+    }
+
+    /// The number that the next dataset gets.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.shared.next_id
+    }
+
+    /// The program could not restart from the dataset, or wants it no more: it counts no longer,
+    /// and leaves the cache when a newer one is complete. All ranks call this alike, outside of
+    /// conferences.
+    pub fn reject(&mut self, key: &DatasetKey) {
+        if matches!(self.status(key), Status::Open) {
+            return;
+        }
+        if let Some(dataset) = self.shared.find_mut(key) {
+            dataset.state = DatasetState::Dropped;
+        }
+        if let Some(dataset) = self.series[key.series].find_mut(key) {
+            dataset.phase = Phase::Dropped;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What the program may restart from: checkpoints that it has written by our calls, newest first,
+//! in the cache or on the prefix; also those of this launch.
+
+use super::consent::no_communication;
+use super::names::dataset_name;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::Session;
+use crate::session::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
+use crate::session::site::Links;
+use crate::transfer::{
+    Check, delete_datasets, forget_datasets, note_failure, note_success, verify_on_prefix,
+};
+
+/// A checkpoint to restart from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub id: u64,
+    /// As the program has called it.
+    pub name: String,
+    /// Its key, if the cache has it.
+    pub cached: Option<DatasetKey>,
+    /// The prefix has all of it.
+    pub on_prefix: bool,
+}
+
+/// The program has said that it begins with `id`; what it writes later has `next_id` or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    id: u64,
+    next_id: u64,
+}
+
+impl Choice {
+    /// Nothing that is newer than what was chosen, and was there by then.
+    fn allows(self, id: u64) -> bool {
+        id <= self.id || id >= self.next_id
+    }
+}
+
+impl Session {
+    /// All that is there, newest first; the same on all ranks. Collective.
+    fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
+        let index = self.read_index(links)?;
+        let series = self.series.program(true);
+        let sealed = |one: &&SharedDataset| {
+            one.id > 0 && matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional)
+        };
+        let state = self.state();
+        let datasets = state.machine.datasets(series);
+        let mut all: Vec<Candidate> = Vec::new();
+        for one in datasets.iter().filter(sealed) {
+            let name = one.key.id.clone();
+            let on_prefix = index.flushed.contains(&one.id);
+            all.push(Candidate { id: one.id, name, cached: Some(one.key.clone()), on_prefix });
+        }
+        let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
+        let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
+        for one in ours {
+            if all.iter().all(|known| known.id != one.id) {
+                let (id, name) = (one.id, one.key.id.clone());
+                all.push(Candidate { id, name, cached: None, on_prefix: true });
+            }
+        }
+        all.sort_by_key(|one| std::cmp::Reverse(one.id));
+        Ok(all)
+    }
+
+    /// The name of the newest checkpoint that the program can restart from, and has not refused.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn have_restart(&self) -> Result<Option<String>> {
+        let links = self.links().ok_or_else(no_communication)?;
+        self.site.host.inside(|| {
+            let found = self.newest_candidate(&links)?;
+            let name = found.as_ref().map(|found| found.name.clone());
+            self.program.progress().offered = found;
+            Ok(name)
+        })
+    }
+
+    fn newest_candidate(&self, links: &Links) -> Result<Option<Candidate>> {
+        for one in self.candidates(links)? {
+            let progress = self.program.progress();
+            let refused = progress.refused.contains(&one.id);
+            let allowed = progress.choice.is_none_or(|choice| choice.allows(one.id));
+            drop(progress);
+            if refused || !allowed {
+                continue;
+            }
+            if one.cached.is_some() || self.is_whole_on_prefix(links, &one)? {
+                return Ok(Some(one));
+            }
+            self.program.progress().refused.insert(one.id);
+        }
+        Ok(None)
+    }
+
+    fn is_whole_on_prefix(&self, links: &Links, one: &Candidate) -> Result<bool> {
+        let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
+        if let Some(fault) = &found.fault {
+            self.tell(format_args!("{} cannot be offered: {fault}", one.name));
+        }
+        Ok(found.fault.is_none() && !found.gone)
+    }
+
+    /// The program could not restart from it: an older one is offered from now on.
+    pub(super) fn refuse(&self, one: &Candidate) {
+        self.program.progress().refused.insert(one.id);
+        if let Some(key) = &one.cached {
+            self.state().machine.reject(key);
+        }
+        if one.on_prefix {
+            self.note_fetch(note_failure, one.id);
+        }
+    }
+
+    /// The program has begun with `name`, or is about to: nothing newer is offered, and what it
+    /// writes follows from it. Collective, with equal arguments.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or communication failed.
+    pub fn choose_current(&self, name: &str) -> Result<()> {
+        let links = self.links().ok_or_else(no_communication)?;
+        self.site.host.inside(|| {
+            let one = self.named(&links, name)?.remove(0);
+            let next_id = self.state().machine.next_id();
+            let mut progress = self.program.progress();
+            progress.choice = Some(Choice { id: one.id, next_id });
+            progress.refused.remove(&one.id);
+            progress.offered = None;
+            drop(progress);
+            if one.on_prefix {
+                self.note_fetch(note_success, one.id);
+            }
+            Ok(())
+        })
+    }
+
+    /// Those with this name, newest first; at least one.
+    fn named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
+        let name = dataset_name(name)?;
+        let mut all = self.candidates(links)?;
+        let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
+        all.retain(|one| one.name == name);
+        if !all.is_empty() {
+            return Ok(all);
+        }
+        let known = match known.is_empty() {
+            true => "there is none at all".to_string(),
+            false => format!("the newest are {}", known.join(", ")),
+        };
+        Err(Error::Other(format!("there is no checkpoint {name}: {known}")))
+    }
+
+    /// The program wants a dataset no more: it leaves the cache and the index, and with `files` its
+    /// files on the prefix go, too. Collective, with equal arguments.
+    ///
+    /// # Errors
+    /// There is no such dataset, the index cannot be changed, or communication failed.
+    pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
+        let links = self.links().ok_or_else(no_communication)?;
+        self.site.host.inside(|| {
+            for one in self.named(&links, name)? {
+                self.drop_one(&links, &one, files)?;
+            }
+            self.program.progress().offered = None;
+            Ok(())
+        })
+    }
+
+    fn drop_one(&self, links: &Links, one: &Candidate, files: bool) -> Result<()> {
+        self.program.progress().refused.insert(one.id);
+        let mut done = Ok(());
+        if one.on_prefix && self.site.rank == 0 {
+            let (prefix, id) = (&self.site.prefix, one.id);
+            let dropped = match files {
+                true => delete_datasets(prefix, &|other| other == id),
+                false => forget_datasets(prefix, &|other| other == id),
+            };
+            done = dropped.map(drop);
+        }
+        crate::cache::agree::agree(links.world.as_ref(), done)?;
+        if let Some(key) = &one.cached {
+            // A flush by threads has to end before.
+            let id = one.id;
+            self.evict(links, key, id)?;
+            self.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
+        }
+        if self.site.rank == 0 {
+            let what = if files { "deleted" } else { "dropped" };
+            log::message(1, format_args!("{} (dataset {}) is {what}", one.name, one.id));
+        }
+        Ok(())
+    }
+}

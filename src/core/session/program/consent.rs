@@ -1,0 +1,70 @@
+//! Whether all ranks make the same call with the same arguments, before anything is done: an error
+//! on one rank is one on all, and none waits for ranks that have turned back.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::Call;
+use crate::error::{Error, Result};
+use crate::session::Session;
+
+/// What a rank brings to a call of all ranks.
+#[derive(Debug)]
+pub struct Consent<'a> {
+    /// What it calls.
+    pub call: Call,
+    /// Why it cannot.
+    pub error: Option<String>,
+    /// Arguments that are to be equal on all ranks.
+    pub arguments: &'a [u8],
+}
+
+impl Session {
+    /// One allreduce; more only if the ranks differ. Collective.
+    ///
+    /// # Errors
+    /// The same on all ranks: the first one's error, or that they differ; or communication failed.
+    pub fn consent(&self, consent: &Consent<'_>) -> Result<()> {
+        self.site.host.inside(|| self.consent_inside(consent))
+    }
+
+    fn consent_inside(&self, consent: &Consent<'_>) -> Result<()> {
+        let links = self.links().ok_or_else(no_communication)?;
+        let call = i64::from(consent.call as u8);
+        let mut hasher = DefaultHasher::new();
+        consent.arguments.hash(&mut hasher);
+        // Half of it, so that it has a negative.
+        let hash = (hasher.finish() >> 2) as i64;
+        let mut words = [i64::from(consent.error.is_some()), call, -call, hash, -hash];
+        links.world.all_max(&mut words)?;
+        let [failed, most, least, highest, lowest] = words;
+        let differ = |what: &str| Err(Error::Other(format!("the ranks {what}")));
+        if most != -least {
+            let name = |number: i64| {
+                let found = Call::ALL.into_iter().find(|call| i64::from(*call as u8) == number);
+                found.map_or("?", Call::name)
+            };
+            let (one, other) = (name(-least), name(most));
+            return differ(&format!("call different functions: {one} and {other}"));
+        }
+        if failed != 0 {
+            let own = consent.error.as_deref().unwrap_or_default();
+            let all = links.world.all_gather(own.as_bytes())?;
+            let rank = all.iter().position(|text| !text.is_empty()).unwrap_or(0);
+            let text = String::from_utf8_lossy(&all[rank]);
+            let everywhere = all.iter().all(|other| !other.is_empty());
+            return Err(Error::Other(match everywhere {
+                true => text.into_owned(),
+                false => format!("rank {rank}: {text}"),
+            }));
+        }
+        if highest != -lowest {
+            return differ("give different arguments");
+        }
+        Ok(())
+    }
+}
+
+/// The ranks do not agree on anything any more.
+pub(super) fn no_communication() -> Error {
+    Error::Comm("the ranks do not agree on anything any more, see above".to_string())
+}

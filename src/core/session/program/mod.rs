@@ -1,0 +1,116 @@
+//! Programs that call SCR themselves (004): they say where a dataset begins and when it is
+//! complete, and ask for what to restart from. Everything else is as under the shim.
+//!
+//! | file | job |
+//! |---|---|
+//! | `calls.rs` | which call is valid in which state; pure |
+//! | `consent.rs` | whether all ranks make the same call with the same arguments |
+//! | `writing.rs` | a dataset from its begin to its seal |
+//! | `names.rs` | names of datasets, and of files below the prefix |
+//! | `candidates.rs` | what a restart may begin from |
+//! | `restarting.rs` | one restart after the other until one is good |
+//! | `asking.rs` | whether a checkpoint is due, and whether to stop |
+
+mod asking;
+mod calls;
+mod candidates;
+mod consent;
+mod names;
+mod restarting;
+mod writing;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use calls::{Call, ProgramState};
+pub use consent::Consent;
+pub use writing::{FILENAME_MAX, Flags};
+
+use candidates::{Candidate, Choice};
+use restarting::Reading;
+use writing::Writing;
+
+/// What the program has told us.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    /// It has called SCR_Init.
+    in_use: AtomicBool,
+    /// And that has started the session: there is no shim.
+    starts: AtomicBool,
+    /// What goes on; no lock is held while a step communicates.
+    progress: Mutex<Progress>,
+    /// Files below the prefix that it writes or has written through us: no pattern matches them.
+    claimed: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    writing: Option<Writing>,
+    /// What SCR_Have_restart has offered.
+    offered: Option<Candidate>,
+    reading: Option<Reading>,
+    /// Datasets that it could not restart from, or does not want.
+    refused: BTreeSet<u64>,
+    /// Where it has said that it begins.
+    choice: Option<Choice>,
+}
+
+impl Program {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program has called SCR_Init.
+    pub fn is_in_use(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// It has the say over this file; no pattern matches it.
+    pub fn has_claimed(&self, name: &str) -> bool {
+        self.is_in_use() && self.claimed().contains(name)
+    }
+}
+
+impl super::Session {
+    /// The program has called SCR_Init; `late` are its settings, if the session was there before.
+    pub fn use_by_program(&self, late: Option<&[String]>) {
+        self.program.in_use.store(true, Ordering::Relaxed);
+        self.unmatched.matches();
+        match late {
+            Some([first, ..]) => self.tell(format_args!(
+                "SCR_Config({first}) comes too late: under the shim settings are read in MPI_Init. \
+                 They are to be in the config file or the environment"
+            )),
+            Some([]) => {}
+            None => self.program.starts.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// The program has called SCR_Finalize: the session ends that it has started. One of the shim
+    /// goes on to MPI_Finalize.
+    pub fn finish_program(&self) {
+        if self.program.starts.load(Ordering::Relaxed) {
+            self.finish();
+        }
+    }
+
+    /// This rank speaks for all, where all have the same to say.
+    pub fn speaks(&self) -> bool {
+        self.site.rank == 0
+    }
+
+    /// Rank in the world.
+    pub fn rank(&self) -> usize {
+        self.site.rank
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &crate::params::Settings {
+        &self.site.settings
+    }
+}

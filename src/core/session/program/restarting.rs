@@ -1,0 +1,164 @@
+//! The program reads a checkpoint: where each of its files is. If it says that it could not, the
+//! next older one is offered.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::candidates::Candidate;
+use super::consent::no_communication;
+use crate::cache::Catalog;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::Session;
+use crate::session::machine::DatasetKey;
+use crate::session::site::Links;
+use crate::transfer::{files_on_prefix, note_attempt, note_success};
+
+/// What the program reads.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    candidate: Candidate,
+    /// By name below the prefix: where to read it, and whether this rank has written it.
+    files: BTreeMap<String, (PathBuf, bool)>,
+}
+
+impl Session {
+    /// The program is about to read the checkpoint that it was offered; its name. Collective.
+    ///
+    /// # Errors
+    /// None was offered, its files are not known, or communication failed.
+    pub fn start_restart(&self) -> Result<String> {
+        let links = self.links().ok_or_else(no_communication)?;
+        self.site.host.inside(|| {
+            let offered = self.program.progress().offered.clone();
+            let Some(candidate) = offered else {
+                return Err(Error::Other("SCR_Have_restart has not offered any".to_string()));
+            };
+            let files = match &candidate.cached {
+                Some(key) => self.cached_files(key, candidate.on_prefix),
+                None => self.files_to_read(&links, candidate.id)?,
+            };
+            if candidate.on_prefix {
+                self.note_fetch(note_attempt, candidate.id);
+            }
+            let name = candidate.name.clone();
+            self.program.progress().reading = Some(Reading { candidate, files });
+            Ok(name)
+        })
+    }
+
+    fn cached_files(&self, key: &DatasetKey, on_prefix: bool) -> BTreeMap<String, (PathBuf, bool)> {
+        let state = self.state();
+        let Some(layer) = state.view.layer(key) else { return BTreeMap::new() };
+        let mut files = BTreeMap::new();
+        let catalog = Catalog::read(&layer.dir).ok().flatten();
+        for entry in catalog.into_iter().flat_map(|catalog| catalog.entries) {
+            let (here, there) =
+                (layer.dir.join(&entry.meta.name), self.site.on_prefix(&entry.meta.name));
+            let own = entry.rank == self.site.rank;
+            // Those of other nodes can be read where the prefix has them.
+            let elsewhere = !own && on_prefix && !here.exists();
+            let path = if entry.meta.on_prefix || elsewhere { there } else { here };
+            files.entry(entry.meta.name).or_insert((path, own));
+        }
+        let own = state.books.get(key).into_iter().flat_map(|book| &book.files);
+        for (name, is_on_prefix) in own {
+            let here = layer.dir.join(name);
+            let path = if *is_on_prefix { self.site.on_prefix(name) } else { here };
+            files.insert(name.clone(), (path, true));
+        }
+        files
+    }
+
+    fn files_to_read(&self, links: &Links, id: u64) -> Result<BTreeMap<String, (PathBuf, bool)>> {
+        let by_rank = files_on_prefix(&links.ctx(&self.site), id)?;
+        let place = |(rank, files): (usize, Vec<String>)| {
+            let own = rank == self.site.rank;
+            files.into_iter().map(move |name| (name, own))
+        };
+        let all = by_rank.into_iter().flat_map(place);
+        Ok(all.map(|(name, own)| (name.clone(), (self.site.on_prefix(&name), own))).collect())
+    }
+
+    /// Where the program is to read the file that it has written as `name`: its path, or the last
+    /// part of it. Local.
+    ///
+    /// # Errors
+    /// The checkpoint has no such file, or has two, or it is on another node only.
+    pub fn route_input(&self, name: &Path) -> Result<PathBuf> {
+        let below = self.name_below_prefix(name).ok();
+        let progress = self.program.progress();
+        let Some(reading) = &progress.reading else {
+            return Err(Error::Other("no checkpoint is being read".to_string()));
+        };
+        let title = &reading.candidate.name;
+        let path = match below.and_then(|below| reading.files.get(&below)) {
+            Some((path, _)) => path,
+            None => reading.by_last_part(name)?,
+        };
+        if path.exists() {
+            return Ok(path.clone());
+        }
+        Err(Error::Other(format!(
+            "{} of {title} is not on this node: it was written by a rank of another one, and is not \
+             on {} yet",
+            name.display(),
+            self.site.prefix.display()
+        )))
+    }
+
+    /// The program has read the checkpoint, on this rank without an error or not. Collective.
+    ///
+    /// # Errors
+    /// The same on all ranks: some rank could not read it, or communication failed.
+    pub fn complete_restart(&self, valid: bool) -> Result<()> {
+        let links = self.links().ok_or_else(no_communication)?;
+        self.site.host.inside(|| {
+            let reading = self.program.progress().reading.take();
+            let Some(Reading { candidate, .. }) = reading else {
+                return Err(Error::Other("no checkpoint is being read".to_string()));
+            };
+            // The first rank that could not is named.
+            let size = self.site.size as i64;
+            let mut word = [if valid { 0 } else { size - self.site.rank as i64 }];
+            links.world.all_max(&mut word)?;
+            let name = &candidate.name;
+            if word[0] != 0 {
+                self.refuse(&candidate);
+                let rank = size - word[0];
+                return Err(Error::Other(format!(
+                    "rank {rank} could not read {name}: the next older one is offered"
+                )));
+            }
+            if candidate.on_prefix {
+                self.note_fetch(note_success, candidate.id);
+            }
+            if self.site.rank == 0 {
+                log::message(1, format_args!("the run goes on from {name}"));
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Reading {
+    /// The one file whose last part is that of `name`; of several, the one of this rank.
+    fn by_last_part(&self, name: &Path) -> Result<&PathBuf> {
+        let title = &self.candidate.name;
+        let last = name.file_name();
+        let all = self.files.iter().filter(|(known, _)| Path::new(known).file_name() == last);
+        let all: Vec<_> = all.collect();
+        let own: Vec<_> = all.iter().filter(|(_, (_, own))| *own).collect();
+        match (own.as_slice(), all.as_slice()) {
+            ([(_, (path, _))], _) | ([], [(_, (path, _))]) => Ok(path),
+            ([], []) => Err(Error::Other(format!("{title} has no file {}", name.display()))),
+            ([one, other, ..], _) => Err(ambiguous(title, name, one.0, other.0)),
+            ([], [one, other, ..]) => Err(ambiguous(title, name, one.0, other.0)),
+        }
+    }
+}
+
+fn ambiguous(title: &str, name: &Path, one: &str, other: &str) -> Error {
+    let name = name.display();
+    Error::Other(format!("{title} has more than one file {name}: {one} and {other}; give its path"))
+}

@@ -1,0 +1,193 @@
+//! A dataset that the program writes between SCR_Start_output and SCR_Complete_output, or the same
+//! for a checkpoint. From the last call on it is sealed, flushed and evicted as under the shim.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::consent::no_communication;
+use super::names::dataset_name;
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::session::machine::{DatasetKey, DatasetState, FileRef, SyncKind};
+use crate::session::namespace as ns;
+use crate::session::runtime::State;
+use crate::session::tally::Count;
+use crate::system::monotonic_ms;
+
+/// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
+pub const FILENAME_MAX: usize = 1024;
+
+/// What a dataset is (SCR_FLAG_CHECKPOINT, SCR_FLAG_OUTPUT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags {
+    /// The program can restart from it.
+    pub checkpoint: bool,
+    /// It is to reach the prefix.
+    pub output: bool,
+}
+
+/// What the program writes.
+#[derive(Debug, Clone)]
+pub(super) struct Writing {
+    pub key: DatasetKey,
+    /// Where its files are, by name below the prefix.
+    pub files: BTreeMap<String, PathBuf>,
+}
+
+impl Session {
+    /// The program begins a dataset; without a name it gets one from its number. Collective, with
+    /// equal arguments.
+    ///
+    /// # Errors
+    /// The name cannot be one, or communication failed.
+    pub fn start_dataset(&self, name: Option<&str>, flags: Flags) -> Result<()> {
+        let name = name.map(dataset_name).transpose()?;
+        self.site.host.inside(|| {
+            // What others have to say comes first: a halt, a fall-back, files of other series.
+            self.sync(SyncKind::Constructor);
+            if self.links().is_none() {
+                return Err(no_communication());
+            }
+            let series = self.series.program(flags.checkpoint);
+            let mut state = self.state();
+            let default = || format!("scr.dataset.{}", state.machine.next_id());
+            let name = name.unwrap_or_else(default);
+            let now_ms = monotonic_ms();
+            let key = state.machine.begin_explicit(series, &name, flags.output, now_ms);
+            if let Err(error) = self.record_begin(&mut state, &key, true, false) {
+                self.fall_back(&mut state, &error.to_string());
+            }
+            drop(state);
+            let writing = Writing { key, files: BTreeMap::new() };
+            self.program.progress().writing = Some(writing);
+            Ok(())
+        })
+    }
+
+    /// Where the program is to write the file `path` of the dataset that it has begun; its
+    /// directory is there. Local.
+    ///
+    /// # Errors
+    /// It cannot be a part of a dataset, or the place cannot be made.
+    pub fn route_output(&self, path: &Path) -> Result<PathBuf> {
+        self.site.host.inside(|| {
+            let name = self.name_below_prefix(path)?;
+            let mut progress = self.program.progress();
+            let Some(writing) = &mut progress.writing else {
+                return Err(Error::Other("no dataset is being written".to_string()));
+            };
+            if let Some(known) = writing.files.get(&name) {
+                return Ok(known.clone());
+            }
+            let place = self.place_output(&writing.key, &name, writing.files.len())?;
+            writing.files.insert(name.clone(), place.clone());
+            self.program.claimed().insert(name);
+            Ok(place)
+        })
+    }
+
+    /// The `index`th file of the dataset on this rank.
+    fn place_output(&self, key: &DatasetKey, name: &str, index: usize) -> Result<PathBuf> {
+        let on_prefix = self.site.on_prefix(name);
+        fits(&on_prefix)?;
+        // Sizes are expected by their place: names differ from dataset to dataset.
+        let masked = format!("{{id}}/{index}");
+        let (series, id) = (key.series, Some(key.id.clone()));
+        let file = FileRef { series, id, name: name.to_string(), masked, temporary: false };
+        let mut state = self.state();
+        let cached = state.view.layer(key).map(|layer| layer.dir.join(name));
+        let cached = cached.filter(|path| fits(path).is_ok());
+        let keep = cached.is_none() || self.has_room(&state, &file).is_none();
+        let placed = state.machine.add_explicit(&file, key, keep, monotonic_ms());
+        let cached = cached.filter(|_| !placed.on_prefix);
+        let made = cached.as_ref().map(|path| self.make_place(&state, key, name, path));
+        let cached = match made {
+            Some(Err(error)) => {
+                self.set_back(&mut state, key, name, &error);
+                None
+            }
+            _ => cached,
+        };
+        state.enter_file(key, name, cached.is_none());
+        drop(state);
+        self.tally.one(if cached.is_some() { Count::Cached } else { Count::OnPrefix });
+        match cached {
+            Some(path) => Ok(path),
+            None => {
+                let dir = on_prefix.parent().unwrap_or(&self.site.prefix);
+                std::fs::create_dir_all(dir)
+                    .map_err(|e| Error::io("cannot create the directory", dir, e))?;
+                Ok(on_prefix)
+            }
+        }
+    }
+
+    fn make_place(&self, state: &State, key: &DatasetKey, name: &str, path: &Path) -> Result<()> {
+        let Some(layer) = state.view.layer(key) else { return Ok(()) };
+        ns::make_parents(&layer.dir, name)?;
+        ns::remove(path)
+    }
+
+    /// The program has written the dataset that it has begun, on this rank without an error or not.
+    /// `false`: there is none, since it is not valid on some rank, or could not be sealed; a message
+    /// has said why. The same on all ranks. Collective.
+    ///
+    /// # Errors
+    /// Communication failed before.
+    pub fn complete_dataset(&self, valid: bool) -> Result<bool> {
+        self.site.host.inside(|| {
+            let writing = self.program.progress().writing.take();
+            let Some(writing) = writing else {
+                return Err(Error::Other("no dataset is being written".to_string()));
+            };
+            let links = self.links().ok_or_else(no_communication)?;
+            self.close_files(&writing, valid);
+            if let Err(error) = self.confer(&links) {
+                self.stop_agreements(&error);
+                return Ok(false);
+            }
+            Ok(self.is_complete(&writing.key))
+        })
+    }
+
+    fn close_files(&self, writing: &Writing, valid: bool) {
+        let (mut sizes, mut trouble) = (Vec::new(), None);
+        if !valid {
+            trouble = Some("the program says that it has not written its part".to_string());
+        }
+        for (name, path) in &writing.files {
+            match path.metadata() {
+                Ok(found) if found.is_file() => sizes.push((name.clone(), found.len())),
+                Ok(_) => trouble = trouble.or_else(|| Some(format!("{name} is no file"))),
+                Err(error) => {
+                    let text = format!("{name} was routed, and is not there: {error}");
+                    trouble = trouble.or(Some(text));
+                }
+            }
+        }
+        let (mut state, now_ms) = (self.state(), monotonic_ms());
+        state.machine.complete_explicit(&writing.key, &sizes, now_ms);
+        if let Some(trouble) = trouble {
+            state.machine.failed(&writing.key, &trouble, now_ms);
+        }
+    }
+
+    /// Output that is on the prefix has left the cache; what has no file at all is nothing.
+    fn is_complete(&self, key: &DatasetKey) -> bool {
+        let state = self.state().machine.state_of(key);
+        state.is_none_or(|state| state == DatasetState::Confirmed)
+    }
+}
+
+/// Whether a path fits into what the program has for it.
+fn fits(path: &Path) -> Result<()> {
+    let length = path.as_os_str().len();
+    if length < FILENAME_MAX {
+        return Ok(());
+    }
+    Err(Error::Other(format!(
+        "the path has {length} bytes, SCR_MAX_FILENAME allows {}: {}",
+        FILENAME_MAX - 1,
+        path.display()
+    )))
+}
