@@ -16,7 +16,8 @@ PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmp
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
 C_FLAGS   := -O2 -Wall -Wextra
 # Names that the manuals give the commands: links to scr.
-CLASSIC   := scr_flush_file scr_halt scr_glob_hosts scr_print scr_print_hash_file scr_transfer scr_run scr_srun
+CLASSIC   := scr_copy scr_flush scr_flush_file scr_glob_hosts scr_halt scr_postrun scr_print \
+             scr_print_hash_file scr_run scr_scavenge scr_srun scr_transfer
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
              https://static.rust-lang.org/rustup/rustup-init.sh | \

@@ -1,6 +1,7 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
 mod config;
+mod copy;
 mod flush_file;
 mod halt;
 mod hosts;
@@ -8,6 +9,7 @@ mod index;
 mod nodes;
 mod print;
 mod run;
+mod scavenge;
 mod sim;
 mod transfer;
 
@@ -32,6 +34,8 @@ struct Cli {
 enum Tool {
     /// List the parameters, explain their values, or write a template of the config file.
     Config(config::Args),
+    /// On a node: copy what its cache has of a job that died to where scr scavenge finds it.
+    Copy(copy::Args),
     /// Ask the flush file which datasets are in caches, on the prefix, on their way.
     FlushFile(flush_file::Args),
     /// Say when a run is to halt, or take that back.
@@ -46,6 +50,8 @@ enum Tool {
     Print(print::Args),
     /// Run an MPI program under SCR; after a failure again, on healthy nodes.
     Run(run::Args),
+    /// Bring to the prefix what a job that died has left in its nodes' caches.
+    Scavenge(scavenge::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
     Sim(sim::Sim),
     /// On a node: bring flushes to their end that a run has left under way.
@@ -53,13 +59,17 @@ enum Tool {
 }
 
 /// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 8] = [
+const CLASSIC_NAMES: [(&str, &str); 12] = [
+    ("scr_copy", "copy"),
+    ("scr_flush", "scavenge"),
     ("scr_flush_file", "flush-file"),
     ("scr_halt", "halt"),
     ("scr_glob_hosts", "hosts"),
     ("scr_print", "print"),
     ("scr_print_hash_file", "print"),
+    ("scr_postrun", "scavenge"),
     ("scr_run", "run"),
+    ("scr_scavenge", "scavenge"),
     ("scr_srun", "run"),
     ("scr_transfer", "transfer"),
 ];
@@ -67,6 +77,7 @@ const CLASSIC_NAMES: [(&str, &str); 8] = [
 fn main() -> ExitCode {
     match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
         Tool::Config(args) => config::run(&args),
+        Tool::Copy(args) => copy::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
@@ -74,6 +85,7 @@ fn main() -> ExitCode {
         Tool::Nodes(args) => nodes::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Run(args) => run::run(&args),
+        Tool::Scavenge(args) => scavenge::run(&args),
         Tool::Sim(args) => sim::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }

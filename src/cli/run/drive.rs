@@ -74,7 +74,11 @@ impl Driver<'_> {
                 },
                 // Each of our events is one that the policy waits for.
                 Action::Wait => Event::Paused,
-                Action::Stop(why) => return Ok(self.stopped(&why)),
+                Action::Stop(why) => {
+                    let status = self.stopped(&why);
+                    self.save();
+                    return Ok(status);
+                }
             };
         }
     }
@@ -167,6 +171,29 @@ impl Driver<'_> {
             command.env("SCR_LATEST_PATH", newest.path(&setup.prefix, &setup.patterns));
         }
         command
+    }
+
+    /// After a run that failed for good: what only the caches have is brought to the prefix.
+    fn save(&self) {
+        let failed = self.last.is_some_and(|end| end != End::Exited(0));
+        if !failed || self.setup.no_scavenge {
+            return;
+        }
+        let nodes =
+            self.nodes.hosts.iter().filter(|host| !self.nodes.down.contains_key(&host.name));
+        let nodes = nodes.map(|host| host.name.clone()).collect();
+        let setup = self.setup;
+        let answer = crate::scavenge::scavenge(
+            &setup.settings,
+            &setup.environment,
+            nodes,
+            &setup.shell,
+            crate::scavenge::LIMIT,
+        );
+        match answer {
+            Ok(done) => crate::scavenge::lines(&done).iter().for_each(|line| say(line)),
+            Err(error) => say(&format!("the caches could not be scavenged: {error}")),
+        }
     }
 
     /// Says why there are no more launches; returns the exit status.

@@ -8,7 +8,7 @@
 //! | `step.rs` | one launch: its process, signals, the watchdog |
 
 mod drive;
-mod setup;
+pub mod setup;
 mod step;
 
 use std::path::PathBuf;
@@ -52,6 +52,9 @@ pub struct Args {
     /// The command for launches that have a checkpoint to go on from.
     #[arg(long, value_name = "COMMAND")]
     restart_command: Option<String>,
+    /// Leave in the nodes' caches what a run has that failed for good (see scr scavenge).
+    #[arg(long)]
+    no_scavenge: bool,
     /// The program calls SCR itself: leave the shim out.
     #[arg(long)]
     api: bool,

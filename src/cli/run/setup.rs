@@ -49,6 +49,10 @@ pub struct Setup {
     pub patterns: Vec<String>,
     /// SCR is switched off: the command is run as it is, once.
     pub is_off: bool,
+    /// No scavenge after a run that failed.
+    pub no_scavenge: bool,
+    pub settings: Settings,
+    pub environment: Environment,
 }
 
 impl Setup {
@@ -105,6 +109,9 @@ impl Setup {
             hosts,
             excluded,
             is_off,
+            no_scavenge: args.no_scavenge,
+            settings,
+            environment,
         })
     }
 }
@@ -194,7 +201,7 @@ fn hosts(
 }
 
 /// How a node is reached: as the user says, as the resource manager does it, as mpirun does it.
-fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manager) -> Shell {
+pub fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manager) -> Shell {
     if let Some(command) = settings.get_optional(keys::REMOTE_SHELL) {
         return Shell::remote(&command);
     }

@@ -62,6 +62,7 @@ pub use evict::{drop_open, evict, keep_spares};
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use identity::{finish, holds_value};
 pub use layout::{Layout, Store, on_node};
+pub(crate) use layout::sealed_id;
 pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;

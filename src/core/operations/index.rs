@@ -76,7 +76,15 @@ pub fn read_flush_file(prefix: &Path) -> Result<FlushState> {
 /// # Errors
 /// If the nodes file is damaged or cannot be read.
 pub fn read_nodes(prefix: &Path) -> Result<Option<u64>> {
-    Ok(Nodes::read(&state_dir(prefix).join(Nodes::NAME))?.map(|nodes| nodes.nodes))
+    Ok(read_nodes_file(prefix)?.map(|nodes| nodes.nodes))
+}
+
+/// Returns the nodes file: also where the last run's ranks were.
+///
+/// # Errors
+/// If it is damaged or cannot be read.
+pub fn read_nodes_file(prefix: &Path) -> Result<Option<Nodes>> {
+    Nodes::read(&state_dir(prefix).join(Nodes::NAME))
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@
 //! | `tally.rs`, `events.rs`, `phases.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `flushing.rs`, `background.rs` | flushes of all ranks together; by threads |
+//! | `salvage.rs` | what a job that died has left on its nodes, brought to the prefix |
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
 //! | `program/` | programs that call SCR themselves |
@@ -105,6 +106,7 @@ mod restore;
 mod rivals;
 mod room;
 mod runtime;
+mod salvage;
 mod setback;
 mod shadow;
 mod site;
@@ -136,10 +138,11 @@ pub use books::TOKEN_LAZY;
 pub use host::{Door, Host, Surroundings};
 pub use launch::Herald;
 pub use need::{Need, NeedLimits};
-pub use prepare::{Arrival, program_setting};
+pub use prepare::{Arrival, JobPlaces, program_setting};
 pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
 pub use required::Required;
 pub use runtime::{Note, Session};
+pub use salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copies};
 pub use transfers::{Finished, finish_transfers};
 
 /// Longest wait of an open for a file of another node to reach the prefix.

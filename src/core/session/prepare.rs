@@ -10,7 +10,7 @@ use super::namespace::{STATE_FOLDER, stable_number};
 use super::required::Required;
 use super::resources;
 use super::unprotected::without_pattern;
-use crate::cache::{Layout, on_node};
+use crate::cache::{Layout, on_node, stores_in_records};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log;
@@ -211,6 +211,43 @@ pub(super) fn places(settings: &Settings, environment: &Environment) -> Result<(
     let (user, job) = job(settings, &prefix, environment)?;
     let control = settings.get(keys::CNTL_BASE);
     Ok((prefix, Layout::new(Path::new("/"), &control, &[], (&user, &job)).control_dir))
+}
+
+/// Where a job has its directories, as one of its nodes sees them.
+#[derive(Debug, Clone)]
+pub struct JobPlaces {
+    /// The prefix, symlinks resolved.
+    pub prefix: PathBuf,
+    /// This node's directories, those of stores that only records of the job name included.
+    pub layout: Layout,
+    /// Its user.
+    pub user: String,
+    /// Its id.
+    pub job: String,
+}
+
+impl JobPlaces {
+    /// Finds them; nothing is made. The environment names the job, as that of the run did.
+    ///
+    /// # Errors
+    /// The settings are wrong, or the prefix is not there.
+    pub fn new(settings: &Settings, environment: &Environment) -> Result<JobPlaces> {
+        let prefix = canonical(&settings.get(keys::PREFIX))?;
+        let (user, job) = job(settings, &prefix, environment)?;
+        let descriptors = Descriptors::new(settings, &[system::hostname()])?;
+        let stores = descriptors.stores.iter().filter(|store| store.enabled);
+        let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
+        let mut layout = Layout::new(
+            Path::new("/"),
+            &settings.get(keys::CNTL_BASE),
+            &names,
+            (&user, &job),
+        );
+        for name in stores_in_records(&layout.control_dir) {
+            layout.add_store(Path::new("/"), &name, (&user, &job), true);
+        }
+        Ok(JobPlaces { prefix, layout, user, job })
+    }
 }
 
 /// User and job id, which name our directories. The job is the resource manager's, else the same

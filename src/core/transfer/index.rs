@@ -68,6 +68,23 @@ pub(super) fn record_flushed(
     })
 }
 
+/// Enters a dataset of which not everything could be saved. Nobody restarts from it; a person sees
+/// that it was there.
+pub(super) fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+    let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if index.by_id(id).is_none() {
+            index.insert(IndexEntry {
+                id,
+                dir: folder_name(id),
+                dataset: Some(dataset),
+                ..IndexEntry::default()
+            });
+        }
+        Ok(())
+    })
+}
+
 /// Makes the flush file say that just `cached` are in cache and just `flushing` on their way; each
 /// in cache has its name there once it is complete. Nothing is written where it says so already.
 ///

@@ -76,7 +76,9 @@ pub use index::{
 pub use kept::put_back;
 pub use newer::kept_by_newer;
 pub use options::Options;
-pub use other_size::{OtherSize, publish_other_size};
+pub use other_size::{
+    OnlyRebuild, OtherSize, copy_remains, publish_other_size, publish_remains, stores_of_remains,
+};
 pub use repair::{Repaired, repair_prefix};
 pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;

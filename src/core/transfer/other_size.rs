@@ -4,15 +4,18 @@
 //!
 //! What is brought together lies in `<prefix>/.scr/takeover/` meanwhile:
 //! ```text
-//! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<index>/<datasets>
-//! shared.<index>/<datasets>
+//! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<number>/<datasets>
+//! shared.<number>/<datasets>
 //! ```
+//! The number follows from the store's name. `scr scavenge` goes the same way with what the nodes of
+//! a job that died have left: then the nodes' names stand for the leaders' ranks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use super::index::{last_turn, list_prefix};
+use super::about::About;
+use super::index::{last_turn, list_prefix, record_incomplete};
 use super::newer::kept_by_newer;
 use super::shares::flush_shares;
 use super::window::Left;
@@ -24,10 +27,13 @@ use crate::cache::{
 };
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file, remove_tree, sync_dir};
+use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+
+/// Says whose cache it is.
+const LAUNCH: &str = "launch.scr";
 
 /// What became of the cache of a run with another number of ranks.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,7 +82,10 @@ pub fn publish_other_size(
     let staged = if mine { stage(ctx, &folder) } else { Ok(()) };
     agree(ctx.world, staged)?;
     let done = match ctx.world.rank() {
-        0 => Run { ctx, folder: &folder, identity: &there, ranks, enter }.publish(),
+        0 => {
+            let all = &|_: &[cache::Whole], _: usize| true;
+            Run { ctx, folder: &folder, identity: &there, ranks, wanted: all, enter }.publish()
+        }
         _ => Ok(OtherSize { ranks, ..OtherSize::default() }),
     };
     let done = agree(ctx.world, done)?;
@@ -93,31 +102,75 @@ pub fn publish_other_size(
 
 /// Copies this node's records and datasets to where rank 0 finds them. Node leaders only.
 fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
-    let node = folder.join(format!("node.{}", ctx.world.rank()));
-    let control = node.join("control");
-    make_own_dir(&control)?;
-    for name in names_in(&ctx.layout.control_dir)?.iter().filter(|name| is_filemap_name(name)) {
-        copy(&ctx.layout.control_dir.join(name), &control.join(name))?;
-    }
-    copy(&ctx.layout.control_dir.join("launch.scr"), &control.join("launch.scr"))?;
-    for (index, store) in ctx.layout.stores.iter().enumerate() {
+    let node = node_folder(folder, &ctx.world.rank().to_string());
+    let place = |index: usize, store: &Store| {
         let shared = ctx.sharing.is_shared(index);
         if shared && ctx.sharing.ranks(index).first() != Some(&ctx.world.rank()) {
-            continue;
+            return None;
         }
-        let to = match shared {
-            true => folder.join(format!("shared.{index}")),
-            false => node.join(format!("store.{index}")),
-        };
+        Some(place_of(folder, &node, store, shared))
+    };
+    stage_remains(ctx.layout, &node, &place, &|_| true).map(drop)
+}
+
+/// Where a node's remains lie in `folder`.
+fn node_folder(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("node.{name}"))
+}
+
+/// Where those of a store lie.
+fn place_of(folder: &Path, node: &Path, store: &Store, shared: bool) -> PathBuf {
+    let number = crc32(store.name.as_bytes());
+    match shared {
+        true => folder.join(format!("shared.{number:08x}")),
+        false => node.join(format!("store.{number:08x}")),
+    }
+}
+
+/// Copies a node's records and datasets to `folder`, where [`publish_remains`] finds them; of those
+/// that are sealed only the `wanted` ids. Returns how many datasets that were. Local.
+///
+/// # Errors
+/// If something cannot be read or written.
+pub fn copy_remains(
+    layout: &Layout,
+    folder: &Path,
+    name: &str,
+    wanted: &dyn Fn(u64) -> bool,
+) -> Result<usize> {
+    let node = node_folder(folder, name);
+    remove_tree(&node)?;
+    let place = |_: usize, store: &Store| Some(place_of(folder, &node, store, false));
+    stage_remains(layout, &node, &place, wanted)
+}
+
+fn stage_remains(
+    layout: &Layout,
+    node: &Path,
+    place: &dyn Fn(usize, &Store) -> Option<PathBuf>,
+    wanted: &dyn Fn(u64) -> bool,
+) -> Result<usize> {
+    let control = node.join("control");
+    make_own_dir(&control)?;
+    for name in names_in(&layout.control_dir)?.iter().filter(|name| is_filemap_name(name)) {
+        copy(&layout.control_dir.join(name), &control.join(name))?;
+    }
+    copy(&layout.control_dir.join(LAUNCH), &control.join(LAUNCH))?;
+    let mut found = BTreeSet::new();
+    for (index, store) in layout.stores.iter().enumerate() {
+        let Some(to) = place(index, store) else { continue };
         make_own_dir(&to)?;
         for name in files_below(&store.cache_dir)? {
             let top = name.components().next().map(|part| part.as_os_str().to_string_lossy());
-            if top.is_some_and(|top| cache::is_dataset_name(&top)) {
+            let Some(top) = top.filter(|top| cache::is_dataset_name(top)) else { continue };
+            if cache::sealed_id(&top).is_none_or(wanted) {
                 copy(&store.cache_dir.join(&name), &to.join(&name))?;
+                found.insert(top.into_owned());
             }
         }
     }
-    sync_dir(&node)
+    sync_dir(node)?;
+    Ok(found.len())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -137,7 +190,58 @@ struct Run<'a> {
     folder: &'a Path,
     identity: &'a str,
     ranks: usize,
+    /// Of all that is whole, whether the one with this index is to come to the prefix.
+    wanted: &'a dyn Fn(&[cache::Whole], usize) -> bool,
     enter: &'a (dyn Fn() + Sync),
+}
+
+/// Publishes what [`copy_remains`] has brought to `folder` from the nodes of a run that is gone: the
+/// newest dataset of every series, and all output. Returns `None` if there is nothing of a run.
+/// What cannot be had, and is newer than all else of its series, gets an entry in the index that
+/// says so. `ctx` is that of a world of one, its stores are all that may be named. Local.
+///
+/// # Errors
+/// The remains are of several runs, or something cannot be read or written.
+pub fn publish_remains(
+    ctx: &Ctx,
+    folder: &Path,
+    enter: &(dyn Fn() + Sync),
+) -> Result<Option<OtherSize>> {
+    let identity = |name: &String| {
+        let path = folder.join(name).join("control").join(LAUNCH);
+        Some(KvTree::read_file(path).ok()??.get_value("IDENTITY")?.to_owned())
+    };
+    let found = names_in(folder)?.iter().find_map(identity);
+    let Some(identity) = found else { return Ok(None) };
+    let Some(ranks) = cache::size_in(&identity) else {
+        return Err(Error::Other(format!("a run with an unknown number of ranks: {identity}")));
+    };
+    let wanted = &|whole: &[cache::Whole], at: usize| {
+        let one = &whole[at];
+        let newer = |other: &cache::Whole| other.key.series == one.key.series && other.id > one.id;
+        let is_output =
+            one.records.iter().any(|record| About::of_record(record, ranks).dataset.is_output);
+        is_output || !whole.iter().any(newer)
+    };
+    let mut done = Run { ctx, folder, identity: &identity, ranks, wanted, enter }.publish()?;
+    let listed = list_prefix(ctx.prefix)?;
+    done.withheld.retain(|(id, key, _)| {
+        listed.iter().all(|one| one.key.series != key.series || one.id < *id)
+    });
+    for (id, key, _) in &done.withheld {
+        record_incomplete(ctx.prefix, *id, key)?;
+    }
+    Ok(Some(done))
+}
+
+/// The stores that the records name which were brought to `folder`.
+#[must_use]
+pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
+    let nodes = names_in(folder).unwrap_or_default();
+    nodes
+        .iter()
+        .flat_map(|name| cache::stores_in_records(&folder.join(name).join("control")))
+        .collect()
 }
 
 impl Run<'_> {
@@ -179,8 +283,8 @@ impl Run<'_> {
         // What that run had left does not take the names of what it went on from.
         let turn = last_turn(ctx.prefix)?;
         found.whole.sort_by_key(|one| !turn.is_some_and(|turn| turn.leaves(one.id)));
-        for cache::Whole { id, key, records } in &found.whole {
-            if listed.iter().any(|one| one.id == *id) {
+        for (at, cache::Whole { id, key, records }) in found.whole.iter().enumerate() {
+            if !(self.wanted)(&found.whole, at) || listed.iter().any(|one| one.id == *id) {
                 continue;
             }
             if let Some(reason) = spoiled_in(ctx.prefix, records) {
@@ -221,10 +325,7 @@ impl Run<'_> {
     fn layout(&self, folder: &Path) -> Layout {
         let store = |(index, store): (usize, &Store)| {
             let is_shared = self.ctx.sharing.is_shared(index);
-            let cache_dir: PathBuf = match is_shared {
-                true => self.folder.join(format!("shared.{index}")),
-                false => folder.join(format!("store.{index}")),
-            };
+            let cache_dir = place_of(self.folder, folder, store, is_shared);
             Store { cache_dir, usable: true, is_shared, ..store.clone() }
         };
         let stores = self.ctx.layout.stores.iter().enumerate().map(store).collect();
@@ -233,8 +334,9 @@ impl Run<'_> {
 }
 
 /// What was brought together is published, not kept: it needs no protection.
-struct OnlyRebuild {
-    piece_bytes: usize,
+pub struct OnlyRebuild {
+    /// Bytes that travel at a time.
+    pub piece_bytes: usize,
 }
 
 impl Protect for OnlyRebuild {

@@ -1,0 +1,170 @@
+//! What a job that died has left in the caches of its nodes, brought to the prefix (000 section
+//! 11.10, postrun): every node that answers copies what it has, then this process rebuilds what is
+//! missing, publishes, and enters it into the index.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::read_nodes_file;
+use super::run::{Commands, Shell};
+use crate::error::{Error, Result};
+use crate::params::{Environment, Settings, keys};
+use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
+use crate::system;
+use crate::transfer::list_prefix;
+
+/// Who scavenges, and from where.
+pub struct Scavenge<'a> {
+    /// The job's settings.
+    pub settings: &'a Settings,
+    /// Its environment: SCR's variables go along to the nodes.
+    pub environment: &'a Environment,
+    /// Nodes that are asked; empty: those on which the last launch ran.
+    pub nodes: Vec<String>,
+    /// How they are reached.
+    pub shell: &'a Shell,
+    /// What runs commands.
+    pub commands: &'a dyn Commands,
+    /// Path of the `scr` command, the same on all nodes.
+    pub program: &'a Path,
+    /// How long a node may take.
+    pub limit: Duration,
+}
+
+/// What has become of a job's datasets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scavenged {
+    /// Names of those that have come to the prefix, oldest first.
+    pub published: Vec<String>,
+    /// Names of the newest that could not be had, with the reason. The index has them as
+    /// incomplete.
+    pub lost: Vec<(String, String)>,
+    /// Nodes that could not be asked, with the reason.
+    pub silent: Vec<(String, String)>,
+    /// Some node had a cache of the job.
+    pub had_cache: bool,
+    /// The prefix has complete datasets now.
+    pub on_prefix: bool,
+}
+
+/// What `scr copy` prints, so that its caller knows what came of it.
+const NOTHING: &str = "nothing";
+const COPIED: &str = "copied";
+
+impl Scavenge<'_> {
+    /// Does it all. It can be done again at any time: what is on the prefix already is left alone.
+    ///
+    /// # Errors
+    /// A live run uses the prefix or a node; or prefix or copies cannot be read or written.
+    pub fn run(&self) -> Result<Scavenged> {
+        let places = JobPlaces::new(self.settings, self.environment)?;
+        clear_copies(&places.prefix)?;
+        let holder = format!("host {}, process {}", system::hostname(), std::process::id());
+        let mut done = Scavenged::default();
+        for (node, answer) in self.copy_all(&places, &holder) {
+            match answer {
+                Ok(had_cache) => done.had_cache |= had_cache,
+                Err(error) => done.silent.push((node, error.to_string())),
+            }
+        }
+        match publish_copies(&places, self.settings, &holder)? {
+            Salvaged::Busy(other) => {
+                return Err(Error::Other(format!("a live run uses the prefix ({other})")));
+            }
+            Salvaged::Nothing => {}
+            Salvaged::Done(outcome) => {
+                done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
+                let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
+                done.lost = lost.collect();
+            }
+        }
+        done.on_prefix = list_prefix(&places.prefix)?.iter().any(|one| one.restorable);
+        Ok(done)
+    }
+
+    /// All nodes, side by side; whether each had a cache.
+    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
+        let here = system::hostname();
+        let mut nodes = self.nodes.clone();
+        if nodes.is_empty() {
+            let told = read_nodes_file(&places.prefix).ok().flatten();
+            nodes = told.map(|nodes| nodes.hosts.into_keys().collect()).unwrap_or_default();
+        }
+        if nodes.is_empty() {
+            nodes.push(here.clone());
+        }
+        let ask = |node: &String| match *node == here {
+            true => local(places, node, holder),
+            false => self.remote(places, node),
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                nodes.iter().map(|node| (node.clone(), scope.spawn(move || ask(node)))).collect();
+            let ended =
+                |(node, thread): (String, std::thread::ScopedJoinHandle<'_, Result<bool>>)| {
+                    let panicked = || Err(Error::Other("the copy has crashed".to_owned()));
+                    (node, thread.join().unwrap_or_else(|_| panicked()))
+                };
+            threads.into_iter().map(ended).collect()
+        })
+    }
+
+    fn remote(&self, places: &JobPlaces, node: &str) -> Result<bool> {
+        let mut words = vec!["env".to_owned()];
+        words.extend(self.variables(places).iter().map(|(name, value)| format!("{name}={value}")));
+        words.extend([self.program.display().to_string(), "copy".into(), "--node".into()]);
+        words.push(node.to_owned());
+        let answer = self.commands.output(&self.shell.command(node, &words), self.limit)?;
+        match answer.split_whitespace().next() {
+            Some(NOTHING) => Ok(false),
+            Some(COPIED) => Ok(true),
+            _ => Err(Error::Other(format!("an answer that means nothing: {}", answer.trim()))),
+        }
+    }
+
+    /// What the copy on another node has to know: a remote shell begins with an environment of its
+    /// own.
+    fn variables(&self, places: &JobPlaces) -> BTreeMap<String, String> {
+        let ours = self.environment.iter().filter(|(name, _)| {
+            name.starts_with("SCR_")
+                && !["SCR_SIM", "SCR_LAUNCH"].iter().any(|no| name.starts_with(no))
+        });
+        let mut all: BTreeMap<String, String> =
+            ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+        all.insert("SCR_PREFIX".into(), places.prefix.display().to_string());
+        all.insert("SCR_JOB_ID".into(), places.job.clone());
+        all.insert("SCR_USER_NAME".into(), places.user.clone());
+        all.insert(
+            "SCR_CNTL_BASE".into(),
+            self.settings.get(keys::CNTL_BASE).display().to_string(),
+        );
+        if let Some(path) = self.environment.get("SCR_CONF_FILE").filter(|path| !path.is_empty()) {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+            all.insert("SCR_CONF_FILE".into(), absolute.display().to_string());
+        }
+        all
+    }
+}
+
+fn local(places: &JobPlaces, node: &str, holder: &str) -> Result<bool> {
+    match copy_node(places, node, holder)? {
+        Copied::Nothing => Ok(false),
+        Copied::Datasets(_) => Ok(true),
+        Copied::Busy(other) => Err(Error::Other(format!("a live run uses it ({other})"))),
+    }
+}
+
+/// What `scr copy` does on a node; returns the word that tells its caller what came of it.
+///
+/// # Errors
+/// A live run uses the node, or something cannot be read or written.
+pub fn copy_this_node(
+    settings: &Settings,
+    environment: &Environment,
+    node: &str,
+) -> Result<&'static str> {
+    let places = JobPlaces::new(settings, environment)?;
+    let holder = format!("host {}, process {}", system::hostname(), std::process::id());
+    Ok(if local(&places, node, &holder)? { COPIED } else { NOTHING })
+}
