@@ -375,6 +375,7 @@ fn the_newest_of_a_restart_stays_until_it_is_on_the_prefix_due_or_not() {
         number: id,
         epoch: id,
         confirmed: true,
+        output: false,
         on_prefix: false,
         flushed: false,
     };
@@ -397,6 +398,7 @@ fn what_may_not_be_complete_reaches_the_prefix_together_with_what_rests_on_it() 
         number: id,
         epoch: id,
         confirmed: id == 1,
+        output: false,
         on_prefix: false,
         flushed: false,
     };

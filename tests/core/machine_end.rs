@@ -14,6 +14,7 @@ fn offer(id: u64, confirmed: bool) -> Offer {
         number: id,
         epoch: id,
         confirmed,
+        output: false,
         on_prefix: false,
         flushed: false,
     }

@@ -237,12 +237,8 @@ impl JobPlaces {
         let descriptors = Descriptors::new(settings, &[system::hostname()])?;
         let stores = descriptors.stores.iter().filter(|store| store.enabled);
         let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
-        let mut layout = Layout::new(
-            Path::new("/"),
-            &settings.get(keys::CNTL_BASE),
-            &names,
-            (&user, &job),
-        );
+        let mut layout =
+            Layout::new(Path::new("/"), &settings.get(keys::CNTL_BASE), &names, (&user, &job));
         for name in stores_in_records(&layout.control_dir) {
             layout.add_store(Path::new("/"), &name, (&user, &job), true);
         }

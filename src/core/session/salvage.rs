@@ -89,7 +89,7 @@ pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> 
     let folder = folder(prefix);
     let mut layout = places.layout.clone();
     for name in stores_of_remains(&folder) {
-        layout.add_store(&name, &places.user, &places.job, true);
+        layout.add_store(Path::new("/"), &name, (&places.user, &places.job), true);
     }
     let alone = Solo::new();
     let none = Layout { control_dir: folder.join("none"), stores: Vec::new() };

@@ -136,6 +136,7 @@ impl Sim {
             number: record.number,
             epoch,
             confirmed: judged.confirmed,
+            output: false,
             on_prefix,
             flushed: false,
         };

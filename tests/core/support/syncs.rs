@@ -163,7 +163,7 @@ pub extern "C" fn unlink(name: *const c_char) -> c_int {
 /// In the place of libc's in this program.
 #[unsafe(no_mangle)]
 pub extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) -> c_int {
-    if fails("unlinkat", || Some(opened(directory)?.join(named(name)?))) {
+    if fails("unlinkat", || named_in(directory, name)) {
         return -1;
     }
     // SAFETY: the caller's string, and what libc's does.
@@ -218,16 +218,6 @@ pub extern "C" fn mkdirat(directory: c_int, name: *const c_char, mode: libc::mod
     }
     // SAFETY: the caller's string, and what libc's does.
     unsafe { libc::syscall(libc::SYS_mkdirat, directory, name, mode) as c_int }
-}
-
-/// In the place of libc's in this program.
-#[unsafe(no_mangle)]
-pub extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) -> c_int {
-    if kills("unlink", || named_in(directory, name)) {
-        return -1;
-    }
-    // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_unlinkat, directory, name, flags) as c_int }
 }
 
 /// In the place of libc's in this program.
