@@ -115,6 +115,8 @@ class Sweep:
                (self.first, self.again, self.after)]
         want = [(0, False, []), (KILLED, True, []), (LAST, True, [])]
         assert got == want, "\n".join(map(str, (self.first, self.again, self.after)))
+        in_cache = [call for calls in self.first.calls for call in calls if call.store == "cache"]
+        assert in_cache, "nothing was cached: is the shim there?"
         faults = [*faults_of(self.scene, "first", self.first.calls),
                   *faults_of(self.scene, "again", self.again.calls)]
         by_turns = MPIS.index(self.scene.mpi)
@@ -224,13 +226,13 @@ def compare(plain, run, which, may_fail=lambda line: False):
 
 def restarts(phase, for_good, with_faults, next_run):
     """Whether the runs went on from the newest checkpoint that was whole. One of which the program
-    knows that it is not, since a call failed, does not count. One that was in progress at the kill,
-    or when a file system began to fail for good, may be missing."""
+    knows that it is not, since a call failed, does not count. One that was in progress when a file
+    system began to fail for good may be missing."""
     bad = {int(line.split(" of step ")[1].split(":")[0]) for line in with_faults.failed
            if line.split()[1] not in ("find", "read")}
     written = range(1, (KILLED if phase == "first" else LAST) + 1)
     newest = max((step for step in written if step not in bad), default=0)
-    least = newest - (phase == "first" or for_good)
+    least = newest - for_good
     if next_run.start is not None and next_run.start < least:
         yield f"the next run goes on from step {next_run.start}, not {newest}"
     # What the program cannot even look for, it does not go on from. Where the cache fails for good,
