@@ -27,9 +27,7 @@ DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one
 def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
-    # Not part of every run: it still finds what is to be mended.
-    faults = [("faults", [sys.executable, "tests/faults/faults.py"], {})] if full else []
-    return faults + [
+    return [
         ("core", [CARGO, "test", "--release", "-p", "scr-core"], DRAWN),
         ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], DRAWN),
         ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], DRAWN),
@@ -37,6 +35,7 @@ def parts(full):
         ("reader", [sys.executable, "tests/reader/reader.py"], {}),
         ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),
         ("differential", [sys.executable, "tests/differential/differential.py"], {}),
+        ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
     ]

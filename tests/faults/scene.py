@@ -21,7 +21,7 @@ RANKS = 2
 LONGER_SECONDS = 15  # than without faults: more is a defect
 HANG_SECONDS = 80  # longer than every limit of ours
 CALL = re.compile(r"(\d+) (failed|-) ([-s][-r][-c]) (\w+) (.*)")
-# The names of files that are not complete yet, as `shape` has them: `.name.N-N.scrtmp`, `.name.scrH`
+# Names of files that are not complete yet, as `shape` has them: `.name.N-N.scrtmp`, `.name.scrH`
 TEMPORARY = re.compile(r"/\.([^/]*?)(\.N-N)?\.scr(tmp|-?H)$")
 
 # As root and with more ranks than cores, both MPIs have to be asked to yield.

@@ -25,6 +25,15 @@ pub(crate) fn agree<T>(comm: &dyn Comm, outcome: Result<T>) -> Result<T> {
     outcome.and(Err(Error::Other(format!("rank {rank}: {first}"))))
 }
 
+/// Does a step whose outcome is common, and that can be interrupted and repeated, a second time if
+/// it has failed: what a file system said may be passing. Collective.
+pub(crate) fn twice<T>(step: impl Fn() -> Result<T>) -> Result<T> {
+    match step() {
+        Err(error) if !matches!(error, Error::Comm(_)) => step(),
+        done => done,
+    }
+}
+
 /// Whether `flag` is set on any rank. Collective.
 pub(crate) fn any(comm: &dyn Comm, flag: bool) -> Result<bool> {
     let mut word = [i64::from(flag)];

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::agree::{agree, any};
+use super::agree::{agree, any, twice};
 use super::decide::{Claim, Decision, Verdict};
 use super::disk::{is_there, make_own_dir, matches};
 use super::distribute::{ADVICE, Trouble, distribute};
@@ -154,10 +154,7 @@ pub struct RebuildReport {
 /// If communication fails, or a control directory cannot be read or written. A dataset that cannot
 /// be restored is no error.
 pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
-    match rebuild_once(ctx, identity) {
-        Err(error) if !matches!(error, Error::Comm(_)) => rebuild_once(ctx, identity),
-        done => done,
-    }
+    twice(|| rebuild_once(ctx, identity))
 }
 
 fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::text::{self, Lookup};
 use super::{Environment, Source};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::system::{name_of_user, user_id};
 
 /// Largest config file that is read, in bytes; GROUPS lines of 100,000 nodes fit.
@@ -98,6 +98,14 @@ pub enum Choice {
 
 /// Reads a file. `Ok(None)` if there is none.
 pub fn read(
+    path: &Path,
+    of: (Source, Choice),
+    environment: &Environment,
+) -> Result<Option<Parsed>> {
+    again(|| read_once(path, of, environment))
+}
+
+fn read_once(
     path: &Path,
     (source, choice): (Source, Choice),
     environment: &Environment,

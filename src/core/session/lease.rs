@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::system::try_lock;
 
 /// How long a launch waits for the last one's processes to be gone.
@@ -39,14 +39,9 @@ pub enum Taken {
 /// # Errors
 /// The file cannot be made.
 pub fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(|e| Error::io("cannot write", path, e))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = again(|| options.open(path).map_err(|e| Error::io("cannot write", path, e)))?;
     let start = Instant::now();
     loop {
         match try_lock(&file) {

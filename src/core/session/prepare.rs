@@ -12,7 +12,7 @@ use super::resources;
 use super::unprotected::without_pattern;
 use crate::cache::{Layout, on_node, stores_in_records};
 use crate::descriptors::{Descriptors, NODE};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::log;
 use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
 use crate::system;
@@ -190,8 +190,9 @@ pub fn program_setting(around: &Surroundings, asked: &Asked) -> Result<Option<St
 
 /// The prefix, symlinks resolved. Records are text, so its name has to be.
 fn canonical(wanted: &Path) -> Result<PathBuf> {
-    let prefix =
-        wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e))?;
+    let resolve =
+        || wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e));
+    let prefix = again(resolve)?;
     match prefix.to_str() {
         Some(_) => Ok(prefix),
         None => Err(Error::Other(format!(

@@ -11,7 +11,7 @@ use super::runtime::Session;
 use super::site::Links;
 use super::staying::is_newest;
 use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
@@ -366,8 +366,9 @@ impl Session {
         for offered in &report.offered {
             for file in &offered.files {
                 let dir = self.site.prefix.join(ns::parent(&file.name));
-                if let Err(error) = std::fs::create_dir_all(&dir) {
-                    log::warn_once("mkdir", format_args!("{}: {error}", dir.display()));
+                let failed = |error| Error::io("cannot create the directory", &dir, error);
+                if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
+                    log::warn_once("mkdir", format_args!("rank {}: {error}", self.site.rank));
                 }
             }
         }

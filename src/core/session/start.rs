@@ -36,7 +36,7 @@ use super::unprotected::Unmatched;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Groups};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
@@ -188,9 +188,9 @@ impl Preparation {
         let (mut trouble, mut unlocked) = (String::new(), String::new());
         if self.rank == 0 {
             let dir = self.prefix.join(super::namespace::STATE_FOLDER);
-            if let Err(error) = std::fs::create_dir_all(&dir) {
-                // Told below: the others wait there.
-                trouble = Error::io("cannot create the directory", &dir, error).to_string();
+            let failed = |error| Error::io("cannot create the directory", &dir, error);
+            if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
+                trouble = error.to_string(); // told below: the others wait there
             }
             paths.push(dir.join("lease"));
         }

@@ -13,7 +13,7 @@ use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
 use super::window::{Left, trim};
-use crate::cache::agree::{agree, any};
+use crate::cache::agree::{agree, any, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
@@ -250,6 +250,10 @@ pub struct JournalReport {
 /// # Errors
 /// On all ranks if any failed; the journal stays for the next start.
 pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
+    twice(|| recover_once(ctx))
+}
+
+fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     let is_root = ctx.world.rank() == 0;
     if is_root && let Err(error) = sweep_staged(ctx.prefix) {
         log::message(1, format_args!("something half written stays on the prefix: {error}"));
