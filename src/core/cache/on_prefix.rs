@@ -6,6 +6,10 @@
 //! not what was sealed. Another time of modification proves nothing: copying a directory there and
 //! back gives one, and so does the last data that another client of the prefix sends late. Of a
 //! dataset of which the cache has nothing the program finds what it would find without us.
+//!
+//! What the cache has of a dataset that is not known to be complete must not hide what the program
+//! has written since under the same names, straight to the prefix or brought there since no
+//! agreement came: that may be the complete one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -70,8 +74,32 @@ pub fn look_on_prefix(
     found
 }
 
+/// As [`look_on_prefix`], for those of `files` that lie in the cache: the first that the prefix has
+/// a newer one of.
+fn look_for_newer(
+    prefix: &Path,
+    key: &DatasetKey,
+    files: &[FileMeta],
+    counts: &dyn Fn(&str) -> bool,
+) -> Found {
+    let cached =
+        |file: &&FileMeta| !file.on_prefix && !key.is_shared_name(&file.name) && counts(&file.name);
+    let newer = |file: &FileMeta| {
+        let path = join_relative(prefix, &file.name).ok()?;
+        let now = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let is_newer =
+            (now.mtime(), now.mtime_nsec()) > (file.mtime_seconds, file.mtime_nanoseconds);
+        is_newer.then(|| {
+            let shown = path.display();
+            format!("{shown} is newer than what the cache has, which may not be complete")
+        })
+    };
+    Found { spoiled: files.iter().filter(cached).find_map(newer), ..Found::default() }
+}
+
 /// Takes out of what `report` offers each dataset that the cache has a part of and whose files on
-/// the prefix are not what was sealed. Gives the ids of the others that have a file which was
+/// the prefix are not what was sealed, or newer ones than those in the cache, if it may not be
+/// complete and no newer dataset rests on it. Gives the ids of the others that have a file which was
 /// written since, with its name. Collective.
 ///
 /// # Errors
@@ -93,9 +121,17 @@ pub fn withhold_spoiled(
     let look =
         |key: &DatasetKey, files: &[FileMeta]| look_on_prefix(ctx.prefix, key, files, counts);
     let mut any = false;
-    for one in report.offered.iter().filter(|one| is_divided(one)) {
-        any = true;
-        note(one.id, look(&one.key, &one.files));
+    for (at, one) in report.offered.iter().enumerate() {
+        let newer = &report.offered[at + 1..];
+        if is_divided(one) {
+            any = true;
+            note(one.id, look(&one.key, &one.files));
+        }
+        if may_be_outdated(one, newer) {
+            any = true;
+            let is_last = |name: &str| counts(name) && !newer.iter().any(|newer| newer.has(name));
+            note(one.id, look_for_newer(ctx.prefix, &one.key, &one.files, &is_last));
+        }
     }
     for one in &report.withheld {
         let shares = one.stranded.iter().flat_map(|stranded| &stranded.shares);
@@ -150,6 +186,15 @@ pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<Str
     }
     let look = |one: &DatasetRecord| look_on_prefix(prefix, &one.key, &one.files, &|_| true);
     records.iter().find_map(|one| look(one).spoiled)
+}
+
+/// It is not known to be complete, and no complete one of the same id is newer. The same on all
+/// ranks. Without ids what follows has the same names, complete or not.
+fn may_be_outdated(one: &Offered, newer: &[Offered]) -> bool {
+    let rests = |newer: &Offered| {
+        newer.confirmed && (&newer.key.series, &newer.key.id) == (&one.key.series, &one.key.id)
+    };
+    !one.confirmed && !one.key.id.is_empty() && !one.is_on_prefix() && !newer.iter().any(rests)
 }
 
 /// The cache has some of its files, the prefix others. The same on all ranks.

@@ -36,7 +36,7 @@ impl Session {
     /// Whether the store can take a file that is as large as it was last time, and how that is to
     /// be made sure.
     pub(super) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
-        if !self.is_routing() {
+        if !self.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
         }
         let number = state.machine.number_for(file);

@@ -19,8 +19,18 @@ fn plain(id: u64) -> DatasetKey {
     DatasetKey { series: "state".into(), id: String::new(), generation: id }
 }
 
-/// Seals a dataset of files in the cache, and of those on the prefix. Collective.
+/// Seals a complete dataset of files in the cache, and of those on the prefix. Collective.
 fn seal(ctx: &Ctx, key: &DatasetKey, id: u64, cached: &[&str], on_prefix: &[&str]) {
+    seal_as(ctx, key, id, (cached, on_prefix), true);
+}
+
+fn seal_as(
+    ctx: &Ctx,
+    key: &DatasetKey,
+    id: u64,
+    (cached, on_prefix): (&[&str], &[&str]),
+    confirmed: bool,
+) {
     ctx.filemap.record_open(key, "ram").unwrap();
     let write = |dir: &Path, name: &str| {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
@@ -47,7 +57,7 @@ fn seal(ctx: &Ctx, key: &DatasetKey, id: u64, cached: &[&str], on_prefix: &[&str
         descriptor: &descriptor,
     };
     let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true)).unwrap();
-    cache::commit(ctx, &prepared, true).unwrap();
+    cache::commit(ctx, &prepared, confirmed).unwrap();
 }
 
 /// Two checkpoints; of the newer one the prefix has a part.
@@ -182,6 +192,55 @@ fn of_a_dataset_that_only_the_prefix_has_the_program_finds_what_is_there() {
     });
     fs::remove_file(cluster.prefix().join("ckpt/10/rank_0")).unwrap();
     assert_eq!(offered_ids(&restart(&cluster, "ab", "").0), [1]);
+}
+
+#[test]
+fn the_records_of_one_that_only_the_prefix_has_are_protected_too() {
+    let cluster = Cluster::new();
+    cluster.launch("abc").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let own = format!("ckpt/10/rank_{}", ctx.world.rank());
+        seal(ctx, &key(10), 1, &[], &[&own]);
+    });
+    cluster.lose("b");
+    let (report, _) = restart(&cluster, "adc", "");
+    assert_eq!(offered_ids(&report), [1]);
+    assert!((0..3).all(|rank| report.offered[0].has(&format!("ckpt/10/rank_{rank}"))));
+}
+
+#[test]
+fn what_may_not_be_complete_hides_nothing_newer_on_the_prefix() {
+    for (confirmed, again, offered) in
+        [(false, false, vec![]), (true, false, vec![1]), (false, true, vec![1, 2])]
+    {
+        let cluster = Cluster::new();
+        cluster.launch("ab").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            let own = format!("ckpt/10/rank_{}", ctx.world.rank());
+            seal_as(ctx, &key(10), 1, (&[&own], &[]), confirmed);
+            if again {
+                // A complete one has what is newer, and rests on the rest.
+                let files: &[&str] = if ctx.world.rank() == 1 { &[&own] } else { &[] };
+                seal(ctx, &DatasetKey { generation: 1, ..key(10) }, 2, files, &[]);
+            }
+        });
+        let path = cluster.prefix().join("ckpt/10/rank_1");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "older").unwrap();
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(SystemTime::UNIX_EPOCH)
+            .unwrap();
+        let all = if again { vec![1, 2] } else { vec![1] };
+        assert_eq!(offered_ids(&restart(&cluster, "ab", "").0), all, "it is an older one");
+        set_time(&path, 60);
+        let (report, _) = restart(&cluster, "ab", "");
+        assert_eq!(offered_ids(&report), offered, "{report:?}");
+        let reason = "is newer than what the cache has, which may not be complete";
+        assert!(report.withheld.iter().all(|one| one.spoiled && one.reason.ends_with(reason)));
+    }
 }
 
 #[test]

@@ -93,9 +93,7 @@ impl Sim {
             }
             1 => {
                 let parts = self.leave(rank);
-                if !plan.on_prefix {
-                    self.keep_copy(rank, plan, &parts);
-                }
+                self.keep_copy(rank, plan, &parts);
             }
             2 => {
                 let broken = self.is_broken(rank);

@@ -8,7 +8,7 @@ use scr_core::session::machine::{
 };
 
 use super::Fault;
-use super::cluster::{Copy, Files, Record};
+use super::cluster::{Content, Copy, Files, Part, Record};
 use super::job::{Checked, Rank, Sim, Task, trace};
 use super::series::{NAMES, owner};
 use super::style::Op;
@@ -120,10 +120,12 @@ impl Sim {
         let records = ranks.clone().filter_map(|rank| self.cluster.record(rank, key, epoch));
         let names = || records.clone().flat_map(|record| &record.files);
         let on_prefix = names().all(|(_, on_prefix)| *on_prefix) && names().next().is_some();
-        let mut parts = match on_prefix {
-            true => vec![Files::new(); self.ranks.len()],
-            false => self.cluster.rebuild(key, epoch)?,
-        };
+        // Also of one that is all on the PFS: what is there of it only the ranks' records tell, and
+        // the scheme brings back a lost one or nothing.
+        let mut parts = self.cluster.rebuild(key, epoch)?;
+        if !judged.confirmed && self.is_outdated(key, judged.id, &parts) {
+            return None;
+        }
         for (rank, part) in parts.iter_mut().enumerate() {
             let Some(record) = self.cluster.record(rank, key, epoch) else { continue };
             for (name, _) in record.files.iter().filter(|(_, on_prefix)| *on_prefix) {
@@ -141,6 +143,21 @@ impl Sim {
             flushed: false,
         };
         Some(Restored { offer, parts })
+    }
+
+    /// As `cache/on_prefix.rs` has it: what is offered would hide newer contents on the PFS, and no
+    /// newer generation rests on it.
+    fn is_outdated(&self, key: &DatasetKey, id: u64, parts: &[Files]) -> bool {
+        let mut records = self.cluster.nodes.iter().flat_map(|node| &node.records);
+        let series = &self.style.series[key.series];
+        let has_newer = |(name, content): (&String, &Content)| {
+            let there = self.cluster.pfs.get(name);
+            !series.id(name).is_empty() && there.is_some_and(|there| there > content)
+        };
+        let rests = |((_, other), record): (&Part, &Record)| {
+            other.same_group(key) && record.id > id && record.prepared
+        };
+        series.rule.has_id && !records.any(rests) && parts.iter().flatten().any(has_newer)
     }
 
     /// Gives every rank a node and its parts, with fresh redundancy. What is not offered stays
@@ -183,9 +200,6 @@ impl Sim {
             let markers = if offer.confirmed { &mut node.confirmed } else { &mut node.offered };
             markers.insert(offer.key.clone(), offer.epoch);
         }
-        if offer.on_prefix {
-            return;
-        }
         for rank in 0..self.ranks.len() {
             let Some(right) = self.cluster.right(rank) else { continue };
             let part = (rank, offer.key.clone());
@@ -219,11 +233,12 @@ impl Sim {
         self.released = 0;
         self.moves.clear();
         self.wrong_rank = self.rng.usize(..count);
-        self.breaks = self.fails.then(|| {
+        self.breaks = None;
+        if self.fails {
             let fails = *self.rng.choice(&[1, 2, 3, 4, 7, u32::MAX]).unwrap_or(&1);
-            (self.rng.usize(..count), fails)
-        });
-        self.breaks = self.breaks.filter(|_| self.rng.u8(..8) == 0);
+            let breaks = self.rng.u8(..8) == 0;
+            self.breaks = breaks.then(|| (self.rng.usize(..count), fails));
+        }
         self.ranks = (0..count)
             .map(|rank| {
                 let mut config =

@@ -243,11 +243,12 @@ impl Machine {
         for report in reports {
             let own = report.datasets.iter().filter(|dataset| dataset.key.series == series);
             let own: Vec<&DatasetReport> = own.collect();
+            let mut floating = own.iter().filter(|one| self.is_floating(&one.key) && one.files > 0);
+            if let Some(first) = floating.next() {
+                conference.floating.entry(series).or_default().count(first);
+            }
             for (index, dataset) in own.iter().enumerate() {
                 if self.is_floating(&dataset.key) {
-                    if dataset.files > 0 {
-                        conference.floating.entry(series).or_default().count(dataset);
-                    }
                     continue;
                 }
                 if let Some(before) = dataset.key.before().filter(|_| dataset.returns) {

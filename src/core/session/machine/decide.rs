@@ -77,22 +77,17 @@ impl Machine {
         self.end_conferences == 1 && self.shared.series.iter().any(unsure)
     }
 
-    /// Files without id go to the newest dataset that can still take them.
+    /// Files without id go to the newest dataset, if it can still take them; of each rank those
+    /// that it wrote first.
     fn adopt(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let floating = conference.floating.remove(&index)?;
-        let datasets = &self.shared.series[index].datasets;
-        let takes = |dataset: &&SharedDataset| match dataset.state {
-            DatasetState::Open => true,
-            DatasetState::Provisional => !dataset.restored,
-            DatasetState::Confirmed | DatasetState::Dropped => false,
-        };
-        let into = datasets.last().filter(takes)?.key.clone();
+        let into = self.newest_taker(index)?.clone();
         if floating.after.contains(&into) {
             return None; // its successor has not begun yet
         }
         let local = &self.series[index];
         let mut open = local.datasets.iter().filter(|dataset| dataset.phase == Phase::Open);
-        let from = open.find(|dataset| self.is_floating(&dataset.key));
+        let from = open.find(|own| self.is_floating(&own.key) && !own.files.is_empty());
         let from = from.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone());
         Some(self.move_files(from, into, &floating, conference))
     }
@@ -459,7 +454,7 @@ impl Machine {
             Some(dataset) => (dataset.key.clone(), dataset.key.clone()),
             None if conference.ending && self.config.series[index].has_id => {
                 // Floating datasets differ by rank: every rank spills its own, in one step.
-                let mut own = self.series[index].datasets.iter();
+                let mut own = self.series[index].datasets.iter().rev();
                 let own = own.find(|own| self.is_floating(&own.key) && own.phase == Phase::Open);
                 let none = DatasetKey::new(index, "", u64::MAX);
                 (none.clone(), own.map_or(none, |own| own.key.clone()))

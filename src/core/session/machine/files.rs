@@ -250,39 +250,59 @@ impl Machine {
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
-    /// A file without id beside files with one: the dataset in progress here, else the one known to
-    /// be in progress, else the newest provisional one; but not one that has the file from before.
-    /// Else it floats until a conference.
+    /// A file without id beside files with one: the dataset in progress here, else the newest
+    /// provisional one, if this rank has written files with their id to it; but not one that has
+    /// the file from before. Else it floats until a conference: the others may be a checkpoint
+    /// further than this rank has heard, and what names that one must not come into an older one.
     fn companion_target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let local = &self.series[series];
-        let in_progress = |begun: bool| {
-            let mut newest = local.datasets.iter().rev().filter(move |dataset| {
+        let in_progress = || {
+            let mut newest = local.datasets.iter().rev().filter(|dataset| {
                 let floating = dataset.key.id.is_empty();
-                !floating && dataset.begun >= begun && self.status(&dataset.key) == Status::Open
+                !floating && dataset.begun && self.status(&dataset.key) == Status::Open
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
-        let free = |key: &DatasetKey| !self.written_before(key, file);
+        let fits = |key: &DatasetKey| {
+            let own = local.find(key);
+            own.is_some_and(LocalDataset::has_ids) && !self.written_before(key, file)
+        };
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
             let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
             ours.then(|| newest.key.clone())
         };
         let floating = || {
-            let mut open = local.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
+            let mut open = local.datasets.iter().rev().filter(|one| one.key.id.is_empty());
             let key = open.find(|dataset| dataset.phase == Phase::Open);
             key.map(|dataset| dataset.key.clone())
         };
-        // What floats already is older than this write of the same file, and gives way to it.
+        // What floats already is older than this write of the same file, and gives way to it; but
+        // not to that of a later checkpoint, if there is one that it can belong to.
         let afloat =
             floating().filter(|key| local.find(key).is_some_and(|own| own.holds(&file.name)));
         afloat
-            .or_else(|| {
-                in_progress(true).or_else(|| in_progress(false)).or_else(provisional).filter(free)
+            .map(|key| {
+                match self.written_before(&key, file) && self.newest_taker(series).is_some() {
+                    true => DatasetKey { generation: key.generation + 1, ..key },
+                    false => key,
+                }
             })
+            .or_else(|| in_progress().or_else(provisional).filter(fits))
             .or_else(floating)
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
+    }
+
+    /// The newest dataset, if it can still take files without id.
+    pub(super) fn newest_taker(&self, series: usize) -> Option<&DatasetKey> {
+        let newest = self.shared.series[series].datasets.last()?;
+        let takes = match newest.state {
+            DatasetState::Open => true,
+            DatasetState::Provisional => !newest.restored,
+            DatasetState::Confirmed | DatasetState::Dropped => false,
+        };
+        takes.then_some(&newest.key)
     }
 
     pub(super) fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
@@ -363,12 +383,24 @@ impl Machine {
     fn stays_on_prefix(&self, file: &FileRef) -> bool {
         let shared = &self.shared.series[file.series];
         !shared.routing.caches()
-            || self.shared.fallen_back
-            || self.falls_back
+            || ((self.shared.fallen_back || self.falls_back) && !self.goes_with_cached(file))
             || shared.unsafe_names.contains(&name_hash(&file.masked))
             || self.series[file.series].has_marked(name_hash(&file.masked))
             || self.is_new(file)
             || self.is_overfull(file.series)
+    }
+
+    /// A pointer file names a checkpoint of which this rank, or one that has not heard of a
+    /// fall-back, has files in the cache: on the PFS it would be there before them, and outlive
+    /// them if a node is lost.
+    #[must_use]
+    pub fn goes_with_cached(&self, file: &FileRef) -> bool {
+        if file.id.is_some() || !self.config.series[file.series].has_id || self.is_passive() {
+            return false;
+        }
+        let own = self.series[file.series].find(&self.target(file));
+        let cached = |own: &LocalDataset| own.files.values().any(|file| !file.on_prefix);
+        !self.shared.fallen_back || own.is_some_and(cached)
     }
 
     /// Nobody has seen yet how the program treats files of this kind.
