@@ -187,6 +187,27 @@ def ranks_of_two_nodes_that_change_a_file_in_place_with_no_agreement(mpi, progra
 
 
 @case
+def rank_that_is_stopped_while_it_changes_a_file_holds_up_nobody(mpi, program):
+    """It has said what it is about to do, and is stopped before it does it: another rank of the
+    node changes the same file, and others, and loses nothing."""
+    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_CHECKPOINT_PATTERN_2": "ckpt/own.*",
+                "SCR_LEARN": "0"}
+    with place(mpi, program) as here:
+        stopped, done = here.base / "stopped", here.base / "done"
+        one = ["-n", "1"]
+        run = [program("one_file_in_place"), "past", str(stopped), str(done)]
+        pause = ["env", f"SCR_TEST_PAUSE=change.claimed:{stopped}"]
+        command = [f"mpirun.{mpi}", *one, *pause, *run, ":", *one, *run]
+        started = here.start(2, "one_file_in_place", command=command, **settings)
+        wait_for(done.exists, started)
+        stopped.with_name("stopped.go").touch()
+        got = finish(started)
+        assert got.status == 0 and got.line("complete") == "complete 1", f"{got}"
+        left = (here.prefix / "ckpt/state").read_text()
+        assert left == "changed." * 2, f"{left}: {got}"
+
+
+@case
 def rank_that_changes_a_file_while_another_one_brings_it_to_the_prefix(mpi, program):
     """It is done before the other one begins to write, which goes on with what it has left."""
     settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/state", "SCR_LEARN": "0"}

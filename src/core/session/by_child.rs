@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::answer::Answer;
 use super::machine::FileRef;
-use super::namespace::{self as ns, Intent, OnPrefix, Place};
+use super::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
 use super::neighbours::Locked;
 use super::opening::{Found, Manner, mode_of};
 use super::runtime::{Session, State};
@@ -113,7 +113,8 @@ impl Session {
         self.clear_prefix(state, name, found)?;
         self.make_for_child(name, found, intent)?;
         let mut leave = |state: &mut State| self.leave_to_prefix(state, name);
-        self.bring_to_prefix(state, name, found, intent, &mut leave)
+        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        self.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 
     /// From now on the PFS has what is under `name`, and no dataset in progress.

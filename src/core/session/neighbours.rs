@@ -1,23 +1,23 @@
 //! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
-//! memory, told when the state is let go, heard when it is taken.
+//! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
 //!
-//! They tell in turns: who has his turn has heard all, and nobody tells anything before it is over.
-//! So he can look where a name leads and change that ([`super::rivals`]).
+//! Who looks where a name leads, to change that, claims the name first ([`super::rivals`]): the log
+//! takes a claim only from one who has heard all, so that of two the second hears of the first one
+//! and looks again. Between the claim and what it is for, a rank may be stopped; so a claim says
+//! what is to be done, and who cannot go on without it does it ([`Session::honour`]).
 
-use std::fs::File;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, OnceLock};
 
-use super::namespace::Told;
+use super::namespace::{Claim, Told};
 use super::runtime::{Session, State};
 use super::site::{Links, Site};
 use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
-use crate::system::{Heard, SharedLog, raise, unlock, wait_lock};
+use crate::system::{Heard, SharedLog, Telling};
 
 /// The file's name in the control directory; it is there while the ranks start only.
 const FILE: &str = "names";
@@ -26,8 +26,6 @@ const FILE: &str = "names";
 #[derive(Default)]
 pub(super) struct Neighbours {
     log: OnceLock<SharedLog>,
-    /// A descriptor of this rank's own on the log's file, for its lock.
-    turns: OnceLock<File>,
     /// Ranks of this node.
     ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
@@ -48,15 +46,14 @@ impl Neighbours {
         let made = !site.leads_node || make(&path);
         links.node.all_max(&mut [0])?; // it is there
         let log = if made { SharedLog::open(&path).ok() } else { None };
-        let turns = if log.is_some() { open_turns(&path) } else { None };
-        let mut missing = [i64::from(turns.is_none())];
+        let mut missing = [i64::from(log.is_none())];
         links.node.all_max(&mut missing)?;
         if site.leads_node {
             let _ = remove_file_if_there(&path); // the next start does it
         }
         let _ = self.ranks.set(links.node_ranks.clone());
-        match log.zip(turns).filter(|_| missing == [0]) {
-            Some((log, turns)) => drop((self.log.set(log), self.turns.set(turns))),
+        match log.filter(|_| missing == [0]) {
+            Some(log) => drop(self.log.set(log)),
             None => log::message(1, format_args!("{} cannot be shared", path.display())),
         }
         Ok(())
@@ -78,15 +75,6 @@ impl Neighbours {
 
 fn make(path: &Path) -> bool {
     remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
-}
-
-/// `None` as well if the file system has no locks.
-fn open_turns(path: &Path) -> Option<File> {
-    let file = File::open(path).ok()?;
-    let file = File::from(raise(OwnedFd::from(file)));
-    wait_lock(&file).ok()?;
-    unlock(&file);
-    Some(file)
 }
 
 /// What has just been heard.
@@ -111,49 +99,36 @@ impl News {
     }
 }
 
-/// This rank's turn, until it is dropped.
-pub(super) struct Turn<'a>(Option<&'a File>);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|file| unlock(file));
-    }
+/// A name that another rank of the node has claimed, until it says what has come of it.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    claim: Claim,
+    /// It counts as done here: what the rank will say is known.
+    honoured: bool,
+    /// It has said something.
+    heard: bool,
 }
 
 impl Session {
-    /// Waits for this rank's turn: for what the others do between a look at where a name leads and
-    /// their word about it, a few calls on local files. Whoever has it must hear before he looks,
-    /// and tell what he did. With the state locked, and not twice.
-    pub(super) fn turn(&self) -> Turn<'_> {
-        let turns = self.neighbours.turns.get().filter(|_| !self.is_child());
-        Turn(turns.filter(|file| wait_lock(file).is_ok()))
-    }
-
     /// Takes in what the others of the node have told since the last time.
     pub(super) fn hear_neighbours(&self, state: &mut State) -> News {
         let mut news = News::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
         let Some(log) = log.get() else { return news };
         let mut place = heard_to.load(Ordering::Relaxed);
-        if log.now() == place {
-            return news;
-        }
         loop {
             match log.hear(&mut place) {
                 Heard::Nothing => break,
                 Heard::Missed => {
                     news.missed = true;
+                    state.claims.clear();
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
                     state.note_all_rivals();
                 }
                 Heard::Message(bytes) => match Told::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
-                        if let Told::Made(name) | Told::OnPrefix(name) = &told {
-                            news.written.push((name.clone(), rank));
-                            state.note_rival(name, rank);
-                        }
-                        self.heed(state, rank, told);
+                        self.listen(state, &mut news, rank, told);
                     }
                     _ => {}
                 },
@@ -163,7 +138,81 @@ impl Session {
         news
     }
 
-    /// Tells what this rank has done. In its turn.
+    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Told) {
+        let of = match &told {
+            Told::Made(name) | Told::OnPrefix(name) | Told::Unclaimed(name) => name.clone(),
+            Told::Claimed(claim) => claim.name.clone(),
+            _ => String::new(),
+        };
+        let of = (of, rank);
+        if matches!(told, Told::Made(_) | Told::OnPrefix(_))
+            && let Some(claimed) = state.claims.get_mut(&of)
+        {
+            claimed.heard = true;
+            if claimed.honoured {
+                return;
+            }
+        }
+        if matches!(told, Told::Claimed(_) | Told::Made(_) | Told::OnPrefix(_)) {
+            state.note_rival(&of.0, rank);
+            news.written.push(of.clone());
+        }
+        match told {
+            Told::Claimed(claim) => {
+                let claimed = Claimed { claim, honoured: false, heard: false };
+                drop(state.claims.insert(of, claimed));
+            }
+            Told::Unclaimed(_) => {
+                let undone = state.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
+                if undone && state.rivals.get(&of.0) == Some(&Some(rank)) {
+                    state.rivals.remove(&of.0);
+                }
+            }
+            told => self.heed(state, rank, told),
+        }
+    }
+
+    /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
+    /// they have not, either.
+    pub(super) fn claim(&self, claim: &Claim) -> bool {
+        let Neighbours { log, place, .. } = &self.neighbours;
+        let Some(log) = log.get().filter(|_| !self.is_child()) else { return true };
+        let bytes = Told::Claimed(claim.clone()).to_bytes(self.site.rank);
+        // One too long waits for the agreement.
+        log.tell_at(place.load(Ordering::Relaxed), &bytes) != Telling::Late
+    }
+
+    /// What has come of a claim is told, or it has failed.
+    pub(super) fn unclaim(&self, claim: &Claim) {
+        self.neighbours.tell(&[Told::Unclaimed(claim.name.clone())], self.site.rank);
+    }
+
+    /// What others have claimed of `name` and may not have done yet is done: they may be stopped,
+    /// and nobody waits for them. Returns the rank, if there is one.
+    pub(super) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
+        let all = state.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
+        let open: Vec<_> = all
+            .filter(|(_, claimed)| !claimed.honoured)
+            .map(|((_, rank), claimed)| {
+                claimed.honoured = true;
+                (*rank, claimed.claim.clone())
+            })
+            .collect();
+        for (rank, claim) in &open {
+            if let Some((from, to)) = &claim.rename {
+                // What is not there any more has its name, or was given up; else the rank will hear
+                // itself of what is in the way.
+                let _ = std::fs::rename(from, to);
+            }
+            if claim.on_prefix {
+                self.heed(state, *rank, Told::OnPrefix(name.to_string()));
+            }
+            self.heed(state, *rank, Told::Made(name.to_string()));
+        }
+        open.last().map(|(rank, _)| *rank)
+    }
+
+    /// Tells what this rank has done.
     pub(super) fn tell_neighbours(&self, state: &mut State) {
         let told = state.view.take_news();
         if !told.is_empty() && !self.is_child() {
@@ -222,7 +271,6 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.state.view.has_news() {
-            let _turn = self.session.turn();
             self.session.tell_neighbours(&mut self.state);
         }
     }

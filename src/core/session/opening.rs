@@ -5,7 +5,7 @@ use std::path::Path;
 use super::answer::Answer;
 use super::books::{Room, Tracked, Way};
 use super::machine::{self, DatasetKey, FileRef, Placed, Placement};
-use super::namespace::{self as ns, Intent, OnPrefix, Place};
+use super::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
 use super::neighbours::Locked;
 use super::others::of_another;
 use super::runtime::{Session, State};
@@ -147,6 +147,7 @@ impl Session {
         if state.tokens.shadow_of(name).is_some() {
             return Some(shadow::share(&mut state, name));
         }
+        self.honour(&mut state, name);
         let file = file_ref(name, matched);
         let found = match self.look(&state, name, intent) {
             Ok(found) => found,
@@ -269,12 +270,14 @@ impl Session {
             }
             Ok(())
         };
+        let told = on_prefix && !placed.joined;
+        let claim = Claim { name: name.to_string(), on_prefix: told, rename: None };
         let done = match on_prefix {
             true => self
                 .clear_prefix(&state, name, found)
-                .and_then(|()| self.bring_to_prefix(&mut state, name, found, intent, &mut enter)),
+                .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
             false => {
-                let of = (name, found, false);
+                let of = (&claim, found, false);
                 self.write_in_turn(&mut state, of, &mut || Ok(()), &mut enter)
             }
         };
@@ -310,11 +313,12 @@ impl Session {
     pub(super) fn bring_to_prefix(
         &self,
         state: &mut State,
-        name: &str,
+        claim: Claim,
         found: &Found,
         intent: Intent,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
+        let name = claim.name.as_str();
         let target = self.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
         let is_there = |here: &Path| {
@@ -323,14 +327,16 @@ impl Session {
         };
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                publish_file_if(&self.site.prefix, here, &target, |publish| {
-                    self.write_in_turn(state, (name, found, true), publish, enter)
+                publish_file_if(&self.site.prefix, here, &target, |staged, publish| {
+                    let rename = Some((staged.to_path_buf(), target.clone()));
+                    let claim = Claim { rename, ..claim.clone() };
+                    self.write_in_turn(state, (&claim, found, true), publish, enter)
                 })
             }
             Place::Cached(..) if !intent.truncate => {
-                self.write_in_turn(state, (name, found, true), &mut || Ok(()), enter)
+                self.write_in_turn(state, (&claim, found, true), &mut || Ok(()), enter)
             }
-            _ => self.write_in_turn(state, (name, found, false), &mut || Ok(()), enter),
+            _ => self.write_in_turn(state, (&claim, found, false), &mut || Ok(()), enter),
         }
     }
 

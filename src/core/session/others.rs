@@ -6,7 +6,7 @@ use std::path::Path;
 use super::answer::Answer;
 use super::books::Room;
 use super::machine::{DatasetKey, Deletion, FileRef, Intent as Wish, Placed, Placement};
-use super::namespace::{self as ns, Intent, Place};
+use super::namespace::{self as ns, Claim, Intent, Place};
 use super::neighbours::Locked;
 use super::opening::{Found, Manner};
 use super::rivals::{Base, Standing};
@@ -67,7 +67,8 @@ impl Session {
             state.view.moved_to_prefix(name);
             Ok(())
         };
-        match self.bring_to_prefix(&mut state, name, &found, intent, &mut enter) {
+        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        match self.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
             Ok(true) => Some(Answer::PASS),
             Ok(false) => None,
             Err(error) => {

@@ -2,9 +2,10 @@
 //! one without a word.
 //!
 //! A rank that has a private copy makes it the file only if what it was made from still is; one
-//! that writes on the PFS or in the cache says so before it opens the file there. Both do it in
-//! their turn (`neighbours.rs`), so that each of two sees what the other one has done, or is not
-//! before it. What cannot be put together any more is given up, and that is told.
+//! that writes on the PFS or in the cache says so before it opens the file there. Both claim the
+//! name first (`neighbours.rs`), which only one can who has heard of what the others did: of two,
+//! the second sees what the first one has done, or does it. What cannot be put together any more is
+//! given up, and that is told.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::books::Stamp;
 use super::contested::reason;
 use super::lazy::stamp;
 use super::machine::{DatasetKey, FileRef, Placed, Why};
-use super::namespace::Place;
+use super::namespace::{Claim, Place};
 use super::opening::Found;
 use super::runtime::{Session, State};
 use crate::cache::ranks_phrase;
@@ -73,35 +74,62 @@ impl State {
 impl Session {
     /// Another private copy of `name` is about to be made, from the file at `origin`.
     pub(super) fn begin_copy(&self, state: &mut State, name: &str, origin: &Path) -> Option<Base> {
+        self.honour(state, name);
         state.rivals.remove(name);
         Base::of(origin, origin == self.site.on_prefix(name))
     }
 
-    /// Gives a private copy the name `name` by `put`, if it still may have it. `name` belongs to
-    /// `key` then.
+    /// Gives a private copy the name `name` by `put`, if it still may have it: `rename` says what
+    /// that is, so that another rank can do it. `name` belongs to `key` then.
     pub(super) fn adopt_in_turn(
         &self,
         state: &mut State,
         (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
-        on_prefix: bool,
+        (on_prefix, rename): (bool, (&Path, &Path)),
         put: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Standing> {
         test_pause("change.adopt");
-        let _turn = self.turn();
-        let heard = self.hear_neighbours(state);
-        if heard.of(name) {
-            state.rivals.insert(name.to_string(), heard.writer_of(name)); // it is closed by now
+        let rename = Some((rename.0.to_path_buf(), rename.1.to_path_buf()));
+        let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        self.tell_neighbours(state);
+        loop {
+            let heard = self.hear_neighbours(state);
+            let claimed = self.honour(state, name);
+            if claimed.is_some() || heard.of(name) {
+                let writer = claimed.or_else(|| heard.writer_of(name));
+                state.rivals.insert(name.to_string(), writer); // it is closed by now
+            }
+            let standing = self.standing(state, name, base);
+            if standing != Standing::Free {
+                return Ok(standing);
+            }
+            if self.claim(&claim) {
+                break;
+            }
         }
-        let standing = self.standing(state, name, base);
-        if standing == Standing::Free {
-            put()?;
+        test_pause("change.claimed");
+        self.carry_out(state, &claim, put, &mut |state| {
             match key {
                 Some(key) => state.enter_file(key, name, on_prefix),
                 None => state.view.revive(name),
             }
-            self.tell_neighbours(state);
-        }
-        Ok(standing)
+            Ok(())
+        })?;
+        Ok(Standing::Free)
+    }
+
+    /// What was claimed is done, and told; or it fails.
+    fn carry_out(
+        &self,
+        state: &mut State,
+        claim: &Claim,
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<()> {
+        let done = put().and_then(|()| enter(state));
+        self.tell_neighbours(state);
+        self.unclaim(claim);
+        done
     }
 
     fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
@@ -139,24 +167,29 @@ impl Session {
         }
     }
 
-    /// This rank is about to write `name`, which it has `found`: `enter` says so in its turn, after
-    /// `put`. `false`: another rank was there before, so that all is to be looked at again; `put`
-    /// counts on the content of what was found if `copies`.
+    /// This rank is about to write what `claim` says, and has `found` it: `enter` says so, after
+    /// `put`. `false`: another rank was there before, so that all is to be looked at again; the
+    /// caller counts on the content of what was found if `copies`.
     pub(super) fn write_in_turn(
         &self,
         state: &mut State,
-        (name, found, copies): (&str, &Found, bool),
+        (claim, found, copies): (&Claim, &Found, bool),
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
-        let _turn = self.turn();
-        let heard = self.hear_neighbours(state);
-        if found.exists && heard.of(name) && (copies || state.view.place(name) != found.place) {
-            return Ok(false);
-        }
-        put()?;
-        enter(state)?;
+        let (name, mut others) = (claim.name.as_str(), false);
         self.tell_neighbours(state);
+        loop {
+            others |= self.hear_neighbours(state).of(name);
+            others |= self.honour(state, name).is_some();
+            if found.exists && others && (copies || state.view.place(name) != found.place) {
+                return Ok(false);
+            }
+            if self.claim(claim) {
+                break;
+            }
+        }
+        self.carry_out(state, claim, put, enter)?;
         Ok(true)
     }
 }

@@ -23,7 +23,7 @@ use super::machine::{DatasetKey, DatasetState, Machine};
 use super::moving::Moves;
 use super::namespace::{self as ns, View};
 use super::need::Need;
-use super::neighbours::{Locked, Neighbours};
+use super::neighbours::{Claimed, Locked, Neighbours};
 use super::places::Places;
 use super::program::Program;
 use super::setback::Setbacks;
@@ -72,6 +72,8 @@ pub(super) struct State {
     /// Files of which this rank has a private copy and that another one of its node writes, too;
     /// which one, if it is known.
     pub rivals: BTreeMap<String, Option<usize>>,
+    /// What other ranks of the node have claimed, and not said yet what has come of it.
+    pub claims: BTreeMap<(String, usize), Claimed>,
     /// Files whose reserved rest could not be given back yet.
     pub late: Vec<(DatasetKey, String)>,
     /// Files that the cache could not open: the PFS will have them as soon as the open is asked for

@@ -1,6 +1,7 @@
 //! Private copies: a sealed file that is opened for update is copied, and the copy becomes the file
 //! only if it differs in the end.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -179,7 +180,12 @@ impl Session {
             }
         };
         let of = (Some(key), name, base);
-        let kept = self.adopt_in_turn(state, of, false, &mut || ns::move_to(&near, &target));
+        let mut put = || match std::fs::rename(&near, &target) {
+            // Another rank of the node has done it, which could not wait.
+            Err(error) if error.kind() == ErrorKind::NotFound && target.exists() => Ok(()),
+            done => done.map_err(|error| Error::io("cannot rename", &near, error)),
+        };
+        let kept = self.adopt_in_turn(state, of, (false, (&near, &target)), &mut put);
         if near != copy {
             let _ = ns::remove(&near);
         }
@@ -195,8 +201,9 @@ impl Session {
     ) -> Result<Standing> {
         let target = self.site.on_prefix(name);
         let mut standing = Standing::Free;
-        publish_file_if(&self.site.prefix, copy, &target, |publish| {
-            standing = self.adopt_in_turn(state, (key, name, base), true, publish)?;
+        publish_file_if(&self.site.prefix, copy, &target, |staged, publish| {
+            let of = (key, name, base);
+            standing = self.adopt_in_turn(state, of, (true, (staged, &target)), publish)?;
             Ok(standing == Standing::Free)
         })?;
         if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {

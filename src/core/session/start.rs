@@ -277,6 +277,7 @@ fn build(
         shadows: 0,
         kept_out: BTreeSet::new(),
         rivals: BTreeMap::new(),
+        claims: BTreeMap::new(),
         late: Vec::new(),
         loans: Vec::new(),
         told: ToldElsewhere::default(),

@@ -26,21 +26,6 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The same, after those who have it now. To be held for a moment only.
-///
-/// # Errors
-/// If the file system has no locks.
-pub fn wait_lock(file: &File) -> io::Result<()> {
-    loop {
-        // SAFETY: as in `try_lock`.
-        match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 /// Gives the lock of [`try_lock`] back, also for duplicates of the descriptor in other processes.
 pub fn unlock(file: &File) {
     // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives. If it

@@ -21,7 +21,7 @@ mod space;
 
 pub use access::{is_denied, may_write};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
-pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock, wait_lock};
+pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
 pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
@@ -34,7 +34,7 @@ pub use peer::{close_inherited, has_children, identity, peer, raise};
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use shared_bytes::SharedBytes;
-pub use shared_log::{Heard, SharedLog};
+pub use shared_log::{Heard, SharedLog, Telling};
 pub use space::{Space, space};
 
 use std::io;

@@ -1,9 +1,11 @@
 //! A log in memory that the processes of a node share: each tells, all hear. No system call, no
-//! lock, no wait.
+//! lock, no wait: a process that is stopped or killed anywhere in here holds nobody up.
 //!
-//! A ring of words. A writer takes its place by one addition to the end, writes its words, and last
-//! the word at their head, which tells the place and the length: until it is there, readers go no
-//! further. A reader that the ring has overtaken hears that it has missed something.
+//! A message is written to a place of its own in a ring of words, which nobody waits for; then one
+//! compare-and-exchange enters it into a ring of slots, and it is told. So there is no moment at
+//! which it is half told, and whoever tells can ask that nobody has told anything since he has
+//! heard. A reader that either ring has overtaken hears that it has missed something: a slot says
+//! in which lap it was written, a message where it lies, with a checksum.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,19 +13,27 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::check;
+use crate::files::crc32;
 
-/// Words in the ring: a megabyte, thousands of names.
+/// Words in the ring of messages: a megabyte, thousands of names.
 const WORDS: u64 = 1 << 17;
-/// Bits of a head that tell the number of bytes; the others are those of the place.
-const LENGTH_BITS: u32 = 16;
+/// Slots in the ring that orders them.
+const SLOTS: u64 = 1 << 14;
+/// Words before both rings.
+const COUNTERS: u64 = 2;
+/// Before a message: where it lies and how long it is; its checksum.
+const HEADER: u64 = 2;
+/// Bytes that no message has.
+const LENGTH_MAX: usize = 1 << 16;
+const LOW: u64 = u32::MAX as u64;
 
 /// One process' view of the log.
 #[derive(Debug)]
 pub struct SharedLog {
-    /// The end, then the ring.
+    /// The counters, the slots, then the messages.
     words: NonNull<AtomicU64>,
 }
 
@@ -41,6 +51,17 @@ pub enum Heard {
     Message(Vec<u8>),
     /// Messages were lost; the next one is of now.
     Missed,
+}
+
+/// What has become of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// All hear it.
+    Done,
+    /// Another one was told meanwhile.
+    Late,
+    /// It is too long for the log.
+    TooLong,
 }
 
 impl SharedLog {
@@ -78,78 +99,126 @@ impl SharedLog {
     }
 
     fn bytes() -> usize {
-        (WORDS as usize + 1) * 8
+        (COUNTERS + SLOTS + WORDS) as usize * 8
     }
 
     fn word(&self, index: u64) -> &AtomicU64 {
         let index = usize::try_from(index).unwrap_or(0);
-        debug_assert!(index <= WORDS as usize);
-        // SAFETY: the mapping is page-aligned and has WORDS + 1 words; callers stay below that.
+        debug_assert!(index < Self::bytes() / 8);
+        // SAFETY: the mapping is page-aligned and has that many words; callers stay below that.
         unsafe { self.words.add(index).as_ref() }
     }
 
-    fn end(&self) -> &AtomicU64 {
+    /// Words that have been given out for messages.
+    fn given(&self) -> &AtomicU64 {
         self.word(0)
     }
 
-    fn at(&self, place: u64) -> &AtomicU64 {
-        self.word(1 + place % WORDS)
+    /// Slots that are full: a search for the first free one begins here.
+    fn full(&self) -> &AtomicU64 {
+        self.word(1)
     }
 
-    fn head(place: u64, bytes: u64) -> u64 {
-        ((place + 1) << LENGTH_BITS) | bytes
+    fn slot(&self, place: u64) -> &AtomicU64 {
+        self.word(COUNTERS + place % SLOTS)
     }
 
-    /// Where a reader begins who is to hear only what comes from now on.
-    pub fn now(&self) -> u64 {
-        self.end().load(Ordering::Acquire)
+    fn at(&self, at: u64) -> &AtomicU64 {
+        self.word(COUNTERS + SLOTS + at % WORDS)
     }
 
-    /// Tells all. `false`: the message is too long for that.
-    pub fn tell(&self, message: &[u8]) -> bool {
-        let bytes = message.len() as u64;
-        if bytes >= 1 << LENGTH_BITS {
-            return false;
+    /// Tells all.
+    pub fn tell(&self, message: &[u8]) -> Telling {
+        loop {
+            let mut place = self.full().load(Ordering::Relaxed);
+            while let Some(next) = self.after(place) {
+                place = next;
+            }
+            match self.tell_at(place, message) {
+                Telling::Late => {} // another one has come on
+                told => return told,
+            }
         }
-        let count = bytes.div_ceil(8) + 1;
-        let place = self.end().fetch_add(count, Ordering::AcqRel);
-        fence(Ordering::SeqCst); // whoever sees a word of this sees the end, too
-        for (at, chunk) in message.chunks(8).enumerate() {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.at(place + 1 + at as u64).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+    }
+
+    /// Tells all, unless there is a message at `place`, up to which the caller has heard, already.
+    pub fn tell_at(&self, place: u64, message: &[u8]) -> Telling {
+        if message.len() >= LENGTH_MAX {
+            return Telling::TooLong;
         }
-        self.at(place).store(Self::head(place, bytes), Ordering::Release);
-        true
+        let slot = self.slot(place);
+        let free = slot.load(Ordering::Relaxed);
+        if lap_of(free) >= lap(place) {
+            return Telling::Late;
+        }
+        let entry = lap(place) << 32 | self.write(message) & LOW;
+        if slot.compare_exchange(free, entry, Ordering::Release, Ordering::Relaxed).is_err() {
+            return Telling::Late;
+        }
+        self.full().fetch_max(place + 1, Ordering::Relaxed);
+        Telling::Done
+    }
+
+    /// Writes a message where no other one is, and returns where.
+    fn write(&self, message: &[u8]) -> u64 {
+        let count = HEADER + message.len().div_ceil(8) as u64;
+        loop {
+            let at = self.given().fetch_add(count, Ordering::Relaxed);
+            self.at(at).store((at & LOW) << 32 | message.len() as u64, Ordering::Relaxed);
+            self.at(at + 1).store(u64::from(crc32(message)), Ordering::Relaxed);
+            for (place, chunk) in (at + HEADER..).zip(message.chunks(8)) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                self.at(place).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+            }
+            // Else it was stopped for so long that others write here, too.
+            if self.given().load(Ordering::Relaxed) - at <= WORDS {
+                return at;
+            }
+        }
     }
 
     /// The message at `place`, which moves on to the next one.
     pub fn hear(&self, place: &mut u64) -> Heard {
-        let end = self.now();
-        if *place == end {
-            return Heard::Nothing;
+        let Some(next) = self.after(*place) else { return Heard::Nothing };
+        let overtaken = next != *place + 1;
+        let entry = self.slot(*place).load(Ordering::Acquire);
+        let overtaken = overtaken || lap_of(entry) != lap(*place);
+        *place = next;
+        match self.read(entry & LOW).filter(|_| !overtaken) {
+            Some(message) => Heard::Message(message),
+            None => Heard::Missed,
         }
-        if end - *place > WORDS {
-            *place = end;
-            return Heard::Missed;
-        }
-        let head = self.at(*place).load(Ordering::Acquire);
-        if head >> LENGTH_BITS != *place + 1 {
-            return Heard::Nothing; // its writer is not done
-        }
-        let bytes = head & ((1 << LENGTH_BITS) - 1);
-        let count = bytes.div_ceil(8);
-        let words = (1..=count).map(|at| self.at(*place + at).load(Ordering::Acquire));
-        let mut message: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
-        message.truncate(usize::try_from(bytes).unwrap_or(0));
-        fence(Ordering::SeqCst);
-        if self.now() - *place > WORDS {
-            *place = self.now();
-            return Heard::Missed; // overtaken while it was read
-        }
-        *place += count + 1;
-        Heard::Message(message)
     }
+
+    /// Where one who hears goes on after `place`; `None` if nothing is there yet.
+    fn after(&self, place: u64) -> Option<u64> {
+        let found = lap_of(self.slot(place).load(Ordering::Acquire));
+        // Later laps: what was told at `place` has been overwritten.
+        (found >= lap(place)).then(|| (found - 1) * SLOTS + place % SLOTS + 1)
+    }
+
+    /// `None`: it has been overwritten.
+    fn read(&self, at: u64) -> Option<Vec<u8>> {
+        let head = self.at(at).load(Ordering::Relaxed);
+        let length = usize::try_from(head & LOW).ok().filter(|length| *length < LENGTH_MAX)?;
+        let checksum = self.at(at + 1).load(Ordering::Relaxed);
+        let words = (at + HEADER..).take(length.div_ceil(8));
+        let mut message: Vec<u8> =
+            words.flat_map(|at| self.at(at).load(Ordering::Relaxed).to_ne_bytes()).collect();
+        message.truncate(length);
+        let whole = head >> 32 == at && checksum == u64::from(crc32(&message));
+        whole.then_some(message)
+    }
+}
+
+/// The lap in which `place` is written: from 1, since an empty slot is 0.
+fn lap(place: u64) -> u64 {
+    place / SLOTS + 1
+}
+
+fn lap_of(entry: u64) -> u64 {
+    entry >> 32
 }
 
 impl Drop for SharedLog {
@@ -179,7 +248,8 @@ mod tests {
             for (number, log) in logs.iter().enumerate() {
                 scope.spawn(move || {
                     for at in 0..500 {
-                        assert!(log.tell(format!("{number}:{at}").as_bytes()));
+                        let text = format!("{number}:{at}");
+                        assert_eq!(log.tell(text.as_bytes()), Telling::Done);
                     }
                 });
             }
@@ -200,12 +270,43 @@ mod tests {
     #[test]
     fn a_reader_that_was_overtaken_knows_it() {
         let logs = logs(2);
-        let (mut place, message) = (logs[1].now(), [7; 4000]);
-        assert_eq!(logs[1].hear(&mut place), Heard::Nothing);
-        (0..300).for_each(|_| assert!(logs[0].tell(&message)));
-        assert_eq!(logs[1].hear(&mut place), Heard::Missed);
-        assert_eq!(logs[1].hear(&mut place), Heard::Nothing);
-        assert!(logs[0].tell(b"x") && !logs[0].tell(&[0; 1 << 16]));
+        for (length, count) in [(4000, 300), (1, SLOTS + 7)] {
+            let mut place = logs[1].full().load(Ordering::Relaxed);
+            assert_eq!(logs[1].hear(&mut place), Heard::Nothing);
+            let message = vec![7; length];
+            (0..count).for_each(|_| assert_eq!(logs[0].tell(&message), Telling::Done));
+            assert_eq!(logs[1].hear(&mut place), Heard::Missed);
+            let mut last = Heard::Missed;
+            loop {
+                match logs[1].hear(&mut place) {
+                    Heard::Nothing => break,
+                    heard => last = heard,
+                }
+            }
+            assert_eq!(last, Heard::Message(message));
+        }
+        assert_eq!(logs[0].tell(&[0; LENGTH_MAX]), Telling::TooLong);
+    }
+
+    #[test]
+    fn who_has_not_heard_all_tells_nothing() {
+        let logs = logs(2);
+        let mut place = 0;
+        assert_eq!(logs[0].tell_at(place, b"a"), Telling::Done);
+        assert_eq!(logs[1].tell_at(place, b"b"), Telling::Late);
+        assert_eq!(logs[1].hear(&mut place), Heard::Message(b"a".to_vec()));
+        assert_eq!(logs[1].tell_at(place, b"b"), Telling::Done);
+    }
+
+    #[test]
+    fn one_that_is_stopped_before_it_has_told_holds_up_nobody() {
+        let logs = logs(2);
+        let (mut place, long) = (0, [7; 4000]);
+        let at = logs[0].write(b"never told, or late");
+        assert_eq!(logs[1].tell(b"x"), Telling::Done);
         assert_eq!(logs[1].hear(&mut place), Heard::Message(b"x".to_vec()));
+        // Or so late that its words are those of others.
+        (0..300).for_each(|_| assert_eq!(logs[1].tell(&long), Telling::Done));
+        assert_eq!(logs[0].read(at & LOW), None);
     }
 }

@@ -59,8 +59,8 @@ pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileM
         .map(|(meta, _)| meta)
 }
 
-/// The same, if `publish_if` calls its argument, which renames; it says whether it has. The copy is
-/// made by then.
+/// The same, if `publish_if` calls its second argument, which renames the copy; it says whether it
+/// has. The first one is where the copy lies by then.
 ///
 /// # Errors
 /// As [`publish_file`], and what `publish_if` says.
@@ -68,9 +68,11 @@ pub fn publish_file_if(
     prefix: &Path,
     source: &Path,
     target: &Path,
-    publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
+    publish_if: impl FnOnce(&Path, &mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<bool> {
     let epoch = random_u64();
+    let staged = staged_path(target, epoch)?;
+    let publish_if = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&staged, publish);
     publish_as(prefix, source, target, epoch, None, CopyOptions::default(), publish_if)
         .map(|(_, published)| published)
 }

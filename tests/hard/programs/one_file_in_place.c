@@ -3,7 +3,9 @@
  * from the last rank to the first in back; overtaking: rank 0 when another one has stopped in the
  * middle of its first write, which makes the file argv[2]; anew: rank 1 writes the file anew
  * while rank 0 has changed it and has it open; unagreed: rank 1 changes it while rank 0 has
- * changed it and has it open, and no collective comes between; argv[2], if there is one, is a
+ * changed it and has it open, and no collective comes between; past: rank 0 changes it, and once
+ * the file argv[2] is there, since it has stopped, rank 1 does, and writes files of its own, and
+ * then makes argv[3]; argv[2] of unagreed, if there is one, is a
  * file that fills the store of rank 0 before, so that it has no room for what comes behind the
  * parts. */
 #include "sim.h"
@@ -67,6 +69,20 @@ static void overtaking(const sim_t *sim, const char *stopped) {
   while (sim->rank == 0 && access(stopped, F_OK) != 0) usleep(2000);
   change_part(sim);
   if (sim->rank == 0) close(open(go, O_WRONLY | O_CREAT, 0666));
+}
+
+static void past(const sim_t *sim, const char *stopped, const char *done) {
+  while (sim->rank == 1 && access(stopped, F_OK) != 0) usleep(2000);
+  if (sim->rank < 2) change_part(sim);
+  for (int file = 0; sim->rank == 1 && file < 20; file++) {
+    char own[64];
+    snprintf(own, sizeof own, "ckpt/own.%d", file);
+    int fd = open(own, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd < 0) sim_fail("cannot open", own);
+    write_part(fd, 0, "own part");
+    close_part(fd);
+  }
+  if (sim->rank == 1) close(open(done, O_WRONLY | O_CREAT, 0666));
 }
 
 static void anew(const sim_t *sim) {
@@ -138,6 +154,7 @@ int main(int argc, char **argv) {
   else if (is(manner, "back")) in_turns(&sim, -1);
   else if (is(manner, "overtaking")) overtaking(&sim, argv[2]);
   else if (is(manner, "anew")) anew(&sim);
+  else if (is(manner, "past")) past(&sim, argv[2], argv[3]);
   else if (is(manner, "unagreed")) unagreed(&sim, eaten);
   else at_once(&sim);
   sim_calm(20, 5000);

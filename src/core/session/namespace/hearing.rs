@@ -67,6 +67,7 @@ impl View {
             Told::OnPrefix(name) => self.moved_to_prefix(&name),
             Told::DirGone(name) => self.gone_by.insert(&name, rank),
             Told::Moved(_) => {} // the datasets follow, too
+            Told::Claimed(_) | Told::Unclaimed(_) => {} // nothing has changed yet
             Told::DirSettled(name) => {
                 self.gone.remove(&name);
                 self.gone_by.forget(&name);

@@ -23,5 +23,5 @@ pub use target::{
     OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless, on_prefix,
     remove,
 };
-pub use told::{Move, Told};
+pub use told::{Claim, Move, Told};
 pub use view::{Place, View};

@@ -3,6 +3,8 @@
 //! what becomes of the files is agreed on at the next sync point.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use crate::session::machine::DatasetKey;
@@ -28,6 +30,18 @@ impl Move {
     }
 }
 
+/// A file that a rank is about to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The file.
+    pub name: String,
+    /// The PFS has its newest content then.
+    pub on_prefix: bool,
+    /// Before, what lies here gets the file's name, there. Whoever cannot go on without it does
+    /// it, since the rank may be stopped.
+    pub rename: Option<(PathBuf, PathBuf)>,
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
@@ -47,6 +61,10 @@ pub enum Told {
     DirSettled(String),
     /// A directory has moved.
     Moved(Move),
+    /// The rank is about to write a file: what that means follows.
+    Claimed(Claim),
+    /// Nothing more follows; nothing at all, if it has failed.
+    Unclaimed(String),
 }
 
 impl Told {
@@ -61,6 +79,8 @@ impl Told {
             Told::DirGone(name) => (5, name.as_str()),
             Told::DirSettled(name) => (6, name.as_str()),
             Told::Moved(one) => (7, one.from.as_str()),
+            Told::Claimed(claim) => (8, claim.name.as_str()),
+            Told::Unclaimed(name) => (9, name.as_str()),
         };
         let mut out = (rank as u64).to_be_bytes().to_vec();
         out.push(kind);
@@ -77,6 +97,19 @@ impl Told {
                 out.push(u8::from(one.landed));
                 out.extend((one.from.len() as u64).to_be_bytes());
                 out.extend(one.from.bytes().chain(one.to.bytes()));
+            }
+            Told::Claimed(claim) => {
+                let empty = PathBuf::new();
+                let (from, to) = match &claim.rename {
+                    Some((from, to)) => (from, to),
+                    None => (&empty, &empty),
+                };
+                out.push(u8::from(claim.on_prefix));
+                for bytes in [claim.name.as_bytes(), from.as_os_str().as_bytes()] {
+                    out.extend((bytes.len() as u64).to_be_bytes());
+                    out.extend(bytes);
+                }
+                out.extend(to.as_os_str().as_bytes());
             }
             _ => out.extend(name.bytes()),
         }
@@ -114,6 +147,16 @@ impl Told {
                 let (from, to) = (text(from)?, text(to)?);
                 Told::Moved(Move { number, from, to, landed: *landed != 0 })
             }
+            8 => {
+                let (on_prefix, rest) = rest.split_first()?;
+                let (name, rest) = counted(rest)?;
+                let (from, to) = counted(rest)?;
+                let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+                let rename = (!from.is_empty()).then(|| (path(from), path(to)));
+                let name = String::from_utf8(name.to_vec()).ok()?;
+                Told::Claimed(Claim { name, on_prefix: *on_prefix != 0, rename })
+            }
+            9 => Told::Unclaimed(name()?),
             _ => return None,
         };
         Some((usize::try_from(rank).ok()?, told))
@@ -168,6 +211,12 @@ fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*word), rest))
 }
 
+/// Bytes after their number.
+fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = word(bytes)?;
+    rest.split_at_checked(usize::try_from(length).ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +239,8 @@ mod tests {
         let key = DatasetKey::new(1, "20", 3);
         let names = ["a/b", ""].map(str::to_string);
         let [name, empty] = names;
+        let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
+        let claim = Claim { name: name.clone(), on_prefix: true, rename };
         for told in [
             Told::Begun(key, "/tmp/x".into()),
             Told::Deleted(name.clone()),
@@ -197,8 +248,11 @@ mod tests {
             Told::Made(name.clone()),
             Told::OnPrefix(name.clone()),
             Told::DirGone(name.clone()),
-            Told::DirSettled(name),
+            Told::DirSettled(name.clone()),
             Told::Moved(step("10")),
+            Told::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
+            Told::Claimed(claim),
+            Told::Unclaimed(name),
         ] {
             let bytes = told.to_bytes(7);
             assert_eq!(Told::from_bytes(&bytes), Some((7, told)));
@@ -206,6 +260,6 @@ mod tests {
                 assert_eq!(Told::from_bytes(&bytes[..end]), None);
             }
         }
-        assert_eq!(Told::from_bytes(&[9; 40]), None);
+        assert_eq!(Told::from_bytes(&[99; 40]), None);
     }
 }
