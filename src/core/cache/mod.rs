@@ -13,6 +13,7 @@
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `survey.rs` | what the records of all ranks say, judged once a node |
+//! | `alike.rs` | lists that are much alike, in few bytes |
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
 //! | `sharing.rs` | stores that several nodes reach |
@@ -23,6 +24,7 @@
 //! `Ok` or all get `Err` unless communication itself failed.
 
 pub(crate) mod agree;
+mod alike;
 mod catalog;
 mod decide;
 pub(crate) mod disk;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Ctx;
 use super::agree::agree;
+use super::alike::{join_alike, split_alike};
 use super::decide::{Claim, Decision, Verdict, decide, parse_ranks, ranks_text};
 use super::distribute::{Transfer, plan};
 use super::encoding;
-use super::packed::{join_lists, split_lists};
 use super::rebuild::{belongs, claim_of, in_order};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -59,7 +59,7 @@ impl Survey {
         let near = ctx.node.all_gather(&own.encode())?;
         let judged = match ctx.leaders {
             None => Ok(Vec::new()),
-            Some(leaders) => claims_in(&leaders.all_gather(&join_lists(&near))?)
+            Some(leaders) => claims_in(&leaders.all_gather(&join_alike(&near))?)
                 .map(|claims| Survey::of(&claims, nodes).to_tree().encode()),
         };
         let mut bytes = agree(ctx.world, judged)?;
@@ -112,8 +112,8 @@ fn unreadable() -> Error {
 fn claims_in(nodes: &[Vec<u8>]) -> Result<Vec<Claim>> {
     let mut claims = Vec::new();
     for node in nodes {
-        for rank in split_lists(node).ok_or_else(unreadable)? {
-            let tree = KvTree::decode(rank)?;
+        for rank in split_alike(node).ok_or_else(unreadable)? {
+            let tree = KvTree::decode(&rank)?;
             claims.extend(tree.iter().filter_map(|(_, claim)| Claim::from_tree(claim)));
         }
     }
@@ -235,5 +235,62 @@ impl Decision {
             absent: parse_ranks(tree.get_value("ABSENT")?),
             verdict,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::encoding::Encoding;
+    use super::*;
+
+    const RANKS: usize = 100_000;
+    const RANKS_ON_NODE: usize = 64;
+    const DATASETS: u64 = 4;
+
+    /// Under XOR, in sets of 16 nodes.
+    fn claims_of(rank: usize) -> Vec<u8> {
+        let mut own = KvTree::new();
+        let first = rank / (RANKS_ON_NODE * 16) * RANKS_ON_NODE * 16 + rank % RANKS_ON_NODE;
+        let set = (0..16).map(|node| first + node * RANKS_ON_NODE).collect();
+        for id in 1..=DATASETS {
+            let claim = Claim {
+                key: DatasetKey {
+                    series: "CHECKPOINT".into(),
+                    id: format!("{id}0"),
+                    generation: 0,
+                },
+                id,
+                epoch: 0x1234_5678_9abc_def0 + id,
+                owner: rank,
+                holder: rank,
+                prepared: true,
+                confirmed: true,
+                offered: false,
+                present: true,
+                intact: true,
+                encodings: vec![Encoding { number: 0, set: Vec::clone(&set), protected: true }],
+                scheme: "XOR".into(),
+                failures: 1,
+                store: "/dev/shm".into(),
+            };
+            own.set(id, claim.to_tree());
+        }
+        own.encode()
+    }
+
+    #[test]
+    fn what_each_leader_gets_of_a_large_job_is_a_small_part_of_what_the_ranks_say() {
+        let (mut said, mut sent) = (0, 0);
+        for first in (0..RANKS).step_by(RANKS_ON_NODE) {
+            let node: Vec<_> = (first..RANKS.min(first + RANKS_ON_NODE)).map(claims_of).collect();
+            let packed = join_alike(&node);
+            if first == 0 {
+                assert_eq!(claims_in(std::slice::from_ref(&packed)).unwrap().len(), 256);
+            }
+            said += node.iter().map(Vec::len).sum::<usize>();
+            sent += packed.len();
+        }
+        println!("{RANKS} ranks, {DATASETS} datasets: {said} bytes said, {sent} bytes sent");
+        assert!(sent * 5 < said, "{said} {sent}");
     }
 }
