@@ -60,8 +60,8 @@ impl Session {
         let pointers = self.publish_closed(all_there);
         if let Some(one) = pointers.first() {
             log::warn(format_args!(
-                "rank {}: {} is not written to {}: not all ranks have ended, and the checkpoint \
-                 that it may name is perhaps not whole there",
+                "rank {}: not all ranks have ended: {} is not written to {}, where the \
+                 checkpoint that it may name is perhaps not whole",
                 self.site.rank,
                 one.file,
                 self.site.prefix.display()
@@ -124,8 +124,8 @@ impl Session {
         log::warn_once(
             "unsaved",
             format_args!(
-                "rank {}: {} could not be written to {} at the end of the process, which has not \
-                 called MPI_Finalize: {error}. It is in the cache",
+                "rank {}: {error}: {} could not be written to {} at the end of the process, which \
+                 has not called MPI_Finalize. It is in the cache",
                 self.site.rank,
                 self.title(key),
                 self.site.prefix.display()

@@ -242,7 +242,7 @@ impl Session {
     fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
         if self.site.rank == 0 {
             log::warn(format_args!(
-                "{} is not valid and is given up: rank {rank}: {reason}",
+                "rank {rank}: {reason}: {} is not valid and is given up",
                 self.title(key)
             ));
         }
