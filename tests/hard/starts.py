@@ -1,7 +1,10 @@
 """Starts at which something fails: nobody waits for a rank that does not come."""
 
+import os
+import signal
+
 import support
-from support import finish, place
+from support import finish, place, wait_for
 
 CASES = []
 OTHER_PATTERN = {"SCR_RESTART_REQUIRED": "1", "SCR_CHECKPOINT_PATTERN": "other/{id}/{rank}"}
@@ -30,12 +33,21 @@ def a_prefix_without_hard_links(mpi, program):
 
 @case
 def a_prefix_without_locks(mpi, program):
-    """Nothing keeps a second run off, and that is told."""
+    """A file stands in for the lock: a second run is kept off as long as the first one lives, and
+    one that was killed is in nobody's way."""
     with place(mpi, program) as here:
-        preload = f"{support.SHIM}:{program('no_locks.so')}"
-        got = here.run(2, "steady", 20, 5, LD_PRELOAD=preload)
-        assert got.status == 0 and got.err.count("cannot be locked") == 1, f"{got}"
-        assert f"{here.prefix.resolve()}/.scr/lease" in got.err, f"{got}"
+        preload, pause = f"{support.SHIM}:{program('no_locks.so')}", here.base / "pause"
+        first = here.start(2, "steady", 20, 5, 17, pause, LD_PRELOAD=preload)
+        wait_for(pause.exists, first)
+        second = here.run(2, "steady", 20, 5, LD_PRELOAD=preload)
+        assert second.status == 0 and second.err.count("another run uses") == 1, f"{second}"
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            if hard().is_rank_of(pid, here):
+                os.kill(pid, signal.SIGKILL)
+        finish(first)
+        third = here.run(2, "steady", 20, 5, -1, LD_PRELOAD=preload)
+        assert third.status == 0 and "another run" not in third.err, f"{third}"
+        assert "runs without SCR" not in third.err, f"{third}"
 
 
 @case

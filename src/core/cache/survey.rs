@@ -254,6 +254,7 @@ mod tests {
         let set = (0..16).map(|node| first + node * RANKS_ON_NODE).collect();
         for id in 1..=DATASETS {
             let claim = Claim {
+                trusted: false,
                 key: DatasetKey {
                     series: "CHECKPOINT".into(),
                     id: format!("{id}0"),

@@ -7,6 +7,7 @@
 //! | `copy.rs` | copy a file with holes, mode, times; checksum on the way |
 //! | `checksum.rs` | CRC32 (IEEE, as in zlib) |
 //! | `lock.rs` | lock files between processes |
+//! | `stand_in.rs` | a lock for as long as a process lives, where the file system has none |
 //! | `directory.rs` | fsync, create, remove directories; replace a file |
 
 mod atomic_write;
@@ -15,6 +16,7 @@ mod copy;
 mod directory;
 mod lock;
 mod path;
+mod stand_in;
 
 pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file};
@@ -22,3 +24,4 @@ pub use copy::{Copied, CopyOptions, Durable, copy_file};
 pub use directory::{create_dirs, remove_file_if_there, remove_tree, replace, sync_dir};
 pub use lock::{FileLock, LOCK_WAIT_MAX};
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};
+pub use stand_in::StandIn;

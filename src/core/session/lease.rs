@@ -1,24 +1,31 @@
 //! Locks that keep a second live launch off the same prefix and the same node directories.
 //!
 //! Both are locks of the kernel on a file that stays: they end with the process that holds them, so
-//! a dead launch never blocks the next one. The text in the file is for the message only.
+//! a dead launch never blocks the next one. The text in the file is for the message only. Where the
+//! file system has no locks, a file beside it stands in (`files/stand_in.rs`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, again};
+use crate::files::StandIn;
+use crate::log;
 use crate::system::try_lock;
 
 /// How long a launch waits for the last one's processes to be gone.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Between two attempts.
+const RETRY: Duration = Duration::from_millis(20);
+
 /// A held lock; dropped with the process.
 #[derive(Debug)]
 pub struct Lease {
     _file: File,
+    _stand_in: Option<StandIn>,
 }
 
 /// The outcome of [`take`].
@@ -28,17 +35,21 @@ pub enum Taken {
     Ours(Lease),
     /// Another live process holds it; the text says which.
     Busy(String),
-    /// The file system has no locks: nobody can be kept off, the launch goes on, and says so.
-    Unsupported(PathBuf),
 }
 
 /// Takes the lock on `path` (made if need be), waiting up to `patience` for a launch that is
 /// just dying.
-/// `holder` is written into the file: host, process, time.
+/// `holder` is written into the file: host, process, time. `enter_thread` is called first on a
+/// thread that a stand-in needs.
 ///
 /// # Errors
 /// The file cannot be made.
-pub fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
+pub fn take(
+    path: &Path,
+    holder: &str,
+    patience: Duration,
+    enter_thread: impl Fn() + Clone + Send + 'static,
+) -> Result<Taken> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = again(|| options.open(path).map_err(|e| Error::io("cannot write", path, e)))?;
@@ -47,14 +58,17 @@ pub fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
         match try_lock(&file) {
             Ok(true) => break,
             Ok(false) if start.elapsed() < patience => {
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(RETRY);
             }
             Ok(false) => {
                 let mut text = String::new();
                 let _ = file.read_to_string(&mut text);
                 return Ok(Taken::Busy(text.trim().to_string()));
             }
-            Err(_) => return Ok(Taken::Unsupported(path.to_path_buf())),
+            Err(error) => {
+                log::message(1, format_args!("{} cannot be locked: {error}", path.display()));
+                return stand_in(path, file, holder, patience, enter_thread);
+            }
         }
     }
     // It is ours without the text: the next one could only not say whose it is.
@@ -62,12 +76,51 @@ pub fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
         .set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| file.write_all(holder.as_bytes()));
-    Ok(Taken::Ours(Lease { _file: file }))
+    Ok(Taken::Ours(Lease { _file: file, _stand_in: None }))
+}
+
+/// The way without locks.
+fn stand_in(
+    path: &Path,
+    file: File,
+    holder: &str,
+    patience: Duration,
+    enter_thread: impl Fn() + Clone + Send + 'static,
+) -> Result<Taken> {
+    let (path, start) = (path.with_extension("held"), Instant::now());
+    loop {
+        match StandIn::take(&path, holder, enter_thread.clone())? {
+            Ok(lock) => return Ok(Taken::Ours(Lease { _file: file, _stand_in: Some(lock) })),
+            Err(_) if start.elapsed() < patience => std::thread::sleep(RETRY),
+            Err(other) => return Ok(Taken::Busy(other)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn idle() {}
+
+    fn take(path: &Path, holder: &str, patience: Duration) -> Result<Taken> {
+        super::take(path, holder, patience, idle)
+    }
+
+    #[test]
+    fn without_locks_it_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let stand_in = |holder| {
+            let file = File::create(&path).unwrap();
+            super::stand_in(&path, file, holder, Duration::ZERO, idle).unwrap()
+        };
+        let Taken::Ours(first) = stand_in("node1 17") else { panic!() };
+        let Taken::Busy(holder) = stand_in("node2 18") else { panic!() };
+        assert_eq!(holder, "node1 17");
+        drop(first);
+        assert!(matches!(stand_in("node2 18"), Taken::Ours(_)));
+    }
 
     #[test]
     fn a_held_lease_is_refused_by_name_and_a_dropped_one_is_taken_over() {

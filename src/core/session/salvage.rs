@@ -10,7 +10,7 @@ use super::namespace::STATE_FOLDER;
 use super::prepare::JobPlaces;
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::solo::Solo;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::remove_tree;
 use crate::params::{Settings, keys};
 use crate::system;
@@ -42,7 +42,7 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str) -> Result<Copied>
     if !control.is_dir() {
         return Ok(Copied::Nothing);
     }
-    let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE)?;
+    let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
     if let Taken::Busy(other) = lease {
         return Ok(Copied::Busy(other));
     }
@@ -77,14 +77,9 @@ pub fn clear_copies(prefix: &Path) -> Result<()> {
 pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> Result<Salvaged> {
     let prefix = &places.prefix;
     let state = prefix.join(STATE_FOLDER);
-    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE)? {
+    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
         Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
         Taken::Ours(lease) => lease,
-        Taken::Unsupported(path) => {
-            let path = path.display();
-            let what = format!("{path} has no locks, so nothing tells whether a run is alive");
-            return Err(Error::Other(what));
-        }
     };
     let folder = folder(prefix);
     let mut layout = places.layout.clone();

@@ -184,8 +184,11 @@ impl Preparation {
     fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let holder =
             format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
-        let (mut paths, mut leases) = (Vec::new(), Vec::new());
-        let (mut trouble, mut unlocked) = (String::new(), String::new());
+        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
+        let host = self.host.clone();
+        let enter_thread = move || host.enter_thread();
+        let take =
+            |path: &Path, patience| lease::take(path, &holder, patience, enter_thread.clone());
         if self.rank == 0 {
             let dir = self.prefix.join(super::namespace::STATE_FOLDER);
             let failed = |error| Error::io("cannot create the directory", &dir, error);
@@ -199,15 +202,13 @@ impl Preparation {
         }
         for path in paths {
             // A process that finishes the last run's flush leaves them to us.
-            let taken = lease::take(&path, &holder, Duration::ZERO).and_then(|taken| match taken {
+            let taken = take(&path, Duration::ZERO).and_then(|taken| match taken {
                 Taken::Busy(_) => ask_to_stop(&self.layout.control_dir)
-                    .and_then(|()| lease::take(&path, &holder, lease::PATIENCE)),
+                    .and_then(|()| take(&path, lease::PATIENCE)),
                 taken => Ok(taken),
             });
             match taken {
                 Ok(Taken::Ours(lease)) => leases.push(lease),
-                Ok(Taken::Unsupported(_)) if !unlocked.is_empty() => {}
-                Ok(Taken::Unsupported(path)) => unlocked = path.display().to_string(),
                 Ok(Taken::Busy(other)) => {
                     let is_node_own = path.starts_with(&self.layout.control_dir);
                     trouble = busy(&path, &other, is_node_own.then_some(&self.node_name));
@@ -216,21 +217,11 @@ impl Preparation {
                 Err(_) => {}
             }
         }
-        let first = |own: &str| -> Result<Option<String>> {
-            let all = world.all_gather(own.as_bytes())?;
-            let first = all.into_iter().find(|text| !text.is_empty());
-            Ok(first.map(|text| String::from_utf8_lossy(&text).into_owned()))
-        };
-        if let Some(why) = first(&trouble)? {
-            return Err(Error::Other(why));
+        let all = world.all_gather(trouble.as_bytes())?;
+        match all.iter().find(|text| !text.is_empty()) {
+            Some(why) => Err(Error::Other(String::from_utf8_lossy(why).into_owned())),
+            None => Ok(leases),
         }
-        if let Some(path) = first(&unlocked)?.filter(|_| self.rank == 0) {
-            log::warn(format_args!(
-                "{path} cannot be locked, its file system has no locks: a second run at the same \
-                 time would not be refused, and would spoil this one's checkpoints; start none"
-            ));
-        }
-        Ok(leases)
     }
 
     /// What a launch must share with the one whose cache it takes over.

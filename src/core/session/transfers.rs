@@ -1,12 +1,13 @@
 //! Flushes of a run that is gone, brought to their end without starting the program again: what the
 //! command `scr transfer` does on each node.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::lease::{self, Taken};
 use super::namespace::STATE_FOLDER;
 use super::prepare::places;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::params::{Environment, Settings};
 use crate::transfer::{Completed, Options, Staged, complete, stage_node};
 
@@ -40,9 +41,10 @@ pub fn finish_transfers(
 ) -> Result<Finished> {
     let (prefix, control_dir) = places(settings, environment)?;
     let options = Options::new(settings);
+    let take = |path: &Path, patience| lease::take(path, holder, patience, || {});
     let mut staged = Staged::default();
     let lease = match control_dir.is_dir() {
-        true => Some(lease::take(&control_dir.join("lease"), holder, Duration::ZERO)?),
+        true => Some(take(&control_dir.join("lease"), Duration::ZERO)?),
         false => None,
     };
     if let Some(Taken::Busy(other)) = lease {
@@ -55,16 +57,9 @@ pub fn finish_transfers(
     if staged.stopped || !state.is_dir() {
         return Ok(Finished::Done { staged, completed: Ok(Completed::default()) });
     }
-    let completed = match lease::take(&state.join("lease"), holder, lease::PATIENCE)? {
+    let completed = match take(&state.join("lease"), lease::PATIENCE)? {
         Taken::Busy(other) => Err(other),
         Taken::Ours(_lease) => Ok(complete(&prefix, &control_dir, &options)?),
-        Taken::Unsupported(path) => {
-            return Err(Error::Other(format!(
-                "{} has no locks, so nothing tells whether a run is alive: the next start of the \
-                 program completes the flush",
-                path.display()
-            )));
-        }
     };
     Ok(Finished::Done { staged, completed })
 }
