@@ -65,8 +65,6 @@ pub enum Fault {
     IgnoreNames,
     /// A dataset counts as left alone for long before all ranks have sealed it.
     TrustEarly,
-    /// The marker of that outlives an amendment: it counts for the seals that follow.
-    TrustOutlives,
 }
 
 /// Of so many schedules one has a program that writes by a thread.
@@ -234,7 +232,6 @@ fn the_simulation_finds_every_fault() {
         ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
         ("IgnoreNames", (Fault::IgnoreNames, "promise 1")),
         ("TrustEarly", (Fault::TrustEarly, "promise 1")),
-        ("TrustOutlives", (Fault::TrustOutlives, "promise 1")),
     ]);
     let wish = std::env::var("SCR_SIM_FAULT").ok();
     let wanted = |name: &str| wish.as_ref().is_none_or(|wish| wish == name);

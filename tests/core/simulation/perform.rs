@@ -304,10 +304,6 @@ impl Sim {
 
     fn write_record(&mut self, rank: usize, plan: &SealPlan) {
         let record = prepared(plan, self.names(rank, &plan.key));
-        let node = self.cluster.node(rank);
-        if self.fault == Some(Fault::TrustOutlives) && node.trusted.contains_key(&plan.key) {
-            self.mark_trusted(rank, &plan.key, plan.epoch);
-        }
         self.moment(rank, Moment::Recorded);
         trace!(self, "{} r{rank} records {:?} as prepared", self.clock_ms, plan.key);
         self.cluster.node(rank).records.insert((rank, plan.key.clone()), record);
