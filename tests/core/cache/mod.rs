@@ -22,5 +22,6 @@ mod stores;
 mod survey;
 mod table;
 mod touch;
+mod trust;
 mod verify;
 mod window;
