@@ -184,7 +184,9 @@ impl Session {
 
     /// What has come of a claim is told, or it has failed.
     pub(super) fn unclaim(&self, claim: &Claim) {
-        self.neighbours.tell(&[Told::Unclaimed(claim.name.clone())], self.site.rank);
+        if !self.is_child() {
+            self.neighbours.tell(&[Told::Unclaimed(claim.name.clone())], self.site.rank);
+        }
     }
 
     /// What others have claimed of `name` and may not have done yet is done: they may be stopped,
