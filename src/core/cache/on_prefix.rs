@@ -30,6 +30,8 @@ pub struct Found {
     pub spoiled: Option<String>,
     /// Name of the first that somebody has written to since, and that is no shorter.
     pub rewritten: Option<String>,
+    /// The first that the cache has an older one of, one sentence.
+    pub newer: Option<String>,
 }
 
 /// Looks at those of `files` that lie on the prefix and that `counts` names. Local.
@@ -94,13 +96,13 @@ fn look_for_newer(
             format!("{shown} is newer than what the cache has, which may not be complete")
         })
     };
-    Found { spoiled: files.iter().filter(cached).find_map(newer), ..Found::default() }
+    Found { newer: files.iter().filter(cached).find_map(newer), ..Found::default() }
 }
 
 /// Takes out of what `report` offers each dataset that the cache has a part of and whose files on
-/// the prefix are not what was sealed, or newer ones than those in the cache, if it may not be
-/// complete and no newer dataset rests on it. Gives the ids of the others that have a file which was
-/// written since, with its name. Collective.
+/// the prefix are not what was sealed; and each that may not be complete, if the prefix has newer
+/// files of its names and no newer dataset rests on it. Gives the ids of the others that have a
+/// file which was written since, with its name. Collective.
 ///
 /// # Errors
 /// If communication fails.
@@ -111,7 +113,8 @@ pub fn withhold_spoiled(
 ) -> Result<Vec<(u64, String)>> {
     let mut own = KvTree::new();
     let mut note = |id: u64, found: Found| {
-        let parts = [("SPOILED", found.spoiled), ("REWRITTEN", found.rewritten)];
+        let parts =
+            [("SPOILED", found.spoiled), ("REWRITTEN", found.rewritten), ("NEWER", found.newer)];
         for (key, what) in parts {
             if let Some(what) = what {
                 own.child_mut(id).set_value(key, what);
@@ -120,19 +123,7 @@ pub fn withhold_spoiled(
     };
     let look =
         |key: &DatasetKey, files: &[FileMeta]| look_on_prefix(ctx.prefix, key, files, counts);
-    let mut any = false;
-    for (at, one) in report.offered.iter().enumerate() {
-        let newer = &report.offered[at + 1..];
-        if is_divided(one) {
-            any = true;
-            note(one.id, look(&one.key, &one.files));
-        }
-        if may_be_outdated(one, newer) {
-            any = true;
-            let is_last = |name: &str| counts(name) && !newer.iter().any(|newer| newer.has(name));
-            note(one.id, look_for_newer(ctx.prefix, &one.key, &one.files, &is_last));
-        }
-    }
+    let mut any = look_at_offered(ctx.prefix, &report.offered, counts, &mut note);
     for one in &report.withheld {
         let shares = one.stranded.iter().flat_map(|stranded| &stranded.shares);
         any |= one.stranded.is_some();
@@ -153,21 +144,49 @@ pub fn withhold_spoiled(
         }
     }
     let told = |id: u64, key: &str| all.child(&id.to_string()).get_value(key).map(str::to_owned);
-    let (spoiled, offered): (Vec<_>, Vec<_>) = std::mem::take(&mut report.offered)
+    let (out, offered): (Vec<_>, Vec<_>) = std::mem::take(&mut report.offered)
         .into_iter()
-        .partition(|one| told(one.id, "SPOILED").is_some());
+        .partition(|one| told(one.id, "SPOILED").or(told(one.id, "NEWER")).is_some());
     report.offered = offered;
     for one in report.withheld.iter_mut().filter(|one| one.stranded.is_some()) {
         if let Some(reason) = told(one.id, "SPOILED") {
             (one.reason, one.stranded, one.spoiled) = (reason, None, true);
         }
     }
-    let reason = |id: u64| told(id, "SPOILED").unwrap_or_default();
-    let spoiled = spoiled.into_iter().map(|one| Withheld::spoiled(one.id, one.key, reason(one.id)));
-    report.withheld.extend(spoiled);
+    let withheld = |one: Offered| {
+        let (spoiled, newer) = (told(one.id, "SPOILED"), told(one.id, "NEWER"));
+        // Of what is newer on the prefix the program finds what it would find without us.
+        let is_spoiled = spoiled.is_some();
+        let reason = spoiled.or(newer).unwrap_or_default();
+        Withheld { spoiled: is_spoiled, ..Withheld::spoiled(one.id, one.key, reason) }
+    };
+    report.withheld.extend(out.into_iter().map(withheld));
     report.withheld.sort_by_key(|one| one.id);
     let rewritten = |one: &Offered| Some((one.id, told(one.id, "REWRITTEN")?));
     Ok(report.offered.iter().filter_map(rewritten).collect())
+}
+
+/// Looks at this rank's files of each and notes what it finds; whether any rank has to.
+fn look_at_offered(
+    prefix: &Path,
+    offered: &[Offered],
+    counts: &dyn Fn(&str) -> bool,
+    note: &mut dyn FnMut(u64, Found),
+) -> bool {
+    let mut any = false;
+    for (at, one) in offered.iter().enumerate() {
+        let newer = &offered[at + 1..];
+        if is_divided(one) {
+            any = true;
+            note(one.id, look_on_prefix(prefix, &one.key, &one.files, counts));
+        }
+        if may_be_outdated(one, newer) {
+            any = true;
+            let is_last = |name: &str| counts(name) && !newer.iter().any(|newer| newer.has(name));
+            note(one.id, look_for_newer(prefix, &one.key, &one.files, &is_last));
+        }
+    }
+    any
 }
 
 impl Withheld {

@@ -305,8 +305,9 @@ impl Session {
             _ => from.to_path_buf(),
         };
         let bytes = real.metadata().map_or(0, |found| found.len());
+        let routed = self.is_routing() || state.machine.goes_with_cached(&new);
         let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
-        let keep = !self.is_routing() || matches!(joins, Ok(false));
+        let keep = !routed || matches!(joins, Ok(false));
         let has_room = cached || (!keep && self.takes_now(state, joins, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);

@@ -198,7 +198,7 @@ impl Session {
         let mut placement = Placement::Pass;
         if open == 0 {
             let bytes = here.metadata().map_or(0, |found| found.len());
-            let keep = !self.is_routing();
+            let keep = !self.is_routing() && !state.machine.goes_with_cached(&file);
             placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
         }
         for _ in 0..open {
