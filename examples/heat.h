@@ -20,7 +20,7 @@ typedef struct {
   double total, cells[HEAT_CELLS];
 } heat_t;
 
-static void heat_fail(const char *what, const char *path) {
+static inline void heat_fail(const char *what, const char *path) {
   fprintf(stderr, "%s %s: %s\n", what, path, strerror(errno));
   MPI_Abort(MPI_COMM_WORLD, 1);
 }

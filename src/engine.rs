@@ -145,6 +145,11 @@ pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
 }
 
+/// The first rank of the world; so is everybody before MPI runs.
+pub fn is_first_rank() -> bool {
+    !is_mpi_running() || mpi::world_rank().is_ok_and(|rank| rank == 0)
+}
+
 /// Ends MPI, so that the launcher sees a program that has ended by itself, if that can be done in
 /// time, and the process. Every rank does the same.
 pub fn end_process(status: c_int) -> ! {

@@ -12,13 +12,13 @@
 //! [`Engine::open`] of a file that lives on another node, DESIGN 4, and in a child of a rank
 //! [`Engine::lookup`] of such a file that is to be compared).
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// Raised at every change of this file's types.
 pub const ABI_VERSION: u32 = 11;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
-pub const ENTRY: &str = "scr_engine_table";
+pub const ENTRY: &CStr = c"scr_engine_table";
 
 /// Longest path that a [`Verdict`] carries, NUL included.
 pub const PATH_BYTES: usize = 4096;

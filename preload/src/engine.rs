@@ -6,6 +6,7 @@
 //! the door to the rank ([`crate::child`]).
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -178,8 +179,12 @@ pub(crate) fn library_path() -> PathBuf {
     std::fs::canonicalize(&name).unwrap_or(name)
 }
 
-/// Opens `<directory of the shim>/scr/<flavour>/libscr.so`.
+/// The library that the program itself is linked with, else `<directory of the shim>/scr/<flavour>/
+/// libscr.so`: calls of SCR and the shim come to one session.
 fn open_engine(flavour: &str) -> Result<Engine, String> {
+    if let Some(linked) = linked_engine() {
+        return linked;
+    }
     let shim = library_path();
     let place = shim.parent().unwrap_or(Path::new("/")).join("scr").join(flavour);
     let file = place.join("libscr.so");
@@ -196,22 +201,39 @@ fn open_engine(flavour: &str) -> Result<Engine, String> {
     if handle.is_null() {
         return Err(format!("the engine {} cannot be loaded: {}", file.display(), loader_error()));
     }
+    // SAFETY: the handle is live, the name a C string.
+    let entry = unsafe { libc::dlsym(handle, ENTRY.as_ptr()) };
+    match NonZeroUsize::new(entry as usize) {
+        Some(entry) => table_of(handle, entry, &file),
+        None => Err(format!("{} is not an engine of SCR", file.display())),
+    }
+}
+
+/// The engine that the program has loaded, if it has one.
+fn linked_engine() -> Option<Result<Engine, String>> {
+    let entry = real::in_any_object(ENTRY)?;
+    let info = real::object_info(entry.get())?;
+    // SAFETY: the loader's name of a loaded object is a C string that stays; it is loaded already.
+    let (file, handle) = unsafe {
+        let name = CStr::from_ptr(info.dli_fname);
+        let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        (PathBuf::from(OsStr::from_bytes(name.to_bytes())), handle)
+    };
+    (!handle.is_null()).then(|| table_of(handle, entry, &file))
+}
+
+/// The functions of the engine in `file`.
+fn table_of(handle: *mut c_void, entry: NonZeroUsize, file: &Path) -> Result<Engine, String> {
     if !same_mpi(handle) {
         return Err(format!(
             "the engine {} is linked with another MPI library than the program",
             file.display()
         ));
     }
-    let entry = CString::new(ENTRY).map_err(|error| error.to_string())?;
-    // SAFETY: the handle is live, the name a C string.
-    let entry = unsafe { libc::dlsym(handle, entry.as_ptr()) };
-    if entry.is_null() {
-        return Err(format!("{} is not an engine of SCR", file.display()));
-    }
     // SAFETY: the contract (abi.rs) says that the symbol is a function of this type, and that the
     // table begins with its size and version whatever else has changed.
     unsafe {
-        let entry: extern "C" fn() -> *const Engine = std::mem::transmute(entry);
+        let entry: extern "C" fn() -> *const Engine = std::mem::transmute(entry.get());
         let table = entry();
         if table.is_null()
             || (*table).size != size_of::<Engine>()
@@ -220,7 +242,7 @@ fn open_engine(flavour: &str) -> Result<Engine, String> {
             return Err(format!(
                 "the engine {} and {} are of different versions",
                 file.display(),
-                shim.display()
+                library_path().display()
             ));
         }
         Ok(*table)

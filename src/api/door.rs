@@ -73,13 +73,18 @@ pub fn together<A>(
                 drop(door);
                 // All ranks have the same error where they could agree on it.
                 let text = error.to_string();
-                if session.is_none_or(Session::speaks) && !text.is_empty() {
+                if speaks(session) && !text.is_empty() {
                     log::warn(format_args!("{}: {text}", call.name()));
                 }
                 Err(())
             }
         }
     })
+}
+
+/// Whether this rank speaks for all, where all have the same to say.
+pub fn speaks(session: Option<&Session>) -> bool {
+    session.map_or_else(engine::is_first_rank, Session::speaks)
 }
 
 /// An error of which a message has been given.

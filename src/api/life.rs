@@ -7,7 +7,7 @@ use scr_core::error::Error;
 use scr_core::log;
 use scr_core::session::Call;
 
-use super::door::{door, guarded, together};
+use super::door::{door, guarded, speaks, together};
 use super::shared::Flag;
 use crate::engine;
 
@@ -15,9 +15,9 @@ use crate::engine;
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Init() -> c_int {
     guarded(Call::Init, || {
-        let (state, was_open, lines) = {
+        let (state, was_open, session, lines) = {
             let door = door();
-            (door.state, door.was_open, door.lines.clone())
+            (door.state, door.was_open, door.session, door.lines.clone())
         };
         let why_not = match state.after(Call::Init) {
             _ if !engine::is_mpi_running() => Some("MPI_Init comes first".to_string()),
@@ -26,7 +26,9 @@ pub extern "C" fn SCR_Init() -> c_int {
             Some(_) => None,
         };
         if let Some(why) = why_not {
-            log::warn(format_args!("SCR_Init: {why}"));
+            if speaks(session) {
+                log::warn(format_args!("SCR_Init: {why}"));
+            }
             return Err(());
         }
         let joined = engine::session().is_some();

@@ -173,6 +173,12 @@ impl session::Host for Shim {
         engine::end_process(status)
     }
 
+    fn may_be_called(&self) -> bool {
+        // The shim opens this library for itself alone: a program that sees it is linked with it.
+        // SAFETY: the name is a C string; the symbol is only looked for.
+        !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"SCR_Init".as_ptr()) }.is_null()
+    }
+
     fn enter_thread(&self) {
         (self.0.enter_thread)();
     }

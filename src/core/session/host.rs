@@ -38,6 +38,11 @@ pub trait Host: Send + Sync {
         system::exit_at_once(status)
     }
 
+    /// The program may come by the other door yet: where there is nothing to do, nothing is said.
+    fn may_be_called(&self) -> bool {
+        false
+    }
+
     /// From now on the calling thread's own calls pass all hooks; nests. The first call of every
     /// thread that the session starts.
     fn enter_thread(&self) {}

@@ -104,7 +104,7 @@ impl Preparation {
             return Ok(None);
         }
         if host.door() == Door::Files && !has_patterns(&settings) {
-            if rank == 0 {
+            if rank == 0 && !host.may_be_called() {
                 log::warn(without_pattern(&settings));
             }
             return Ok(None);

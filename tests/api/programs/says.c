@@ -144,6 +144,15 @@ static void scr_call(const char *said, char *text)
         code = SCR_Route_file(name, path);
         if (code == 0)
             code = 10 * write_file(path, name, atol(last));
+    } else if (strcmp(text, "many") == 0) { /* so many files, each called by its number */
+        last = part(rest);
+        code = 0;
+        for (int i = 0; i < atoi(last) && code == 0; i++) {
+            sprintf(name, "%s%d.%d", rest, i, rank);
+            code = SCR_Route_file(name, path);
+            if (code == 0)
+                code = write_file(path, name, 64);
+        }
     } else if (strcmp(text, "read") == 0) {
         named(rest, name);
         code = SCR_Route_file(name, path);

@@ -96,6 +96,7 @@ impl Cluster {
         let prefix = ("SCR_PREFIX".into(), self.prefix().into_os_string());
         Surroundings {
             rank,
+            program: Vec::new(),
             size: hosts.len(),
             variables: own.chain([prefix]).collect(),
             program: Vec::new(),

@@ -1,0 +1,99 @@
+"""Settings of the program, when a checkpoint is due, halt conditions, and the end."""
+
+import subprocess
+
+from calls import DIST, index
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def program_settings_are_weaker_than_the_users(here):
+    (here.prefix / ".scrconf").write_text("SCR_FLUSH=7\nSCR_CHECKPOINT_INTERVAL=5\n")
+    ask = [f"config:{name}" for name in ("SCR_FLUSH", "SCR_CHECKPOINT_INTERVAL", "SCR_RUNS",
+                                         "SCR_CACHE_SIZE", "CKPT=0 TYPE", "STORE=/x COUNT")]
+    got = here.says(1, "config:SCR_FLUSH=3", "config:SCR_CHECKPOINT_INTERVAL=2",
+                    "config:SCR_CACHE_SIZE=4", "config:CKPT=0 INTERVAL=1 TYPE=SINGLE", *ask, "init",
+                    *ask, "config:SCR_FLUSH=9", "finalize", SCR_CHECKPOINT_INTERVAL="6")
+    for at in (0, 1):
+        answers = [got.all(word, at)[1] for word in ask]
+        assert answers == ["7", "6", "-", "4", "SINGLE", "-"], f"{answers} {got}"
+    assert got.got.err.count("comes too late") == 1, got
+
+
+@case
+def unset_and_wrong_settings(here):
+    got = here.says(1, "config:SCR_FLUSH=3", "config:SCR_FLUSH=", "config:SCR_FLUSH",
+                    "config:SCR_FLUHS=3", "config:SCR_FLUSH=many", "init", "finalize")
+    assert got.all("config:SCR_FLUSH") == (0, "-"), got
+    assert "did you mean SCR_FLUSH" in got.got.err and "many" in got.got.err, got
+
+
+@case
+def when_a_checkpoint_is_due(here):
+    asks = ["need"] * 6
+    def answers(**settings):
+        got = here.says(2, "init", *asks, "finalize", **settings).good()
+        return "".join(got.all("need", at)[1] for at in range(6))
+    assert answers() == "111111"
+    assert answers(SCR_CHECKPOINT_INTERVAL="3") == "001001"
+    assert answers(SCR_CHECKPOINT_SECONDS="1000") == "000000"
+    assert answers(SCR_CHECKPOINT_OVERHEAD="5") == "111111"
+
+
+def halt(here, *arguments):
+    subprocess.run([DIST / "bin" / "scr", "halt", *arguments, str(here.prefix)], check=True,
+                   capture_output=True)
+
+
+@case
+def halts_when_the_program_asks(here):
+    """By default the program ends itself; SCR_HALT_EXIT=1 ends it after its checkpoint."""
+    here.says(1, "init", "start", "write:f:1", "complete:1", "finalize").good()
+    halt(here, "--checkpoints", "2")
+    words = ["start", "write:f%r:10", "complete:1", "should_exit"]
+    got = here.says(2, "init", *words * 3, "need", "finalize", SCR_CHECKPOINT_SECONDS="1000")
+    assert [got.all("should_exit", at)[1] for at in range(3)] == ["0", "1", "1"], got
+    assert got.all("need")[1] == "1", got
+    assert got.got.err.count("halt condition") == 1, got
+    halt(here, "--unset-checkpoints")
+    halt(here, "--unset-reason")
+    halt(here, "--checkpoints", "1")
+    ended = here.run(2, "says", "init", *words * 3, "finalize", shim=False, SCR_HALT_EXIT="1")
+    assert ended.status == 0 and "finalize" not in ended.out, ended
+    assert " should_exit 0 0" not in ended.out, ended
+
+
+@case
+def without_flush(here):
+    """SCR_FLUSH=0: nothing is flushed, and the next run finds it in the cache."""
+    got = here.says(2, "init", "output:kept:1", "write:f%r:10", "complete_output:1", "finalize",
+                    SCR_FLUSH="0").good()
+    assert not (here.prefix / "f0").exists() and "kept" not in index(here), got
+    again = here.says(2, "init", "have", "restart", "read:f%r", "complete_restart:1", "finalize",
+                      SCR_FLUSH="0")
+    assert again.of("read:f%r")[1] == (0, "'f1 of 1' 10"), again
+
+
+@case
+def switched_off(here):
+    """SCR_ENABLE=0: the same calls go well, and files are where they are called."""
+    got = here.says(2, "init", "have", "need", "start", "write:d/f%r:10", "complete:1", "start",
+                    "complete:0", "should_exit", "finalize", SCR_ENABLE="0")
+    assert got.all("have") == (0, "0 -") and got.all("need") == (0, "1"), got
+    assert got.all("complete:1")[0] == 0 and got.all("complete:0")[0] == 1, got
+    assert (here.prefix / "d/f1").exists() and not (here.prefix / ".scr").exists(), got
+
+
+@case
+def a_start_that_fails(here):
+    """One message, and the program goes on without the cache."""
+    got = here.says(2, "init", "start", "write:d/f%r:10", "complete:1", "finalize",
+                    SCR_CACHE_SIZE="none")
+    assert (here.prefix / "d/f1").exists() and got.all("complete:1")[0] == 0, got
+    assert got.got.err.count("SCR:") == 1 and "SCR_CACHE_SIZE" in got.got.err, got
