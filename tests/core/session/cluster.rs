@@ -154,6 +154,7 @@ impl Cluster {
             }
         });
         let _ = fs::remove_dir_all(self.root.path().join("lost"));
+        assert!(!fate.is_stuck(), "a rank waits for one that is dead");
         let told = told.lock().unwrap().clone();
         let results = outcome.results.into_iter().map(Option::flatten).collect();
         Outcome { results, steps: fate.steps(), told }

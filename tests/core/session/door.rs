@@ -62,6 +62,11 @@ impl Files {
         assert!(self.session.set(Arc::downgrade(session)).is_ok());
     }
 
+    /// Nothing that the rank does has an effect any more.
+    pub fn is_dead(&self) -> bool {
+        self.life.is_dead()
+    }
+
     fn session(&self) -> Arc<Session> {
         self.session.get().and_then(Weak::upgrade).unwrap()
     }

@@ -2,52 +2,65 @@
 
 use std::fs;
 
-use super::cluster::Cluster;
-use super::program::{Life, content, file, run, run_and_die};
+use super::cluster::{Cluster, Outcome};
+use super::program::{Life, Program, Truth, content, file};
+
+/// A run that nothing happens to: all ranks end and agree.
+fn run(cluster: &Cluster, hosts: &str, program: &Program) -> Option<(u64, u64)> {
+    let outcome = cluster.launch(hosts, None, |rank| program.run(rank));
+    from(&outcome)
+}
+
+/// What all ranks of a run have gone on from.
+pub fn from(outcome: &Outcome<Life>) -> Option<(u64, u64)> {
+    let first = outcome.results[0].as_ref().unwrap_or_else(|| panic!("{:?}", outcome.told)).from;
+    let ended =
+        |life: &Option<Life>| life.as_ref().is_some_and(|one| one.ended && one.from == first);
+    assert!(outcome.results.iter().all(ended), "{:?} {:?}", outcome.results, outcome.told);
+    first
+}
+
+/// The prefix has this step of that launch, whole.
+pub fn is_on_prefix(cluster: &Cluster, ranks: usize, (step, launch): (u64, u64)) -> bool {
+    (0..ranks).all(|rank| {
+        let found = fs::read(cluster.prefix().join(file(step, rank)));
+        found.is_ok_and(|bytes| bytes == content(launch, step, rank))
+    })
+}
 
 #[test]
 fn a_run_leaves_its_newest_checkpoint_on_the_prefix() {
     for (hosts, scheme) in [("aa", "SINGLE"), ("aabb", "XOR"), ("abc", "PARTNER")] {
-        let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]);
-        let outcome = cluster.launch(hosts, None, |rank| run(rank, 1, 3));
-        for (rank, life) in outcome.results.iter().enumerate() {
-            let life = life.as_ref().unwrap_or_else(|| panic!("{scheme}: {outcome:?}"));
-            assert!(life.ended && life.from.is_none(), "{scheme}: {outcome:?}");
-            let there = fs::read(cluster.prefix().join(file(3, rank))).unwrap();
-            assert_eq!(there, content(1, 3, rank), "{scheme}");
-        }
-        let outcome = cluster.launch(hosts, None, |rank| run(rank, 2, 1));
-        assert!(outcome.results.iter().all(|life| from(life) == Some((3, 1))), "{outcome:?}");
+        let (cluster, truth) =
+            (Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]), Truth::default());
+        let first = Program { launch: 1, steps: 3, ends: true, truth: &truth };
+        assert_eq!(run(&cluster, hosts, &first), None, "{scheme}");
+        assert_eq!(truth.complete(), 3, "{scheme}");
+        assert!(is_on_prefix(&cluster, hosts.len(), (3, 1)), "{scheme}");
+        let second = Program { launch: 2, steps: 1, ..first };
+        assert_eq!(run(&cluster, hosts, &second), Some((3, 1)), "{scheme}");
     }
-}
-
-fn from(life: &Option<Life>) -> Option<(u64, u64)> {
-    life.as_ref().unwrap().from
 }
 
 #[test]
 fn what_was_on_a_lost_node_is_rebuilt() {
     for (hosts, scheme, lost, after) in [
-        ("aabb", "XOR", 'b', "aacc"),
-        ("aabb", "XOR", 'a', "bbcc"),
-        ("abcd", "XOR", 'c', "abde"),
-        ("abc", "PARTNER", 'a', "bcd"),
-        ("aa", "SINGLE", 'b', "aa"),
+        ("aabb", "XOR", Some('b'), "aacc"),
+        ("aabb", "XOR", Some('a'), "bbcc"),
+        ("abcd", "XOR", Some('c'), "abde"),
+        ("abc", "PARTNER", Some('a'), "bcd"),
+        ("aa", "SINGLE", None, "aa"),
     ] {
-        let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]);
-        let outcome = cluster.launch(hosts, None, |rank| run_and_die(rank, 1, 3));
-        let ranks = 0..hosts.len();
-        let known = |life: &Option<Life>| life.as_ref().map(|life| life.complete);
-        assert!(outcome.results.iter().all(|life| known(life) == Some(3)), "{outcome:?}");
+        let (cluster, truth) =
+            (Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]), Truth::default());
+        let first = Program { launch: 1, steps: 3, ends: false, truth: &truth };
+        assert_eq!(run(&cluster, hosts, &first), None, "{scheme}");
+        assert_eq!(truth.complete(), 3, "{scheme}");
         // The cache has it, and nothing else.
-        let on_prefix = |rank| cluster.prefix().join(file(3, rank)).exists();
-        assert!(!ranks.clone().any(on_prefix), "{scheme}");
-        if scheme != "SINGLE" {
-            cluster.lose(lost);
-        }
-        let outcome = cluster.launch(after, None, |rank| run(rank, 2, 1));
-        assert!(outcome.results.iter().all(|life| from(life) == Some((3, 1))), "{outcome:?}");
-        let there = |rank| std::fs::read(cluster.prefix().join(file(4, rank))).unwrap();
-        ranks.for_each(|rank| assert_eq!(there(rank), content(2, 4, rank), "{scheme}"));
+        assert!(!is_on_prefix(&cluster, 1, (3, 1)), "{scheme}");
+        lost.into_iter().for_each(|host| cluster.lose(host));
+        let second = Program { launch: 2, steps: 1, ends: true, ..first };
+        assert_eq!(run(&cluster, after, &second), Some((3, 1)), "{scheme}");
+        assert!(is_on_prefix(&cluster, hosts.len(), (4, 2)), "{scheme}");
     }
 }

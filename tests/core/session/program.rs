@@ -1,16 +1,50 @@
 //! A program that writes checkpoints and goes on from its newest one, as programs do.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use scr_core::error::Result;
 
 use super::cluster::Rank;
+
+/// A run of it.
+pub struct Program<'a> {
+    /// Tells the contents of runs apart.
+    pub launch: u64,
+    /// Checkpoints that it writes.
+    pub steps: u64,
+    /// It ends by itself, it is not killed after the last one.
+    pub ends: bool,
+    pub truth: &'a Truth,
+}
+
+/// What has really happened, all runs together.
+#[derive(Default)]
+pub struct Truth {
+    /// The newest step that a rank has heard to be complete.
+    complete: AtomicU64,
+    /// The ranks that have closed their files of a step, by launch.
+    written: Mutex<BTreeMap<(u64, u64), BTreeSet<usize>>>,
+}
+
+impl Truth {
+    /// The newest step that was known to be complete.
+    pub fn complete(&self) -> u64 {
+        self.complete.load(Ordering::SeqCst)
+    }
+
+    /// Whether all of so many ranks have written this step in that launch.
+    pub fn is_written(&self, (step, launch): (u64, u64), ranks: usize) -> bool {
+        self.written.lock().unwrap().get(&(step, launch)).is_some_and(|all| all.len() == ranks)
+    }
+}
 
 /// What a run came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Life {
     /// The checkpoint that it went on from: its step, and the launch that wrote it.
     pub from: Option<(u64, u64)>,
-    /// The newest one that this rank has heard to be complete.
-    pub complete: u64,
     /// It ended by itself.
     pub ended: bool,
 }
@@ -32,24 +66,35 @@ pub fn file(step: u64, rank: usize) -> String {
     format!("ckpt/step_{step}/rank_{rank}.dat")
 }
 
-/// The newest step of which this rank sees a file.
-fn newest(rank: &Rank) -> u64 {
+/// The newest step up to `limit` of which this rank sees a file.
+fn newest(rank: &Rank, limit: u64) -> u64 {
     let names = rank.files.list("ckpt");
     let steps = names.iter().filter_map(|name| name.strip_prefix("step_")?.parse().ok());
     let own = |step: &u64| rank.files.list(&format!("ckpt/step_{step}")).contains(&of(rank.rank));
-    steps.filter(own).max().unwrap_or(0)
+    steps.filter(|step| *step <= limit).filter(own).max().unwrap_or(0)
 }
 
 fn of(rank: usize) -> String {
     format!("rank_{rank}.dat")
 }
 
-/// Reads the newest checkpoint; a rank that has none, or another one than the others, or a part of
-/// one, is what must not be.
+/// The newest step of which all ranks have a file: a run that dies leaves parts of newer ones
+/// without us, too.
+fn common(rank: &Rank) -> Result<u64> {
+    let mut limit = u64::MAX;
+    loop {
+        let own = newest(rank, limit);
+        let (most, least) = (rank.all_max(own as i64)?, -rank.all_max(-(own as i64))?);
+        if most == least {
+            return Ok(own);
+        }
+        limit = least as u64;
+    }
+}
+
+/// Reads the newest checkpoint; a part of one, or a mixture of two, is what must not be.
 fn restart(rank: &Rank) -> Result<Option<(u64, u64)>> {
-    let step = newest(rank);
-    let (most, least) = (rank.all_max(step as i64)?, -rank.all_max(-(step as i64))?);
-    assert_eq!(most, least, "rank {} sees {step} as the newest step", rank.rank);
+    let step = common(rank)?;
     if step == 0 {
         return Ok(None);
     }
@@ -62,45 +107,50 @@ fn restart(rank: &Rank) -> Result<Option<(u64, u64)>> {
     Ok(Some((step, launch)))
 }
 
-/// Goes on from the newest checkpoint, writes `steps` more and ends.
-pub fn run(rank: &Rank, launch: u64, steps: u64) -> Life {
-    let mut life = Life::default();
-    let ended = live(rank, launch, steps, &mut life).and_then(|()| {
-        rank.session.finish();
-        life.complete = complete(rank);
-        rank.all_max(0)
-    });
-    // An error: another rank is gone, and the launcher ends this one.
-    life.ended = ended.is_ok();
-    life
-}
-
-/// The same without an end: all ranks are killed at once.
-pub fn run_and_die(rank: &Rank, launch: u64, steps: u64) -> Life {
-    let mut life = Life::default();
-    live(rank, launch, steps, &mut life).unwrap();
-    life
-}
-
-fn live(rank: &Rank, launch: u64, steps: u64, life: &mut Life) -> Result<()> {
-    life.from = restart(rank)?;
-    let begin = life.from.map_or(1, |(step, _)| step + 1);
-    for step in begin..begin + steps {
-        if rank.rank == 0 {
-            rank.files.make_dir("ckpt").unwrap();
-            rank.files.make_dir(&format!("ckpt/step_{step}")).unwrap();
-        }
-        rank.all_max(0)?;
-        let written =
-            rank.files.write_file(&file(step, rank.rank), &content(launch, step, rank.rank));
-        written.unwrap();
-        rank.all_max(0)?;
-        rank.all_max(0)?;
-        life.complete = complete(rank);
+impl Program<'_> {
+    /// Goes on from the newest checkpoint, writes more and ends.
+    pub fn run(&self, rank: &Rank) -> Life {
+        let mut life = Life::default();
+        // An error: another rank is gone, and the launcher ends this one.
+        life.ended = self.live(rank, &mut life).is_ok();
+        life
     }
-    Ok(())
-}
 
-fn complete(rank: &Rank) -> u64 {
-    rank.session.newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap())
+    fn live(&self, rank: &Rank, life: &mut Life) -> Result<()> {
+        life.from = restart(rank)?;
+        let begin = life.from.map_or(1, |(step, _)| step + 1);
+        for step in begin..begin + self.steps {
+            if rank.rank == 0 {
+                let _ = rank.files.make_dir("ckpt");
+                let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            }
+            rank.all_max(0)?;
+            let bytes = content(self.launch, step, rank.rank);
+            let written = rank.files.write_file(&file(step, rank.rank), &bytes);
+            // A rank that is dead is told of failures.
+            if rank.files.is_dead() {
+                rank.all_max(0)?;
+            }
+            written.unwrap();
+            let mut all = self.truth.written.lock().unwrap();
+            all.entry((step, self.launch)).or_default().insert(rank.rank);
+            drop(all);
+            rank.all_max(0)?;
+            rank.all_max(0)?;
+            self.note(rank);
+        }
+        if self.ends {
+            rank.session.finish();
+            self.note(rank);
+            rank.all_max(0)?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, rank: &Rank) {
+        let newest = rank.session.newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap());
+        if !rank.files.is_dead() {
+            self.truth.complete.fetch_max(newest, Ordering::SeqCst);
+        }
+    }
 }
