@@ -86,29 +86,44 @@ fn run_all(schedules: &[(Job, Plan)]) {
     assert_eq!(failed, 0, "of {all} schedules");
 }
 
-/// Every step of every rank of an undisturbed run.
-fn schedules(job: Job, what: What) -> Vec<(Job, Plan)> {
+/// Every how many steps; SCR_SESSION_EVERY=1 makes it each one.
+fn stride(usual: usize) -> usize {
+    let wish = std::env::var("SCR_SESSION_EVERY").ok();
+    wish.and_then(|text| text.parse().ok()).unwrap_or(usual).max(1)
+}
+
+/// The steps of every rank of an undisturbed run, those that `counts` has.
+fn schedules(job: Job, what: What, counts: impl Fn(&str) -> bool) -> Vec<(Job, Plan)> {
     let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
     let outcome = disturbed(&cluster, job, None, &Truth::default());
-    let counts = outcome.steps.iter().map(Vec::len).enumerate();
-    let all =
-        counts.flat_map(|(rank, count)| (0..count).map(move |step| Plan { rank, step, what }));
-    let all: Vec<_> = all.map(|plan| (job, plan)).collect();
-    eprintln!("{job:?} {what:?}: {} schedules", all.len());
+    let mut all = Vec::new();
+    for (rank, steps) in outcome.steps.iter().enumerate() {
+        let known = steps.iter().enumerate().filter(|(_, step)| counts(step));
+        all.extend(known.map(|(step, _)| (job, Plan { rank, step, what })));
+    }
     all
 }
 
-fn sweep(what: What) {
-    let all: Vec<_> = JOBS.into_iter().flat_map(|job| schedules(job, what)).collect();
-    run_all(&all);
+fn sweep(usual: usize, whats: &[What], counts: impl Fn(&str) -> bool) {
+    let both = |job| whats.iter().map(move |what| (job, *what));
+    let all = JOBS.into_iter().flat_map(both);
+    let all = all.flat_map(|(job, what)| schedules(job, what, &counts));
+    run_all(&all.step_by(stride(usual)).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_rank_dies_at_every_step() {
-    sweep(What::Rank);
+    sweep(7, &[What::Rank], |_| true);
 }
 
 #[test]
 fn a_node_dies_at_every_step() {
-    sweep(What::Node);
+    sweep(7, &[What::Node], |_| true);
+}
+
+#[test]
+fn a_store_fails_at_every_step() {
+    let errors =
+        [libc::ENOSPC, libc::EIO].map(|errno| [false, true].map(|good| What::Fails(errno, good)));
+    sweep(29, errors.as_flattened(), |step| step.contains("nodes/"));
 }

@@ -207,7 +207,8 @@ pub fn step(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> Option<c_int>
         What::Fails(errno, for_good) => {
             let program = PROGRAM.try_with(|program| *program.borrow()).unwrap_or(false);
             let fails = at == plan.step || (for_good && at > plan.step);
-            (fails && !program).then_some(errno)
+            // A store of the node, not the prefix.
+            (fails && !program && below.starts_with("nodes")).then_some(errno)
         }
         what if at == plan.step => {
             life.die(what);
