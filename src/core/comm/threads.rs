@@ -42,14 +42,16 @@ pub struct ThreadWorld {
     reaper: Reaper,
 }
 
-/// Kills ranks of a [`ThreadWorld`] while it runs.
+/// Kills ranks of a [`ThreadWorld`] while it runs, as a launcher sees it that ends the others, too.
 #[derive(Clone, Default)]
 pub struct Reaper(Arc<OnceLock<Arc<World>>>);
 
 impl Reaper {
-    /// The others find `rank` gone from now on; its thread ends at its next communication call.
+    /// The thread of `rank` ends at its next communication call, and no rank of the world waits for
+    /// any other from now on: what has not come by then is an error.
     pub fn kill(&self, rank: usize) {
         if let Some(world) = self.0.get() {
+            lock(&world.state).aborted = true;
             world.die(rank);
         }
     }
@@ -172,6 +174,8 @@ struct State {
     /// World ranks that take no further part in the group of that context.
     gone: HashSet<(u64, usize)>,
     dead: HashSet<usize>,
+    /// A rank was killed by the [`Reaper`].
+    aborted: bool,
 }
 
 struct World {
@@ -273,7 +277,8 @@ impl ThreadComm {
                 drop(state);
                 resume_unwind(Box::new(Killed));
             }
-            if state.dead.contains(&source) || state.gone.contains(&(self.context, source)) {
+            let is_gone = state.dead.contains(&source) || state.aborted;
+            if is_gone || state.gone.contains(&(self.context, source)) {
                 drop(state);
                 self.world.leave(self.context, me);
                 return Err(Error::Comm(format!("rank {source} is gone")));

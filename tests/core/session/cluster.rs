@@ -36,7 +36,7 @@ pub struct Rank {
 /// What a launch left.
 #[derive(Debug)]
 pub struct Outcome<T> {
-    /// Of the ranks that came to their end, `None` for those that died.
+    /// Of the ranks that came to their end, `None` for those that died, or went without SCR.
     pub results: Vec<Option<T>>,
     /// What they did that lasts.
     pub steps: Vec<Vec<String>>,
@@ -171,7 +171,10 @@ impl Cluster {
         let around = self.surroundings(hosts, rank, files.clone());
         let world = comm.split(0, rank as i64).ok().flatten()?;
         let arrival = Arrival::new(around, &Silence)?;
-        let session = arrival.start(comm).ok()?;
+        let required = arrival.required();
+        let started = arrival.start(comm);
+        let told = started.inspect_err(|error| required.fall_back(&error.to_string(), rank == 0));
+        let session = told.ok()?;
         session.halt_at_start();
         let session = Arc::new(session);
         files.serve(&session);
