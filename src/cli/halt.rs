@@ -47,7 +47,8 @@ pub struct Args {
     /// Only show the conditions.
     #[arg(
         short, long,
-        conflicts_with_all = ["checkpoints", "before", "after", "seconds", "unset", "reason", "immediate"]
+        conflicts_with_all =
+            ["checkpoints", "before", "after", "seconds", "unset", "reason", "immediate"]
     )]
     list: bool,
     /// Why: is recorded, and stops the run at its next checkpoint.

@@ -16,9 +16,9 @@ pub const LIMIT: Duration = Duration::from_secs(3600);
 /// Arguments of `scr scavenge`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The newest complete checkpoint of every series, and all complete output, come to the prefix; what a \
-lost node had is rebuilt (PARTNER, XOR, RS). Nothing that was not complete does. It can be done again \
-at any time. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, outside the job, \
+The newest complete checkpoint of every series, and all complete output, come to the prefix; what \
+a lost node had is rebuilt (PARTNER, XOR, RS). Nothing that was not complete does. It can be done \
+again at any time. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, outside the job, \
 SCR_JOB_ID. Nodes are reached as scr run reaches them (SCR_REMOTE_SHELL). \
 The exit status is 0 if the newest is on the prefix now or was there already, 1 if no node had \
 anything, or the newest of a series is lost (scr index list shows it as incomplete). Example:\n

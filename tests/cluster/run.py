@@ -19,6 +19,7 @@ import flushes  # the same
 import launches  # the same
 import matrix
 import runs  # the same
+import salvage  # the same
 import schemes
 import stores
 import stories

@@ -28,7 +28,7 @@ Examples:\n
     scr run -- mpirun -n 8 ./app                  once, under SCR
     scr run --runs 4 -- srun -N 4 -n 8 ./app      in an allocation of 5 nodes: one is a spare
     scr run --runs -1 --nodes 4 --hostfile hosts -- mpirun -n 8 ./app
-    scr run --runs 3 --restart-command 'mpirun -n 8 ./app --from {latest_id}' -- mpirun -n 8 ./app")]
+    scr run --runs 3 --restart-command 'mpirun ./app --from {latest_id}' -- mpirun ./app")]
 pub struct Args {
     /// Launches in all, the first included; -1: as many as it takes. SCR_RUNS by default.
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]

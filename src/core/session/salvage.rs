@@ -77,6 +77,9 @@ pub fn clear_copies(prefix: &Path) -> Result<()> {
 pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> Result<Salvaged> {
     let prefix = &places.prefix;
     let state = prefix.join(STATE_FOLDER);
+    if !state.is_dir() {
+        return Ok(Salvaged::Nothing);
+    }
     let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
         Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
         Taken::Ours(lease) => lease,

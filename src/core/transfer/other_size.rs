@@ -7,15 +7,15 @@
 //! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<number>/<datasets>
 //! shared.<number>/<datasets>
 //! ```
-//! The number follows from the store's name. `scr scavenge` goes the same way with what the nodes of
-//! a job that died have left: then the nodes' names stand for the leaders' ranks.
+//! The number follows from the store's name. `scr scavenge` goes the same way with what the nodes
+//! of a job that died have left: then the nodes' names stand for the leaders' ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::about::About;
-use super::index::{last_turn, list_prefix, record_incomplete};
+use super::index::{OnPrefix, last_turn, list_prefix, record_incomplete};
 use super::newer::kept_by_newer;
 use super::shares::flush_shares;
 use super::window::Left;
@@ -195,8 +195,8 @@ struct Run<'a> {
     enter: &'a (dyn Fn() + Sync),
 }
 
-/// Publishes what [`copy_remains`] has brought to `folder` from the nodes of a run that is gone: the
-/// newest dataset of every series, and all output. Returns `None` if there is nothing of a run.
+/// Publishes what [`copy_remains`] has brought to `folder` from the nodes of a run that is gone:
+/// the newest dataset of every series, and all output. Returns `None` if there is nothing of a run.
 /// What cannot be had, and is newer than all else of its series, gets an entry in the index that
 /// says so. `ctx` is that of a world of one, its stores are all that may be named. Local.
 ///
@@ -216,12 +216,16 @@ pub fn publish_remains(
     let Some(ranks) = cache::size_in(&identity) else {
         return Err(Error::Other(format!("a run with an unknown number of ranks: {identity}")));
     };
+    let listed = list_prefix(ctx.prefix)?;
     let wanted = &|whole: &[cache::Whole], at: usize| {
         let one = &whole[at];
+        let is_newer = |there: &&OnPrefix| there.restorable && there.id > one.id;
+        let outdated =
+            listed.iter().filter(is_newer).any(|there| there.key.series == one.key.series);
         let newer = |other: &cache::Whole| other.key.series == one.key.series && other.id > one.id;
         let is_output =
             one.records.iter().any(|record| About::of_record(record, ranks).dataset.is_output);
-        is_output || !whole.iter().any(newer)
+        is_output || !(outdated || whole.iter().any(newer))
     };
     let mut done = Run { ctx, folder, identity: &identity, ranks, wanted, enter }.publish()?;
     let listed = list_prefix(ctx.prefix)?;

@@ -1,7 +1,7 @@
 //! Command lines of launchers: which launcher it is, where the program begins, and the options that
 //! put a launch on certain nodes.
 
-use super::manager::Host;
+use super::hosts::Host;
 use crate::operations::HostList;
 use crate::params::Environment;
 
@@ -230,7 +230,7 @@ pub fn slurm_variables(hosts: &[Host], some_are_out: bool) -> Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::run::manager::hostfile;
+    use crate::operations::run::hosts::hostfile;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

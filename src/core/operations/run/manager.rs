@@ -2,26 +2,17 @@
 //! down, and how a command gets to a node. Each is a few questions to the environment and to its
 //! own commands; [`find`] says which one is there.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::commands::Commands;
+use super::hosts::{Host, clock, counted, hostfile, list_of, repeated};
 use crate::error::{Error, Result};
 use crate::operations::HostList;
 use crate::params::Environment;
 
 /// How long a resource manager's own command may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-
-/// A node of the allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
-    /// Its name.
-    pub name: String,
-    /// How many processes it is to have, if anything says so.
-    pub slots: Option<usize>,
-}
 
 /// How a command is brought to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -325,78 +316,6 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| Error::io("cannot read", path, error))
 }
 
-/// Hosts of an answer, each once.
-fn list_of(answer: Option<String>) -> Vec<String> {
-    let lists = answer.unwrap_or_default();
-    let mut hosts: Vec<String> = lists
-        .split_whitespace()
-        .filter_map(|list| HostList::expand(list).ok())
-        .flat_map(|list| list.hosts().to_vec())
-        .collect();
-    let mut seen = std::collections::BTreeSet::new();
-    hosts.retain(|host| seen.insert(host.clone()));
-    hosts
-}
-
-/// Each name once, in order, with how often it was there.
-fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Host> {
-    let mut hosts: Vec<Host> = Vec::new();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in names {
-        let at = *places.entry(name).or_insert(hosts.len());
-        match hosts.get_mut(at) {
-            Some(host) => host.slots = host.slots.map(|slots| slots + 1),
-            None => hosts.push(Host { name: name.to_owned(), slots: Some(1) }),
-        }
-    }
-    hosts
-}
-
-/// Slurm's counts by node: `2(x3),1` is 2, 2, 2, 1.
-fn repeated(text: &str) -> Option<Vec<usize>> {
-    let mut counts = Vec::new();
-    for part in text.split(',') {
-        let (count, times) = match part.split_once("(x") {
-            Some((count, rest)) => (count, rest.strip_suffix(')')?.parse().ok()?),
-            None => (part, 1),
-        };
-        // No cluster has more nodes; a number that is wrong is no reason to fill the memory.
-        counts.extend(std::iter::repeat_n(
-            count.parse::<usize>().ok()?,
-            std::cmp::min(times, 1 << 20),
-        ));
-    }
-    Some(counts)
-}
-
-/// Seconds of `[[hours:]minutes:]seconds`.
-fn clock(text: &str) -> Option<u64> {
-    text.split(':').try_fold(0_u64, |sum, part| Some(60 * sum + part.parse::<u64>().ok()?))
-}
-
-/// Nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names, also
-/// `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
-pub fn hostfile(text: &str) -> Vec<Host> {
-    let mut hosts: Vec<Host> = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default();
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else { continue };
-        let (list, colon) = match first.split_once(':') {
-            Some((list, count)) => (list, count.parse().ok()),
-            None => (first, None),
-        };
-        let slots = words.find_map(|word| word.strip_prefix("slots=")?.parse().ok()).or(colon);
-        for name in HostList::expand(list).map(|list| list.hosts().to_vec()).unwrap_or_default() {
-            match hosts.iter_mut().find(|host| host.name == name) {
-                Some(host) => host.slots = Some(host.slots.unwrap_or(1) + slots.unwrap_or(1)),
-                None => hosts.push(Host { name, slots }),
-            }
-        }
-    }
-    hosts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,9 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn hostfiles_of_both_mpis_and_plain_ones() {
-        let text = "# all\nnode1 slots=2 max_slots=4\nnode2:3\n\nnode[3-4]\nnode3 # again\n";
-        assert_eq!(slots(&hostfile(text)), ["node1:2", "node2:3", "node3:2", "node4"]);
+    fn a_hostfile_that_is_not_there_is_told() {
         let missing = find(&Environment::new(), Some(Path::new("/no/such/file")));
         assert!(missing.hosts(&Recorded(&[])).is_err());
     }
@@ -510,13 +427,5 @@ mod tests {
         let words = ["echo".to_owned(), "a b".to_owned(), "it's".to_owned()];
         let line = Shell::remote("ssh -x").command("n1", &words);
         assert_eq!(line, ["ssh", "-x", "n1", r"echo 'a b' 'it'\''s'"]);
-    }
-
-    #[test]
-    fn numbers_that_are_none() {
-        for text in ["", "x", "2(x3", "2(xy)", "-1"] {
-            assert_eq!(repeated(text), None, "{text}");
-            assert_eq!(clock(text), None, "{text}");
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `policy.rs` | when a run is started again: a pure machine |
 //! | `manager.rs` | resource managers: nodes, end time, what is down |
+//! | `hosts.rs` | nodes as they are written down |
 //! | `nodes.rs` | which nodes are healthy |
 //! | `command.rs` | command lines of launchers |
 //! | `latest.rs` | the newest checkpoint, for programs that have to be told |
@@ -12,6 +13,7 @@
 
 mod command;
 mod commands;
+mod hosts;
 mod latest;
 mod manager;
 mod nodes;
@@ -19,7 +21,8 @@ mod policy;
 
 pub use command::{Launcher, Line, slurm_variables};
 pub use commands::{Commands, Real};
+pub use hosts::{Host, hostfile};
 pub use latest::{Latest, latest};
-pub use manager::{Host, Manager, Shell, find, hostfile};
+pub use manager::{Manager, Shell, find};
 pub use nodes::{Nodes, Test};
 pub use policy::{Action, End, Event, Limits, Policy, Stop};

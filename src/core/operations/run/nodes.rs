@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::commands::Commands;
-use super::manager::{Host, Manager, Shell};
+use super::hosts::Host;
+use super::manager::{Manager, Shell};
 
 /// Looks at the nodes of an allocation.
 pub struct Nodes<'a> {
@@ -131,6 +132,7 @@ fn is_same_host(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
     use crate::error::{Error, Result};
+    use crate::operations::run::hosts::hostfile;
     use crate::operations::run::manager;
     use crate::params::Environment;
     use std::collections::BTreeSet;
@@ -157,7 +159,7 @@ mod tests {
     fn a_spare_node_stands_in_where_one_was_lost() {
         let manager = manager::find(&Environment::new(), None);
         let mut nodes = Nodes {
-            hosts: manager::hostfile("n[1-6]"),
+            hosts: hostfile("n[1-6]"),
             manager: &*manager,
             shell: Shell::remote("ssh"),
             commands: &Cluster::default(),
@@ -181,7 +183,7 @@ mod tests {
         let manager = manager::find(&Environment::new(), None);
         let limit = Duration::from_secs(1);
         let mut nodes = Nodes {
-            hosts: manager::hostfile("n[1-4]"),
+            hosts: hostfile("n[1-4]"),
             manager: &*manager,
             shell: Shell::remote("ssh"),
             commands: &cluster,

@@ -193,118 +193,81 @@ mod tests {
     use super::*;
 
     const PAUSE: Duration = Duration::from_secs(60);
-    const LOST: Event = Event::Ended(End::Exited(137));
-    const HUNG: Event = Event::Ended(End::Hung(143));
-    const WELL: Event = Event::Ended(End::Exited(0));
+    /// Each story: its name, how many runs are allowed (0: no limit), and what happens after
+    /// `Begin`, with what is done then.
+    const STORIES: &[(&str, u64, &str)] = &[
+        ("all is well", 1, "6/4:run1 well:done"),
+        ("one run only", 1, "6/4:run1 lost:no-runs"),
+        (
+            "a node is lost, the second run ends well",
+            2,
+            "6/4:run1 lost:read go:pause paused:read go:look 5/4:run2 well:done",
+        ),
+        (
+            "the second one fails, too",
+            2,
+            "6/4:run1 lost:read go:pause paused:read go:look 5/4:run2 lost:no-runs",
+        ),
+        (
+            "without a limit, until the nodes are used up; a hang counts as a failure",
+            0,
+            "6/4:run1 lost:read go:pause paused:read go:look 5/4:run2 hung:read go:pause \
+             paused:read go:look 4/4:run3 lost:read go:pause paused:read go:look 3/4:few",
+        ),
+        ("too few from the start", 0, "3/4:few"),
+        ("no node at all", 0, "0/0:few"),
+        ("halt before the pause", 0, "6/4:run1 lost:read halt:halted"),
+        ("halt in the pause", 0, "6/4:run1 lost:read go:pause paused:read halt:halted"),
+        ("halt after a hang", 0, "6/4:run1 hung:read halt:halted"),
+        ("a signal ends the run: no other", 0, "6/4:run1 signal:wait lost:killed"),
+        ("a run that ends well in spite of a signal", 0, "6/4:run1 signal:wait well:done"),
+        ("a signal in the pause", 0, "6/4:run1 lost:read go:pause signal:killed paused:wait"),
+        ("what nobody waits for", 0, "well:wait halt:wait"),
+    ];
 
-    fn nodes(healthy: usize, needed: usize) -> Event {
-        Event::Nodes { healthy, needed }
+    fn event(word: &str) -> Event {
+        match word {
+            "well" => Event::Ended(End::Exited(0)),
+            "lost" => Event::Ended(End::Exited(137)),
+            "hung" => Event::Ended(End::Hung(143)),
+            "halt" => Event::Halt(Some("X".into())),
+            "go" => Event::Halt(None),
+            "paused" => Event::Paused,
+            "signal" => Event::Interrupted(15),
+            nodes => {
+                let (healthy, needed) = nodes.split_once('/').unwrap();
+                let (healthy, needed) = (healthy.parse().unwrap(), needed.parse().unwrap());
+                Event::Nodes { healthy, needed }
+            }
+        }
     }
 
-    fn halt(reason: &str) -> Event {
-        Event::Halt((!reason.is_empty()).then(|| reason.to_owned()))
+    fn word(action: &Action) -> String {
+        match action {
+            Action::LookAtNodes => "look".into(),
+            Action::Launch(number) => format!("run{number}"),
+            Action::LookAtHalt => "read".into(),
+            Action::Pause(length) => if *length == PAUSE { "pause" } else { "?" }.into(),
+            Action::Wait => "wait".into(),
+            Action::Stop(Stop::Done) => "done".into(),
+            Action::Stop(Stop::NoRunsLeft) => "no-runs".into(),
+            Action::Stop(Stop::TooFewNodes { .. }) => "few".into(),
+            Action::Stop(Stop::Halted(reason)) => if reason == "X" { "halted" } else { "?" }.into(),
+            Action::Stop(Stop::Interrupted(signal)) => {
+                if *signal == 15 { "killed" } else { "?" }.into()
+            }
+        }
     }
 
-    /// Each story: how many runs are allowed; what happens after `Begin`, with what is done then.
     #[test]
     fn the_stories() {
-        let run = Action::Launch;
-        let (look, read) = (Action::LookAtNodes, Action::LookAtHalt);
-        let (pause, wait) = (Action::Pause(PAUSE), Action::Wait);
-        let stop = Action::Stop;
-        let few = |healthy, needed| stop(Stop::TooFewNodes { healthy, needed });
-        let halted = |reason: &str| stop(Stop::Halted(reason.into()));
-        let killed = |signal| stop(Stop::Interrupted(signal));
-        let again = |number| {
-            vec![
-                (halt(""), pause.clone()),
-                (Event::Paused, read.clone()),
-                (halt(""), look.clone()),
-                (nodes(5, 4), run(number)),
-            ]
-        };
-        let first = vec![(nodes(6, 4), run(1))];
-        let lost_once = [first.clone(), vec![(LOST, read.clone())]].concat();
-        let stories: Vec<(&str, Option<u64>, Vec<(Event, Action)>)> = vec![
-            ("all is well", Some(1), [first.clone(), vec![(WELL, stop(Stop::Done))]].concat()),
-            (
-                "one run only",
-                Some(1),
-                [first.clone(), vec![(LOST, stop(Stop::NoRunsLeft))]].concat(),
-            ),
-            (
-                "a node is lost, the second run ends well",
-                Some(2),
-                [lost_once.clone(), again(2), vec![(WELL, stop(Stop::Done))]].concat(),
-            ),
-            (
-                "the second one fails, too",
-                Some(2),
-                [lost_once.clone(), again(2), vec![(LOST, stop(Stop::NoRunsLeft))]].concat(),
-            ),
-            (
-                "without a limit, until the nodes are used up",
-                None,
-                [
-                    lost_once.clone(),
-                    again(2),
-                    vec![(HUNG, read.clone())],
-                    again(3),
-                    vec![(LOST, read.clone()), (halt(""), pause.clone())],
-                    vec![(Event::Paused, read.clone()), (halt(""), look.clone())],
-                    vec![(nodes(3, 4), few(3, 4))],
-                ]
-                .concat(),
-            ),
-            ("too few from the start", None, vec![(nodes(3, 4), few(3, 4))]),
-            ("no node at all", None, vec![(nodes(0, 0), few(0, 0))]),
-            (
-                "halt before the pause",
-                None,
-                [lost_once.clone(), vec![(halt("X"), halted("X"))]].concat(),
-            ),
-            (
-                "halt in the pause",
-                None,
-                [
-                    lost_once.clone(),
-                    vec![(halt(""), pause.clone()), (Event::Paused, read.clone())],
-                    vec![(halt("X"), halted("X"))],
-                ]
-                .concat(),
-            ),
-            (
-                "a signal ends the run: no other",
-                None,
-                [first.clone(), vec![(Event::Interrupted(15), wait.clone()), (LOST, killed(15))]]
-                    .concat(),
-            ),
-            (
-                "a run that ends well in spite of a signal",
-                None,
-                [
-                    first.clone(),
-                    vec![(Event::Interrupted(15), wait.clone()), (WELL, stop(Stop::Done))],
-                ]
-                .concat(),
-            ),
-            (
-                "a signal in the pause",
-                None,
-                [
-                    lost_once,
-                    vec![(halt(""), pause), (Event::Interrupted(2), killed(2))],
-                    vec![(Event::Paused, wait.clone())],
-                ]
-                .concat(),
-            ),
-            ("what nobody waits for", None, vec![(WELL, wait.clone()), (halt("X"), wait)]),
-        ];
-        for (name, runs, steps) in stories {
+        for (name, runs, story) in STORIES {
+            let runs = (*runs > 0).then_some(*runs);
             let mut policy = Policy::new(Limits { runs, pause: PAUSE });
-            assert_eq!(policy.on(Event::Begin), look, "{name}");
-            for (number, (event, action)) in steps.into_iter().enumerate() {
-                assert_eq!(policy.on(event.clone()), action, "{name}: step {number}, {event:?}");
+            assert_eq!(policy.on(Event::Begin), Action::LookAtNodes, "{name}");
+            for step in story.split_whitespace() {
+                let (happens, wanted) = step.split_once(':').unwrap();
+                assert_eq!(word(&policy.on(event(happens))), wanted, "{name}: {step}");
             }
         }
     }
@@ -317,16 +280,12 @@ mod tests {
             let mut policy = Policy::new(Limits { runs: Some(runs), pause: PAUSE });
             let mut launches = 0;
             for _ in 0..60 {
-                let event = match rng.u8(..12) {
+                let words = ["4/4", "4/4", "lost", "lost", "hung", "go", "go", "paused", "well"];
+                let next = match rng.usize(..=words.len()) {
                     0 => Event::Begin,
-                    1..4 => nodes(4, 4),
-                    4..6 => LOST,
-                    6 => HUNG,
-                    7..9 => halt(""),
-                    9..11 => Event::Paused,
-                    _ => WELL,
+                    at => event(words[at - 1]),
                 };
-                launches += u64::from(matches!(policy.on(event), Action::Launch(_)));
+                launches += u64::from(matches!(policy.on(next), Action::Launch(_)));
             }
             assert!(launches <= runs && launches == policy.launched());
         }

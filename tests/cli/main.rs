@@ -1,0 +1,34 @@
+//! The `scr` command as a person or a script calls it, on one machine.
+
+mod copies;
+mod run;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The command, with nothing of SCR in its environment, in `dir`.
+fn scr(dir: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scr"));
+    command.args(words).current_dir(dir);
+    let ours = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        ["SCR_", "SLURM_", "PBS_", "LSB_", "FLUX_"].iter().any(|start| name.starts_with(start))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

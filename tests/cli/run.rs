@@ -1,0 +1,121 @@
+//! `scr run` without MPI: exit statuses, repeats, signals, what the program finds around it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use super::{code, err, out, scr};
+
+/// `scr run --api` (the shim is not built for these tests) of a line of shell.
+fn run(options: &[&str], line: &str) -> (tempfile::TempDir, std::process::Output) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut words = vec!["run", "--api", "--no-scavenge", "--pause", "0"];
+    words.extend(options);
+    words.extend(["--", "sh", "-c", line]);
+    let output = scr(dir.path(), &words).output().unwrap();
+    (dir, output)
+}
+
+#[test]
+fn the_exit_status_is_that_of_the_program() {
+    for (line, status) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)] {
+        let (_dir, output) = run(&[], line);
+        assert_eq!(code(&output), Some(status), "{line}: {}", err(&output));
+    }
+}
+
+#[test]
+fn a_run_that_fails_is_started_again_as_often_as_allowed() {
+    let line = "echo x >> runs; test $(wc -l < runs) -ge 3 || exit 4";
+    let (dir, output) = run(&["--runs", "5"], line);
+    assert_eq!(code(&output), Some(0), "{}", err(&output));
+    assert_eq!(std::fs::read_to_string(dir.path().join("runs")).unwrap(), "x\nx\nx\n");
+    let (_dir, output) = run(&["--runs", "2"], line);
+    assert_eq!(code(&output), Some(4));
+    assert!(err(&output).contains("no more runs are allowed"), "{}", err(&output));
+    let (_dir, output) = run(&["--runs", "-1"], line);
+    assert_eq!(code(&output), Some(0), "{}", err(&output));
+}
+
+#[test]
+fn settings_come_from_the_configuration_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".scrconf"), "SCR_RUNS=3\n").unwrap();
+    let words = ["run", "--api", "--no-scavenge", "--pause", "0", "--", "sh", "-c"];
+    let line = "echo x >> runs; exit 9";
+    let output = scr(dir.path(), &[&words[..], &[line]].concat()).output().unwrap();
+    assert_eq!(code(&output), Some(9));
+    assert_eq!(std::fs::read_to_string(dir.path().join("runs")).unwrap().len(), 6);
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_is_started() {
+    let dir = tempfile::tempdir().unwrap();
+    for (words, part) in [
+        (&["run", "--api", "--", "no-such-command"][..], "no command 'no-such-command'"),
+        (&["run", "--api", "--runs", "0", "--", "true"], "--runs 0"),
+        (&["run", "--api", "--prefix", "/no/such/place", "--", "true"], "/no/such/place"),
+        (&["run", "--api", "--exclude", "a[", "--", "true"], "no list of hosts"),
+        (&["run", "--api", "--hostfile", "/no/file", "--", "true"], "/no/file"),
+        (&["run", "--api", "--restart-command", "nothing-here", "--", "true"], "nothing-here"),
+    ] {
+        let output = scr(dir.path(), words).output().unwrap();
+        assert_eq!(code(&output), Some(1), "{words:?}");
+        assert!(err(&output).contains(part), "{words:?}: {}", err(&output));
+    }
+    for words in [&["run"][..], &["run", "--pause", "x", "--", "true"], &["run", "--runs", "x"]] {
+        let output = scr(dir.path(), words).output().unwrap();
+        assert_eq!(code(&output), Some(2), "{words:?}: {}", err(&output));
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_signal_reaches_the_program_and_ends_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let line =
+        "trap 'exit 9' TERM; trap 'echo usr1' USR1; echo ready; while :; do sleep 0.01; done";
+    let words = ["run", "--api", "--no-scavenge", "--pause", "0", "--runs", "-1", "--"];
+    let mut child = scr(dir.path(), &[&words[..], &["sh", "-c", line]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let kill = |signal: &str| {
+        let id = child.id().to_string();
+        std::process::Command::new("kill").args([signal, &id]).status().unwrap();
+    };
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    kill("-USR1");
+    assert_eq!(lines.next().unwrap().unwrap(), "usr1");
+    kill("-TERM");
+    assert!(lines.next().is_none());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(9));
+    assert!(err(&output).contains("signal 15: no further run"), "{}", err(&output));
+}
+
+#[test]
+fn a_request_to_halt_stops_the_repeats_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let halt = scr(dir.path(), &["halt", "--reason", "maintenance"]).output().unwrap();
+    assert_eq!(code(&halt), Some(0));
+    let words = ["run", "--api", "--no-scavenge", "--pause", "0", "--runs", "-1", "--", "false"];
+    let output = scr(dir.path(), &words).output().unwrap();
+    assert_eq!(code(&output), Some(1));
+    assert!(err(&output).contains("halt condition maintenance"), "{}", err(&output));
+    let shown = scr(dir.path(), &["halt", "--list"]).output().unwrap();
+    assert!(out(&shown).contains("maintenance"), "{}", out(&shown));
+    let retries = scr(dir.path(), &["retries-halt"]).output().unwrap();
+    assert_eq!((code(&retries), out(&retries)), (Some(0), "maintenance\n".to_owned()));
+}
+
+#[test]
+fn switched_off_the_program_runs_once_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "echo \"<$SCR_PREFIX><$LD_PRELOAD>\"; exit 3";
+    let words = ["run", "--runs", "5", "--", "sh", "-c", line];
+    let output =
+        scr(dir.path(), &words).env("SCR_ENABLE", "0").env_remove("LD_PRELOAD").output().unwrap();
+    assert_eq!((code(&output), out(&output)), (Some(3), "<><>\n".to_owned()));
+}

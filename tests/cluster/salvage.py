@@ -1,0 +1,161 @@
+"""`scr scavenge`: a job is gone, and what its nodes' caches have comes to the prefix."""
+
+import json
+
+from cluster import SCR, Run
+from samples import environment
+from scene import Scene
+from stories import POSIX, story
+
+SETTINGS = {"SCR_FLUSH": "0", "SCR_LEARN": "0", "SCR_JOB_ID": "gone"}
+
+
+def scavenge(scene, *options):
+    """Runs it on the head of the cluster; returns its Outcome."""
+    usual = {"SCR_CONF_FILE": str(scene.sample.config()), "SCR_PREFIX": str(scene.directory)}
+    env = environment(scene.mpi, **usual, **scene.settings)
+    words = scene.cluster.command("exec", "--", SCR, "scavenge", *options)
+    outcome = Run(words, scene.directory, env).finish()
+    scene.story += f"\n--- the scavenge: {outcome}"
+    return outcome
+
+
+def states(scene):
+    """Name to state of what the index lists."""
+    words = ("exec", "--", SCR, "index", "--prefix", scene.directory, "list", "--json")
+    return {one["name"]: one["state"] for one in json.loads(scene.cluster.sim(*words).out)}
+
+
+def lose(scene, *nodes, step=35):
+    """Runs up to a step, then nodes die, and all processes of the job with them."""
+    run = scene.pause_at(step)
+    if nodes:
+        scene.cluster.kill(*nodes)
+    else:
+        scene.cluster.kill_process("node2", POSIX.process())
+    scene.ended(run)
+
+
+def restart_elsewhere(scene, step):
+    """Another job: nothing of the caches is its own."""
+    scene.restart(least=step, most=step, SCR_JOB_ID="next")
+
+
+def saved_from_a_lost_node(mpi, scheme, *nodes):
+    with Scene(POSIX, mpi, spare=len(nodes), SCR_COPY_TYPE=scheme, **SETTINGS) as scene:
+        lose(scene, *nodes)
+        outcome = scavenge(scene)
+        assert outcome.status == 0, scene.story
+        assert "checkpoint.30 is on the prefix now" in outcome.out, scene.story
+        for node in nodes:
+            assert f"nothing comes from {node}" in outcome.out, scene.story
+        assert states(scene) == {"checkpoint.30": "complete"}, scene.story
+        again = scavenge(scene)
+        assert (again.status, scene.leftovers()) == (0, []), scene.story
+        assert "the prefix has all" in again.out, scene.story
+        restart_elsewhere(scene, 30)
+
+
+@story
+def saved_by_xor(mpi):
+    """One node is lost; its files are rebuilt on the prefix."""
+    saved_from_a_lost_node(mpi, "XOR", "node3")
+
+
+@story
+def saved_by_partner(mpi):
+    """The neighbour has a copy."""
+    saved_from_a_lost_node(mpi, "PARTNER", "node1")
+
+
+@story
+def saved_by_rs(mpi):
+    """Two nodes are lost."""
+    saved_from_a_lost_node(mpi, "RS", "node2", "node3")
+
+
+@story
+def saved_without_a_loss(mpi):
+    """A process died, all nodes answer."""
+    saved_from_a_lost_node(mpi, "SINGLE")
+
+
+@story
+def what_cannot_be_saved(mpi):
+    """SINGLE and a lost node: the index says what is missing; an older one stays current."""
+    settings = {**SETTINGS, "SCR_FLUSH": "2"}
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="SINGLE", **settings) as scene:
+        lose(scene, "node3")
+        outcome = scavenge(scene)
+        assert outcome.status == 1, scene.story
+        assert "checkpoint.30 is lost" in outcome.out, scene.story
+        found = states(scene)
+        assert found == {"checkpoint.30": "incomplete", "checkpoint.20": "complete"}, found
+        restart_elsewhere(scene, 20)
+
+
+@story
+def never_what_was_not_complete(mpi):
+    """The job dies while checkpoint 30 is being written: 20 is saved."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        run = scene.start("--steps", 50, "--every", 10, "--pause", "write", 30, scene.mark)
+        run.wait_for_file(scene.mark)
+        scene.cluster.kill_process("node2", POSIX.process())
+        scene.ended(run)
+        assert scavenge(scene).status == 0, scene.story
+        assert states(scene) == {"checkpoint.20": "complete"}, scene.story
+        assert not (scene.directory / "ckpt/step_30/rank_1.dat").exists(), scene.story
+        restart_elsewhere(scene, 20)
+
+
+@story
+def nothing_to_save(mpi):
+    """No run, or another job: an error that says so. A live run is left alone."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        outcome = scavenge(scene)
+        assert (outcome.status, "no node has a cache" in outcome.out) == (1, True), scene.story
+        run = scene.pause_at(35)
+        outcome = scavenge(scene)
+        assert (outcome.status, "a live run" in outcome.err) == (1, True), scene.story
+        scene.mark.unlink()
+        assert run.finish().status == 0, scene.story
+
+
+@story
+def saved_by_the_run_that_failed(mpi):
+    """`scr run` does it by itself when no launch is left."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        env = environment(
+            mpi, SCR_CONF_FILE=str(scene.sample.config()), SCR_PREFIX=str(scene.directory),
+            SCR_NODELIST="node[1-4]", **scene.settings,
+        )
+        words = [f"mpirun.{mpi}", "-n", scene.ranks, *scene.sample.words(mpi, "--steps", 50)]
+        words += ["--every", "10", "--pause", "step", "35", str(scene.mark)]
+        line = [SCR, "run", "--pause", "0", "--runs", "2", "--", *words]
+        run = Run(scene.cluster.command("exec", "--", *line), scene.directory, env)
+        run.wait_for_file(scene.mark)
+        scene.cluster.kill("node2")
+        outcome = run.finish()
+        scene.mark.unlink()
+        assert outcome.status != 0, outcome
+        assert "checkpoint.30 is on the prefix now" in outcome.err, outcome
+        assert states(scene) == {"checkpoint.30": "complete"}, outcome
+
+
+@story
+def killed_in_the_middle_of_a_flush(mpi):
+    """A node dies with half of the files staged, or with some of them under their names."""
+    for point in ("flush.staged", "flush.publish"):
+        settings = {**SETTINGS, "SCR_FLUSH": "3"}
+        with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **settings) as scene:
+            run = scene.start(
+                "--steps", 50, "--every", 10, "--delay", 4,
+                SCR_TEST_PAUSE=f"{point}:{scene.mark}",
+            )
+            run.wait_for_file(scene.mark)
+            scene.cluster.kill("node3")
+            scene.ended(run)
+            assert scavenge(scene).status == 0, scene.story
+            assert states(scene)["checkpoint.30"] == "complete", scene.story
+            assert scene.leftovers() == [], scene.story
+            restart_elsewhere(scene, 30)
