@@ -99,7 +99,6 @@ impl Cluster {
             program: Vec::new(),
             size: hosts.len(),
             variables: own.chain([prefix]).collect(),
-            program: Vec::new(),
             working_directory: Ok(self.prefix()),
             system_file: self.root.path().join("no system file"),
             node_name: format!("node_{node}"),
