@@ -26,10 +26,15 @@ pub(crate) fn agree<T>(comm: &dyn Comm, outcome: Result<T>) -> Result<T> {
 }
 
 /// Does a step whose outcome is common, and that can be interrupted and repeated, a second time if
-/// it has failed: what a file system said may be passing. Collective.
+/// it has failed: what a file system said may be passing. If not, the first error is told: the
+/// second may come of it. Collective.
 pub(crate) fn twice<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     match step() {
-        Err(error) if !matches!(error, Error::Comm(_)) => step(),
+        Err(Error::Comm(what)) => Err(Error::Comm(what)),
+        Err(first) => step().map_err(|second| match second {
+            Error::Comm(_) => second,
+            _ => first,
+        }),
         done => done,
     }
 }
