@@ -13,11 +13,13 @@ PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
              libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
-             python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py
+             python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py \
+             slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
 C_FLAGS   := -O2 -Wall -Wextra
 # Names that the manuals give the commands: links to scr.
-CLASSIC   := scr_copy scr_flush scr_flush_file scr_glob_hosts scr_halt scr_postrun scr_print \
-             scr_print_hash_file scr_run scr_scavenge scr_srun scr_transfer
+CLASSIC   := scr_cntl_dir scr_copy scr_env scr_flush scr_flush_file scr_glob_hosts scr_halt scr_index \
+             scr_list_down_nodes scr_postrun scr_print scr_print_hash_file scr_rebuild_xor \
+             scr_retries_halt scr_run scr_scavenge scr_srun scr_transfer
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
              https://static.rust-lang.org/rustup/rustup-init.sh | \

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use scr_core::error::Result;
-use scr_core::operations::{drop_datasets, read_index, set_current};
+use scr_core::operations::{build_index, drop_datasets, read_index, set_current};
 use scr_core::records::IndexEntry;
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Make the index anew from the summaries on the prefix, if it is lost or damaged; what was
+    /// there stays as index.scr.damaged. No run may be under way.
+    Build,
     /// Make this dataset the one that the next run goes on from.
     Current {
         #[arg(value_name = "DATASET")]
@@ -54,6 +57,10 @@ pub fn run(args: &Args) -> ExitCode {
     let prefix = super::prefix_or_default(args.prefix.as_deref());
     let outcome = match &args.action {
         Action::List { json } => list(&prefix, *json),
+        Action::Build => build_index(&prefix).map(|index| {
+            let count = index.newest_first().count();
+            format!("the index has {count} datasets\n")
+        }),
         Action::Current { dataset } => set_current(&prefix, dataset)
             .map(|entry| format!("the next run goes on from {}\n", title(&entry))),
         Action::Drop { dataset } => dropped(drop_datasets(&prefix, dataset, false)),

@@ -1,13 +1,19 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
+mod cntl_dir;
 mod config;
 mod copy;
+mod down_nodes;
+mod env;
 mod flush_file;
 mod halt;
 mod hosts;
 mod index;
+mod job;
 mod nodes;
 mod print;
+mod rebuild;
+mod retries_halt;
 mod run;
 mod scavenge;
 mod sim;
@@ -32,10 +38,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Tool {
+    /// Print a job's control or cache directories on this node.
+    CntlDir(cntl_dir::Args),
     /// List the parameters, explain their values, or write a template of the config file.
     Config(config::Args),
     /// On a node: copy what its cache has of a job that died to where scr scavenge finds it.
     Copy(copy::Args),
+    /// Print which nodes of the allocation are no good.
+    DownNodes(down_nodes::Args),
+    /// Print what is known of the job that this is called in.
+    Env(env::Args),
     /// Ask the flush file which datasets are in caches, on the prefix, on their way.
     FlushFile(flush_file::Args),
     /// Say when a run is to halt, or take that back.
@@ -48,6 +60,10 @@ enum Tool {
     Nodes(nodes::Args),
     /// Print what a metadata or redundancy file holds.
     Print(print::Args),
+    /// On the prefix: rebuild and publish what scr copy has brought from the nodes.
+    Rebuild(rebuild::Args),
+    /// Say whether a script may start the run again.
+    RetriesHalt(retries_halt::Args),
     /// Run an MPI program under SCR; after a failure again, on healthy nodes.
     Run(run::Args),
     /// Bring to the prefix what a job that died has left in its nodes' caches.
@@ -59,15 +75,21 @@ enum Tool {
 }
 
 /// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 12] = [
+const CLASSIC_NAMES: [(&str, &str); 18] = [
+    ("scr_cntl_dir", "cntl-dir"),
     ("scr_copy", "copy"),
+    ("scr_env", "env"),
     ("scr_flush", "scavenge"),
     ("scr_flush_file", "flush-file"),
     ("scr_halt", "halt"),
     ("scr_glob_hosts", "hosts"),
     ("scr_print", "print"),
     ("scr_print_hash_file", "print"),
+    ("scr_index", "index"),
+    ("scr_list_down_nodes", "down-nodes"),
     ("scr_postrun", "scavenge"),
+    ("scr_rebuild_xor", "rebuild"),
+    ("scr_retries_halt", "retries-halt"),
     ("scr_run", "run"),
     ("scr_scavenge", "scavenge"),
     ("scr_srun", "run"),
@@ -76,14 +98,19 @@ const CLASSIC_NAMES: [(&str, &str); 12] = [
 
 fn main() -> ExitCode {
     match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
+        Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
         Tool::Copy(args) => copy::run(&args),
+        Tool::DownNodes(args) => down_nodes::run(&args),
+        Tool::Env(args) => env::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
         Tool::Nodes(args) => nodes::run(&args),
         Tool::Print(args) => print::run(&args),
+        Tool::Rebuild(args) => rebuild::run(&args),
+        Tool::RetriesHalt(args) => retries_halt::run(&args),
         Tool::Run(args) => run::run(&args),
         Tool::Scavenge(args) => scavenge::run(&args),
         Tool::Sim(args) => sim::run(&args),

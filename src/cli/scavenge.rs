@@ -8,7 +8,7 @@ use scr_core::operations::run::{Real, Shell, find};
 use scr_core::operations::{HostList, Scavenge, Scavenged};
 use scr_core::params::{Environment, Settings, keys};
 
-use crate::run::setup::shell;
+use crate::job::shell;
 
 /// How long a node may take to copy what it has.
 pub const LIMIT: Duration = Duration::from_secs(3600);
@@ -18,8 +18,8 @@ pub const LIMIT: Duration = Duration::from_secs(3600);
 #[command(after_help = "\
 The newest complete checkpoint of every series, and all complete output, come to the prefix; what \
 a lost node had is rebuilt (PARTNER, XOR, RS). Nothing that was not complete does. It can be done \
-again at any time. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, outside the job, \
-SCR_JOB_ID. Nodes are reached as scr run reaches them (SCR_REMOTE_SHELL). \
+again at any time. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, outside the \
+job, SCR_JOB_ID. Nodes are reached as scr run reaches them (SCR_REMOTE_SHELL). \
 The exit status is 0 if the newest is on the prefix now or was there already, 1 if no node had \
 anything, or the newest of a series is lost (scr index list shows it as incomplete). Example:\n
     scr scavenge --prefix /pfs/me/run --nodes 'node[1-4]'")]
@@ -40,17 +40,15 @@ pub struct Args {
 
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
-    match outcome(args) {
-        Ok(done) => {
-            let text: String = lines(&done).iter().map(|line| format!("{line}\n")).collect();
-            let printed = crate::print(&text);
-            if is_saved(&done) { printed } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("scr scavenge: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit("scavenge", outcome(args))
+}
+
+/// Prints what came of it, and says by the exit status whether the newest of everything is saved.
+pub fn exit(tool: &str, outcome: Result<Scavenged>) -> ExitCode {
+    let saved = outcome.as_ref().is_ok_and(is_saved);
+    let text = outcome.map(|done| lines(&done).iter().map(|line| format!("{line}\n")).collect());
+    let printed = crate::finish(tool, text);
+    if saved { printed } else { ExitCode::FAILURE }
 }
 
 fn outcome(args: &Args) -> Result<Scavenged> {

@@ -1,6 +1,7 @@
 //! The `scr` command as a person or a script calls it, on one machine.
 
 mod copies;
+mod job;
 mod run;
 
 use std::ffi::OsStr;

@@ -21,6 +21,7 @@ import matrix
 import runs  # the same
 import salvage  # the same
 import schemes
+import slurm  # the same
 import stores
 import stories
 

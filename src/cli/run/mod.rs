@@ -8,7 +8,7 @@
 //! | `step.rs` | one launch: its process, signals, the watchdog |
 
 mod drive;
-pub mod setup;
+mod setup;
 mod step;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
-use crate::transfer::forget_datasets;
+use crate::transfer::{forget_datasets, repair_prefix};
 
 /// Returns the index; an empty one if the prefix has none.
 ///
@@ -63,6 +63,22 @@ pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64
     Ok(ids)
 }
 
+/// Makes the index anew from the summaries on the prefix, by the code of a start that finds it
+/// damaged. What it was stays beside it as `index.scr.damaged`. Returns what it says now.
+///
+/// # Errors
+/// If the index cannot be set aside or written.
+pub fn build_index(prefix: &Path) -> Result<PrefixIndex> {
+    let path = state_dir(prefix).join(PrefixIndex::NAME);
+    if path.exists() {
+        let mut aside = path.clone().into_os_string();
+        aside.push(".damaged");
+        std::fs::rename(&path, &aside).map_err(|e| Error::io("cannot rename", &path, e))?;
+    }
+    repair_prefix(prefix)?;
+    read_index(prefix)
+}
+
 /// Returns where each dataset is, as the flush file says.
 ///
 /// # Errors
@@ -90,7 +106,7 @@ pub fn read_nodes_file(prefix: &Path) -> Result<Option<Nodes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Dataset, DatasetKey};
+    use crate::records::{Dataset, DatasetKey, Summary};
 
     fn prefix_with(ids: &[u64]) -> tempfile::TempDir {
         let prefix = tempfile::tempdir().unwrap();
@@ -137,6 +153,25 @@ mod tests {
         assert!(set_current(prefix.path(), "4").is_err());
         assert!(set_current(prefix.path(), "9").is_err());
         assert_eq!(read_index(prefix.path()).unwrap().current(), Some("scr.dataset.1"));
+    }
+
+    #[test]
+    fn an_index_that_is_lost_is_made_anew_from_the_summaries() {
+        let prefix = prefix_with(&[7]);
+        for id in [3, 5] {
+            let name = format!("ckpt.{id}0");
+            let key = DatasetKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };
+            let dataset = Dataset { id, name, key, complete: true, ..Dataset::default() };
+            let folder = state_dir(prefix.path()).join(format!("scr.dataset.{id}"));
+            std::fs::create_dir(&folder).unwrap();
+            let summary = Summary { dataset, ranks: 1, ..Summary::default() };
+            summary.write_to(&folder).unwrap();
+        }
+        build_index(prefix.path()).unwrap();
+        assert_eq!(ids(prefix.path()), [5, 3]);
+        assert!(state_dir(prefix.path()).join("index.scr.damaged").exists());
+        std::fs::remove_file(state_dir(prefix.path()).join(PrefixIndex::NAME)).unwrap();
+        assert_eq!(build_index(prefix.path()).unwrap().newest_first().count(), 2);
     }
 
     #[test]

@@ -12,11 +12,11 @@ mod scavenge;
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
 pub use index::{
-    drop_datasets, find_dataset, read_flush_file, read_index, read_nodes, read_nodes_file,
-    set_current,
+    build_index, drop_datasets, find_dataset, read_flush_file, read_index, read_nodes,
+    read_nodes_file, set_current,
 };
 pub use inspect::{Inspected, inspect_file};
-pub use scavenge::{Scavenge, Scavenged, copy_this_node};
+pub use scavenge::{Scavenge, Scavenged, copy_this_node, publish_what_was_copied};
 
 /// Returns the folder of a prefix directory in which the records are.
 fn state_dir(prefix: &Path) -> PathBuf {

@@ -60,7 +60,7 @@ impl Scavenge<'_> {
     pub fn run(&self) -> Result<Scavenged> {
         let places = JobPlaces::new(self.settings, self.environment)?;
         clear_copies(&places.prefix)?;
-        let holder = format!("host {}, process {}", system::hostname(), std::process::id());
+        let holder = holder();
         let mut done = Scavenged::default();
         for (node, answer) in self.copy_all(&places, &holder) {
             match answer {
@@ -68,19 +68,7 @@ impl Scavenge<'_> {
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
-        match publish_copies(&places, self.settings, &holder)? {
-            Salvaged::Busy(other) => {
-                return Err(Error::Other(format!("a live run uses the prefix ({other})")));
-            }
-            Salvaged::Nothing => {}
-            Salvaged::Done(outcome) => {
-                done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
-                let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
-                done.lost = lost.collect();
-            }
-        }
-        done.on_prefix = list_prefix(&places.prefix)?.iter().any(|one| one.restorable);
-        Ok(done)
+        publish(&places, self.settings, &holder, done)
     }
 
     /// All nodes, side by side; whether each had a cache.
@@ -147,6 +135,46 @@ impl Scavenge<'_> {
     }
 }
 
+/// Rebuilds and publishes what was copied; adds to what is `done`.
+fn publish(
+    places: &JobPlaces,
+    settings: &Settings,
+    holder: &str,
+    mut done: Scavenged,
+) -> Result<Scavenged> {
+    match publish_copies(places, settings, holder)? {
+        Salvaged::Busy(other) => {
+            return Err(Error::Other(format!("a live run uses the prefix ({other})")));
+        }
+        Salvaged::Nothing => {}
+        Salvaged::Done(outcome) => {
+            done.had_cache = true;
+            done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
+            let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
+            done.lost = lost.collect();
+        }
+    }
+    done.on_prefix = list_prefix(&places.prefix)?.iter().any(|one| one.restorable);
+    Ok(done)
+}
+
+/// Rebuilds and publishes what [`copy_this_node`] has brought to the prefix.
+///
+/// # Errors
+/// A live run uses the prefix, or something cannot be read or written.
+pub fn publish_what_was_copied(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<Scavenged> {
+    let places = JobPlaces::new(settings, environment)?;
+    publish(&places, settings, &holder(), Scavenged::default())
+}
+
+/// Who we are, for whoever finds the locks taken.
+fn holder() -> String {
+    format!("host {}, process {}", system::hostname(), std::process::id())
+}
+
 fn local(places: &JobPlaces, node: &str, holder: &str) -> Result<bool> {
     match copy_node(places, node, holder)? {
         Copied::Nothing => Ok(false),
@@ -165,6 +193,5 @@ pub fn copy_this_node(
     node: &str,
 ) -> Result<&'static str> {
     let places = JobPlaces::new(settings, environment)?;
-    let holder = format!("host {}, process {}", system::hostname(), std::process::id());
-    Ok(if local(&places, node, &holder)? { COPIED } else { NOTHING })
+    Ok(if local(&places, node, &holder())? { COPIED } else { NOTHING })
 }

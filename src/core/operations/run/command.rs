@@ -144,6 +144,10 @@ impl Line {
             && self.values(&["N", "nodes"]).is_empty()
         {
             added.push(format!("--nodes={nodes}"));
+            if self.launcher == Launcher::Srun {
+                let names = hosts.iter().map(|host| host.name.clone());
+                added.push(format!("--nodelist={}", HostList::of(names).compress()));
+            }
         }
         let mut line = self.without_hosts();
         let behind = usize::from(self.launcher == Launcher::Flux) + 1;
@@ -276,7 +280,8 @@ mod tests {
             assert_eq!(placed(text, two, "n2 n3", None), want);
         }
         assert_eq!(placed("srun -n4 ./app", two, "", None), "srun -n4 ./app");
-        assert_eq!(placed("srun -n4 ./app", two, "", Some(2)), "srun --nodes=2 -n4 ./app");
+        let named = "srun --nodes=2 --nodelist=n[1,4] -n4 ./app";
+        assert_eq!(placed("srun -n4 ./app", two, "", Some(2)), named);
         assert_eq!(placed("srun -N 2 -n4 ./app", two, "", Some(3)), "srun -N 2 -n4 ./app");
     }
 

@@ -1,0 +1,34 @@
+//! `scr cntl-dir`: where a job has its directories on a node (000 section 11.2.4).
+
+use std::process::ExitCode;
+
+use scr_core::session::JobPlaces;
+
+/// Arguments of `scr cntl-dir`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, unless the resource manager tells \
+it, SCR_JOB_ID. Example:\n
+    ls \"$(scr cntl-dir --prefix /pfs/me/run)\"")]
+pub struct Args {
+    /// Print the cache directories instead, one a line.
+    #[arg(short, long)]
+    cache: bool,
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(long, value_name = "DIRECTORY")]
+    prefix: Option<String>,
+}
+
+/// Runs the tool; fails if the settings are wrong.
+pub fn run(args: &Args) -> ExitCode {
+    let places = crate::load_settings(args.prefix.as_deref())
+        .and_then(|(settings, environment)| JobPlaces::new(&settings, &environment));
+    let text = places.map(|places| match args.cache {
+        true => {
+            let stores = places.layout.stores.iter();
+            stores.map(|store| format!("{}\n", store.cache_dir.display())).collect()
+        }
+        false => format!("{}\n", places.layout.control_dir.display()),
+    });
+    crate::finish("cntl-dir", text)
+}

@@ -1,0 +1,84 @@
+//! `scr down-nodes`: which nodes of the allocation are no good (000 section 11.2.3).
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use scr_core::error::Result;
+use scr_core::operations::HostList;
+use scr_core::operations::run::{Host, Nodes, Real, find};
+use scr_core::params::keys;
+use scr_core::system::hostname;
+use serde_json::json;
+
+use crate::job::{hosts, shell, tests};
+
+/// Arguments of `scr down-nodes`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Asks the resource manager, then each node (SCR_NODE_TESTS, SCR_RETRIES, SCR_REMOTE_SHELL); nodes \
+of SCR_EXCLUDE_NODES count as down. Prints the list, nothing if all are well. The exit status is 0 if \
+none is down, 1 if any is, 2 if that cannot be found out. Example:\n
+    scr down-nodes --reason 'node[1-4]'")]
+pub struct Args {
+    /// The nodes; those of the allocation by default.
+    #[arg(value_name = "HOSTS")]
+    nodes: Option<String>,
+    /// Nodes that are known to be down.
+    #[arg(short, long, value_name = "HOSTS")]
+    down: Option<String>,
+    /// Print a line for each node, with the reason.
+    #[arg(short, long)]
+    reason: bool,
+    /// As JSON: node to reason.
+    #[arg(long, conflicts_with = "reason")]
+    json: bool,
+}
+
+/// Runs the tool.
+pub fn run(args: &Args) -> ExitCode {
+    let down = match look(args) {
+        Ok(down) => down,
+        Err(error) => {
+            eprintln!("scr down-nodes: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let text = match (args.json, args.reason) {
+        (true, _) => format!("{:#}\n", json!(down)),
+        (_, true) => down.iter().map(|(host, why)| format!("{host}: {why}\n")).collect(),
+        _ if down.is_empty() => String::new(),
+        _ => format!("{}\n", HostList::of(down.keys().cloned()).compress()),
+    };
+    let printed = crate::print(&text);
+    if down.is_empty() { printed } else { ExitCode::FAILURE }
+}
+
+fn look(args: &Args) -> Result<BTreeMap<String, String>> {
+    let (settings, environment) = crate::load_settings(None)?;
+    let manager = find(&environment, None);
+    let host = |name: &String| Host { name: name.clone(), slots: None };
+    let asked = match &args.nodes {
+        Some(list) => HostList::expand(list)?.hosts().iter().map(host).collect(),
+        None => hosts(&settings, &*manager, None)?,
+    };
+    let mut nodes = Nodes {
+        hosts: asked,
+        shell: shell(&settings, &environment, &*manager),
+        manager: &*manager,
+        commands: &Real,
+        here: hostname(),
+        tests: tests(&settings),
+        tries: settings.get(keys::RETRIES).saturating_add(1),
+        down: BTreeMap::new(),
+    };
+    let excluded = settings.get_optional(keys::EXCLUDE_NODES).unwrap_or_default();
+    let told = args.down.clone().unwrap_or_default();
+    for (list, why) in [(told, "it is said to be down"), (excluded, "it is excluded")] {
+        let known = HostList::expand(&list)?;
+        for host in nodes.hosts.clone().iter().filter(|host| known.hosts().contains(&host.name)) {
+            nodes.mark(&host.name, why);
+        }
+    }
+    nodes.look();
+    Ok(nodes.down)
+}
