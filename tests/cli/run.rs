@@ -7,11 +7,11 @@ use super::{code, err, out, scr};
 
 /// `scr run --api` (the shim is not built for these tests) of a line of shell.
 fn run(options: &[&str], line: &str) -> (tempfile::TempDir, std::process::Output) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory");
     let mut words = vec!["run", "--api", "--no-scavenge", "--pause", "0"];
     words.extend(options);
     words.extend(["--", "sh", "-c", line]);
-    let output = scr(dir.path(), &words).output().unwrap();
+    let output = scr(dir.path(), &words).output().expect("it runs");
     (dir, output)
 }
 
