@@ -8,10 +8,11 @@ PROFILE   ?= release
 MPIS      := openmpi mpich
 DIST      := $(CURDIR)/target/dist
 PYTHON    ?= /usr/bin/python3
+FORTRAN   ?= gfortran
 EXAMPLES  := $(CURDIR)/target/examples
 PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-PACKAGES  := build-essential gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
+PACKAGES  := build-essential cmake pkgconf gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
              libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py \
              slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
@@ -27,7 +28,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 # Where rustup puts it; a shell that was open before does not look there.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help deps build python-mpich sim-library shim engines examples
+.PHONY: help deps build python-mpich sim-library shim engines interfaces examples
 .PHONY: demo test test-full test-cluster test-apps faults lint bench install clean
 .DEFAULT_GOAL := build
 
@@ -50,7 +51,7 @@ deps:
 	if [ "$$(id -u)" = 0 ]; then $(RUSTUP); $(CARGO) --version; else exit 1; fi
 
 ## build: the shim, an engine for each MPI, the scr command, the examples
-build: deps shim sim-library engines examples
+build: deps shim sim-library engines interfaces examples
 
 shim: deps
 	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
@@ -82,8 +83,25 @@ engine-%:
 	@cp -f target/$*/$(BUILT)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
 	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
 
+# What programs that call SCR are built with, beside the library: headers, module file, packages,
+# manual pages. scr.pc is for the MPI of plain mpicc.
+HASH      := \#
+PLAIN_MPI  = $(if $(shell printf '$(HASH)include <mpi.h>\nOPEN_MPI\n' | mpicc -E -P -x c - 2>/dev/null | \
+               tail -n 1 | grep -x 1),openmpi,mpich)
+SCR_FLAGS  = -I$(DIST)/include -L$(DIST)/lib/scr/$(1) -Wl,-rpath,$(DIST)/lib/scr/$(1) -lscr
+interfaces: deps
+	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man)
+	@cp -f src/api/include/* $(DIST)/include/
+	cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90
+	@for mpi in $(MPIS); do sed 's|@PREFIX@|$(DIST)|; s|@MPI@|'$$mpi'|' src/api/package/scr.pc.in \
+	  > $(DIST)/lib/pkgconfig/scr-$$mpi.pc; done
+	@ln -sf scr-$(PLAIN_MPI).pc $(DIST)/lib/pkgconfig/scr.pc
+	@cp -f src/api/package/*.cmake $(DIST)/lib/cmake/scr/
+	@cp -f src/api/python/scr/*.py $(DIST)/lib/python/scr/
+	$(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man
+
 examples: $(MPIS:%=$(EXAMPLES)/%/built)
-$(EXAMPLES)/%/built: $(wildcard examples/*) | deps
+$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces
 	@mkdir -p $(@D)/fortran
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_posix examples/heat_posix.c
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_stdio examples/heat_stdio.c
@@ -92,7 +110,10 @@ $(EXAMPLES)/%/built: $(wildcard examples/*) | deps
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f77.f90
 	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f08.f90
-	@cp -f examples/heat_common.py examples/heat_numpy.py examples/heat_h5py.py $(@D)/
+	mpicc.$* $(C_FLAGS) -o $(@D)/heat_scr examples/heat_scr.c $(call SCR_FLAGS,$*)
+	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_scr_f $(CURDIR)/examples/heat_common.f90 \
+	  $(CURDIR)/examples/heat_scr.f90 $(call SCR_FLAGS,$*)
+	@cp -f $(addprefix examples/heat_,common.py numpy.py h5py.py scr.py) $(@D)/
 	@touch $@
 
 # Debian's mpi4py is built for Open MPI; the tests of the Python examples under MPICH need another.
@@ -142,6 +163,11 @@ bench: build
 	python3 tests/bench.py
 	python3 tests/apps/overhead.py
 
+# Where Python looks below PREFIX.
+PYTHON_DIR ?= $(shell $(PYTHON) -c 'import site, sys, sysconfig; at = sys.argv[1]; \
+  here = [path for path in site.getsitepackages() if path.startswith(at + "/")]; \
+  print(here[0] if here else sysconfig.get_path("purelib", "posix_prefix", {"base": at}))' $(PREFIX))
+
 ## install: to PREFIX (default /usr/local)
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
@@ -153,6 +179,14 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
 	install -m 755 $(DIST)/lib/scr/sim/libmpich_ucx.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)
+	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
+	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/
+	for mpi in $(MPIS); do sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr-$$mpi.pc \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr-$$mpi.pc; done
+	cp -r $(DIST)/share/man $(DESTDIR)$(PREFIX)/share/
+	cp -r $(DIST)/lib/python/scr $(DESTDIR)$(PYTHON_DIR)/
+	ln -sf scr/$(PLAIN_MPI)/libscr.so $(DESTDIR)$(PREFIX)/lib/libscr.so
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 ## clean: remove everything that was built

@@ -53,15 +53,19 @@ class Heat:
         while os.path.exists(file):
             time.sleep(0.005)
 
-    def run(self, write_checkpoint):
+    def run(self, write_checkpoint, is_to_stop=lambda: False):
         if self.rank == 0:
             going_on = f"going on from step {self.step}"
             print(going_on if self.step else "starting at step 0", flush=True)
         while self.step < self.options.steps:
             self.advance()
+            stopping = False
             if self.step % self.options.every == 0:
                 write_checkpoint(self)
+                stopping = is_to_stop()
             self.pause("step")
+            if stopping:
+                break
         sums = self.world.gather(zlib.crc32(self.cells.tobytes()), root=0)
         if self.rank == 0:
             checksum = zlib.crc32(numpy.array(sums, dtype=numpy.uint32).tobytes())

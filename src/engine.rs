@@ -145,8 +145,18 @@ pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
 }
 
+/// The MPI of this library and that of the program, if they are not the same.
+pub fn other_mpi() -> Option<(&'static str, String)> {
+    mpi::mismatch()
+}
+
 /// The first rank of the world; so is everybody before MPI runs.
 pub fn is_first_rank() -> bool {
+    if other_mpi().is_some() {
+        // That MPI does not know our handle of the world; its launcher has told the rank.
+        let told = ["PMIX_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok());
+        return told.is_none_or(|rank| rank == "0");
+    }
     !is_mpi_running() || mpi::world_rank().is_ok_and(|rank| rank == 0)
 }
 

@@ -34,6 +34,7 @@ def parts(full):
         ("layout", [sys.executable, "tests/layout/layout.py"], {}),
         ("reader", [sys.executable, "tests/reader/reader.py"], {}),
         ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),
+        ("api", [sys.executable, "tests/api/api.py", *turns], {}),
         ("differential", [sys.executable, "tests/differential/differential.py"], {}),
         ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),

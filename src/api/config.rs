@@ -5,11 +5,10 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use scr_core::error::Result;
-use scr_core::log;
 use scr_core::params::Query;
 use scr_core::session::{ProgramState, program_setting};
 
-use super::door::door;
+use super::door::{door, failed};
 use super::shared::{is_null, text_of};
 use crate::engine;
 
@@ -23,7 +22,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     let text = unsafe { text_of(config, "the setting") };
     let answer = catch_unwind(AssertUnwindSafe(|| answer(text)));
     let answer = answer.unwrap_or_else(|_| Ok(None)).unwrap_or_else(|error| {
-        log::warn(format_args!("SCR_Config: {error}"));
+        failed(true, format!("SCR_Config: {error}"));
         None
     });
     let Some(answer) = answer.and_then(|text| CString::new(text).ok()) else {
@@ -34,7 +33,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
 }
 
 /// The value that was asked for; `None` where a value was set, or there is none.
-fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
+pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
     let text = text?.ok_or_else(|| is_null("the setting"))?;
     let mut door = door();
     match (Query::parse(text)?, door.session) {

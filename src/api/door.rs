@@ -1,7 +1,7 @@
 //! The door that the program's calls come through: where it is, whether all ranks come, and what
 //! becomes of an error. Nothing ends the program, and no panic leaves.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +23,8 @@ pub struct Door {
     pub was_open: bool,
     /// The session, or none: the program goes on without, files go where they are called.
     pub session: Option<&'static Session>,
+    /// Why the last call that failed on this rank did.
+    pub message: Option<CString>,
 }
 
 static DOOR: Mutex<Door> = Mutex::new(Door {
@@ -30,6 +32,7 @@ static DOOR: Mutex<Door> = Mutex::new(Door {
     lines: Vec::new(),
     was_open: false,
     session: None,
+    message: None,
 });
 
 /// Never held while ranks talk to one another.
@@ -73,9 +76,10 @@ pub fn together<A>(
                 drop(door);
                 // All ranks have the same error where they could agree on it.
                 let text = error.to_string();
-                if speaks(session) && !text.is_empty() {
-                    log::warn(format_args!("{}: {text}", call.name()));
-                }
+                let speaks = speaks(session) && !text.is_empty();
+                let text =
+                    if text.is_empty() { "it failed; a message has said why" } else { &text };
+                failed(speaks, format!("{}: {text}", call.name()));
                 Err(())
             }
         }
@@ -105,7 +109,7 @@ pub fn alone(
         let valid = state.after(call).ok_or_else(|| Error::Other(state.why_not(call)));
         valid.and_then(|_| body(state, session)).map_err(|error| {
             let who = session.map(|session| format!("rank {}: ", session.rank()));
-            log::warn(format_args!("{}{}: {error}", who.unwrap_or_default(), call.name()));
+            failed(true, format!("{}{}: {error}", who.unwrap_or_default(), call.name()));
         })
     })
 }
@@ -116,8 +120,29 @@ pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -
         if let Some(session) = engine::session() {
             session.give_up_routing("an internal error (a panic, see above)");
         }
-        log::warn(format_args!("{}: an internal error (a panic, see above)", call.name()));
+        failed(true, format!("{}: an internal error (a panic, see above)", call.name()));
         Err(())
     });
     if done.is_ok() { SUCCESS } else { FAILURE }
+}
+
+/// The code of a call of the name `call` that is valid in every state.
+pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
+    let done = catch_unwind(AssertUnwindSafe(body));
+    let done = done.unwrap_or_else(|_| Err(Error::Other("an internal error (a panic)".into())));
+    done.map_or_else(
+        |error| {
+            failed(true, format!("{call}: {error}"));
+            FAILURE
+        },
+        |()| SUCCESS,
+    )
+}
+
+/// Says why a call has failed, unless another rank does, and keeps it.
+pub fn failed(speaks: bool, message: String) {
+    if speaks {
+        log::warn(format_args!("{message}"));
+    }
+    door().message = CString::new(message).ok();
 }

@@ -3,6 +3,7 @@
 
 mod config;
 mod door;
+mod fortran;
 mod life;
 mod restart;
 mod shared;

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use scr_core::error::Result;
 use scr_core::session::Call;
 
 use super::door::together;
@@ -15,11 +16,18 @@ use super::shared::{Buffer, Flag, is_null, text_of};
 /// `flag` is null or valid for a write; `name` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { have_restart(flag, Buffer::new(name)) }
+}
+
+/// # Safety
+/// `flag` is null or valid for a write.
+pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
     together(
         Call::HaveRestart,
         // SAFETY: by this function's contract.
-        || unsafe { Ok(((Flag::new(flag)?, Buffer::new(name)), Vec::new())) },
-        |(flag, name), session| {
+        || Ok((unsafe { Flag::new(flag) }?, Vec::new())),
+        |flag, session| {
             flag.set(false);
             let found = session.map_or(Ok(None), |session| session.have_restart())?;
             if let Some(found) = found {
@@ -37,11 +45,16 @@ pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -
 /// `name` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Start_restart(name: *mut c_char) -> c_int {
+    // SAFETY: by this function's contract.
+    start_restart(unsafe { Buffer::new(name) })
+}
+
+/// What the program starts to read is told in `name`.
+pub(super) fn start_restart(name: Buffer) -> c_int {
     together(
         Call::StartRestart,
-        // SAFETY: by this function's contract.
-        || Ok((unsafe { Buffer::new(name) }, Vec::new())),
-        |name, session| {
+        || Ok(((), Vec::new())),
+        |(), session| {
             let Some(session) = session else {
                 return Err(without_session("there is nothing to restart from"));
             };
@@ -67,7 +80,7 @@ pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Current(name: *const c_char) -> c_int {
     // SAFETY: by this function's contract.
-    unsafe { by_name(Call::Current, name) }
+    by_name(Call::Current, unsafe { text_of(name, "the name") })
 }
 
 /// SCR_Drop.
@@ -77,7 +90,7 @@ pub unsafe extern "C" fn SCR_Current(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
     // SAFETY: by this function's contract.
-    unsafe { by_name(Call::Drop, name) }
+    by_name(Call::Drop, unsafe { text_of(name, "the name") })
 }
 
 /// SCR_Delete.
@@ -87,17 +100,15 @@ pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Delete(name: *const c_char) -> c_int {
     // SAFETY: by this function's contract.
-    unsafe { by_name(Call::Delete, name) }
+    by_name(Call::Delete, unsafe { text_of(name, "the name") })
 }
 
-/// # Safety
-/// `name` is null or NUL-terminated.
-unsafe fn by_name(call: Call, name: *const c_char) -> c_int {
+/// The calls that say which dataset they mean.
+pub(super) fn by_name(call: Call, name: Result<Option<&str>>) -> c_int {
     together(
         call,
         || {
-            // SAFETY: by this function's contract.
-            let name = unsafe { text_of(name, "the name") }?.ok_or_else(|| is_null("the name"))?;
+            let name = name?.ok_or_else(|| is_null("the name"))?;
             Ok((name, name.as_bytes().to_vec()))
         },
         |name, session| {

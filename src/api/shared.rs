@@ -51,42 +51,60 @@ impl Flag {
     }
 }
 
-/// A buffer of SCR_MAX_FILENAME bytes, or none.
+/// A place for text: a buffer of SCR_MAX_FILENAME bytes, a CHARACTER variable of Fortran, or none.
 #[derive(Clone, Copy)]
-pub struct Buffer(*mut c_char);
+pub struct Buffer {
+    place: *mut c_char,
+    size: usize,
+    /// What comes after the text: a NUL, or blanks to the end.
+    is_padded: bool,
+}
 
 impl Buffer {
     /// # Safety
     /// `place` is null or has SCR_MAX_FILENAME bytes that are valid until the buffer is filled.
     pub unsafe fn new(place: *mut c_char) -> Buffer {
-        Buffer(place)
+        Buffer { place, size: FILENAME_MAX, is_padded: false }
+    }
+
+    /// # Safety
+    /// `place` is null or a CHARACTER variable of `length`, valid until the buffer is filled.
+    pub unsafe fn padded(place: *mut c_char, length: c_int) -> Buffer {
+        Buffer { place, size: usize::try_from(length).unwrap_or(0), is_padded: true }
     }
 
     /// Whether there is one.
     pub fn is_there(self) -> bool {
-        !self.0.is_null()
+        !self.place.is_null()
     }
 
     /// Copies `text` into it.
     ///
     /// # Errors
-    /// It does not fit: the buffer has an empty string then.
+    /// It does not fit: the buffer has an empty string, or blanks, then.
     pub fn fill(self, text: &[u8]) -> Result<()> {
-        if self.0.is_null() {
+        if self.place.is_null() {
             return Ok(());
         }
-        let fits = text.len() < FILENAME_MAX && !text.contains(&0);
-        let text = if fits { text } else { &[] };
-        let to = self.0.cast::<u8>();
-        // SAFETY: the buffer has FILENAME_MAX bytes by the contract of `new`, and the text with its
-        // NUL has no more.
+        let most = if self.is_padded { self.size } else { self.size - 1 };
+        let fits = text.len() <= most && !text.contains(&0);
+        let text_there = if fits { text } else { &[] };
+        let to = self.place.cast::<u8>();
+        // SAFETY: `size` bytes by the contract of `new` and `padded`; the text, and its NUL where
+        // there is one, have no more.
         unsafe {
-            to.copy_from_nonoverlapping(text.as_ptr(), text.len());
-            to.add(text.len()).write(0);
+            to.copy_from_nonoverlapping(text_there.as_ptr(), text_there.len());
+            let after = to.add(text_there.len());
+            match self.is_padded {
+                true => after.write_bytes(b' ', self.size - text_there.len()),
+                false => after.write(0),
+            }
         }
-        let most = FILENAME_MAX - 1;
-        let why =
-            || Error::Other(format!("the answer is longer than SCR_MAX_FILENAME - 1 ({most})"));
+        let why = || {
+            let what = if self.is_padded { "the variable has" } else { "SCR_MAX_FILENAME - 1 is" };
+            let length = text.len();
+            Error::Other(format!("the answer has {length} characters, {what} {most}"))
+        };
         if fits { Ok(()) } else { Err(why()) }
     }
 }

@@ -39,11 +39,16 @@ pub extern "C" fn SCR_Complete_checkpoint(valid: c_int) -> c_int {
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: by this function's contract.
+    start_output(unsafe { text_of(name, "the name") }, flags)
+}
+
+/// A dataset with a name, or without.
+pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
     together(
         Call::StartOutput,
         || {
-            // SAFETY: by this function's contract.
-            let name = unsafe { text_of(name, "the name") }?;
+            let name = name?;
             let known = flags_of(flags)?;
             let arguments = format!("{flags} {name:?}").into_bytes();
             Ok(((name, known), arguments))
@@ -91,10 +96,14 @@ fn flags_of(flags: c_int) -> Result<Flags> {
 /// `name` is null or NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { route_file(text_of(name, "the name of the file"), Buffer::new(file)) }
+}
+
+/// Where the program is to access the file `name`: into `file`.
+pub(super) fn route_file(name: Result<Option<&str>>, file: Buffer) -> c_int {
     alone(Call::RouteFile, |state, session| {
-        // SAFETY: by this function's contract.
-        let (name, file) = unsafe { (text_of(name, "the name of the file")?, Buffer::new(file)) };
-        let name = name.ok_or_else(|| is_null("the name of the file"))?;
+        let name = name?.ok_or_else(|| is_null("the name of the file"))?;
         if !file.is_there() {
             return Err(is_null("the buffer for the path"));
         }

@@ -5,11 +5,13 @@
 //! profiling tools. `mpi::ffi` declares them for the MPI that the engine is built with (`MPICC`).
 
 mod communicator;
+mod flavour;
 mod lifecycle;
 mod sparse;
 mod world;
 
 pub use communicator::MpiComm;
+pub use flavour::mismatch;
 pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
 pub use world::{Classifier, WorldHerald, is_shared, permits_threads, world_rank, world_size};
 

@@ -15,7 +15,8 @@ import traceback
 import calls
 
 MODULES = [importlib.import_module(name) for name in
-           ("states", "writing", "restarting", "settings_of", "doors")]
+           ("states", "writing", "restarting", "settings_of", "doors", "languages",
+            "installed")]
 
 
 def main(arguments):

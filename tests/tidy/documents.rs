@@ -16,11 +16,14 @@ pub fn readme(source: &Source) -> Vec<String> {
     vec![source.complaint(lines - 1, &format!("more than {README_LINES_MAX} lines"))]
 }
 
-/// Names of tests in the last column of the tables of `docs/limits.md` that no test has.
+/// Where the last column of the tables names tests.
+const WITH_TESTS: [&str; 2] = ["docs/limits.md", "docs/api_manual.md"];
+
+/// Names of tests in the last column of the tables of [`WITH_TESTS`] that no test has.
 pub fn tests_named(sources: &[Source]) -> Vec<String> {
     let tests = || sources.iter().filter(|source| source.path.starts_with("tests/"));
     let known: BTreeSet<&str> = tests().flat_map(|source| names_defined(&source.text)).collect();
-    let pages = sources.iter().filter(|source| source.path == "docs/limits.md");
+    let pages = sources.iter().filter(|source| WITH_TESTS.contains(&source.path.as_str()));
     let mut complaints = Vec::new();
     for page in pages {
         for (number, line) in page.text.lines().enumerate() {

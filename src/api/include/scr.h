@@ -1,7 +1,8 @@
 /* The Scalable Checkpoint/Restart library: what a program calls that writes checkpoints and output
  * through SCR. Every function that returns an int returns SCR_SUCCESS, or says on standard error
- * what is wrong. But for SCR_Route_file, SCR_Config, SCR_Configf and SCR_Get_version all processes
- * of MPI_COMM_WORLD call them together, with the same arguments unless it says otherwise. */
+ * what is wrong. But for SCR_Route_file, SCR_Config, SCR_Configf, SCR_Get_version and
+ * SCR_Last_error all processes of MPI_COMM_WORLD call them together, with the same arguments unless
+ * it says otherwise. */
 
 #ifndef SCR_H
 #define SCR_H
@@ -42,6 +43,11 @@ int SCR_Finalize(void);
 
 /* The version of the library, whenever it is called; not to be freed. */
 char* SCR_Get_version(void);
+
+/* Why the last call that failed on this process did: what it has said on standard error, or would
+ * have, if another process had not. Until the next one that fails; not to be freed. Only this
+ * implementation has it. */
+const char* SCR_Last_error(void);
 
 /* flag: 1 if the program is to stop, for instance since its time is nearly over. */
 int SCR_Should_exit(int* flag);

@@ -1,0 +1,155 @@
+"""What `make install` leaves: programs are built from there with pkg-config and CMake, for the MPI
+in use, and one that meets the library for another MPI says so."""
+
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import calls
+
+CASES = []
+OTHER = {"openmpi": "mpich", "mpich": "openmpi"}
+CMAKE = """cmake_minimum_required(VERSION 3.19)
+project(app {language})
+find_package(MPI REQUIRED COMPONENTS {language})
+find_package(scr 3.0 REQUIRED)
+add_executable(app {source})
+target_link_libraries(app PRIVATE scr::scr)
+"""
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@functools.lru_cache(maxsize=None)
+def installed():
+    """The prefix below a DESTDIR, and the directory that Python looks in."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-installed-"))
+    # What is to be installed is built: -o takes it for up to date.
+    subprocess.run(["make", "-s", "-o", "build", "install", f"DESTDIR={place}", "PREFIX=/opt/scr"],
+                   cwd=calls.ROOT, check=True, stdout=subprocess.DEVNULL)
+    return place / "opt" / "scr"
+
+
+def packaged(name):
+    """What pkg-config says of it, as moved below the DESTDIR."""
+    path = installed() / "lib" / "pkgconfig"
+    got = subprocess.run(["pkg-config", "--define-prefix", "--cflags", "--libs", name], text=True,
+                         check=True, capture_output=True,
+                         env={**os.environ, "PKG_CONFIG_PATH": str(path)})
+    return got.stdout.split()
+
+
+def loaded(program, **environment):
+    """The libscr.so that the loader finds for it."""
+    got = subprocess.run(["ldd", program], text=True, check=True, capture_output=True,
+                         env={**os.environ, **environment})
+    return pathlib.Path(re.search(r"libscr\.so => (\S+)", got.stdout).group(1)).resolve()
+
+
+def engine(mpi):
+    return (installed() / "lib" / "scr" / mpi / "libscr.so").resolve()
+
+
+def serves(here, program):
+    """A program that is built right: it writes a checkpoint."""
+    launch = [f"mpirun.{here.mpi}", "-n", "2", str(program)]
+    got = calls.finish(here.start(2, "", command=[*launch, "init", "finalize"], shim=False))
+    assert got.status == 0 and len(got.out.split("\n")) == 5 and "SCR:" not in got.err, got
+
+
+@case
+def built_with_pkg_config(here):
+    """It finds its own library, also where LD_LIBRARY_PATH names the other one."""
+    program = here.prefix / "says"
+    source = calls.PROGRAMS / "says.c"
+    subprocess.run([f"mpicc.{here.mpi}", source, "-o", program, *packaged(f"scr-{here.mpi}")],
+                   check=True)
+    assert loaded(program) == engine(here.mpi)
+    other = engine(OTHER[here.mpi]).parent
+    assert loaded(program, LD_LIBRARY_PATH=str(other)) == engine(here.mpi)
+    serves(here, program)
+
+
+@case
+def built_with_plain_mpicc(here):
+    """scr.pc and -lscr are for the MPI of plain mpicc."""
+    program = here.prefix / "says"
+    source = calls.PROGRAMS / "says.c"
+    subprocess.run(["mpicc", source, "-o", program, *packaged("scr")], check=True)
+    needed = subprocess.run(["ldd", program], text=True, check=True, capture_output=True).stdout
+    used = "mpich" if "libmpich" in needed else "openmpi"
+    assert ("libmpich" in needed) != ("libmpi.so" in needed), needed
+    assert loaded(program) == engine(used)
+    assert (installed() / "lib" / "libscr.so").resolve() == engine(used)
+
+
+@case
+def built_with_cmake(here):
+    """C, C++ and Fortran; the compilers that find_package(MPI) is told decide."""
+    says, cxx = calls.PROGRAMS / "says.c", calls.PROGRAMS / "languages" / "cxx.cpp"
+    free = calls.PROGRAMS / "languages" / "free.f90"
+    wrappers = {"C": "mpicc", "CXX": "mpicxx", "Fortran": "mpif90"}
+    for language, source in (("C", says), ("CXX", cxx), ("Fortran", free)):
+        place = here.prefix / language
+        place.mkdir()
+        (place / "CMakeLists.txt").write_text(CMAKE.format(language=language, source=source))
+        wrapper = f"{wrappers[language]}.{here.mpi}"
+        for words in (["-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={installed()}",
+                       f"-DMPI_{language}_COMPILER={wrapper}"], ["--build", "build"]):
+            got = subprocess.run(["cmake", *words], cwd=place, text=True, capture_output=True,
+                                 check=False)
+            assert got.returncode == 0, f"{language}: {got.stdout}{got.stderr}"
+        assert loaded(place / "build" / "app") == engine(here.mpi), language
+    serves(here, here.prefix / "C" / "build" / "app")
+
+
+@case
+def the_library_for_another_mpi(here):
+    """SCR_Init says so in one sentence, and the program goes on."""
+    program = here.prefix / "says"
+    other = engine(OTHER[here.mpi])
+    subprocess.run([f"mpicc.{here.mpi}", f"-I{calls.INCLUDE}", calls.PROGRAMS / "says.c", "-o",
+                    program, other, f"-Wl,-rpath,{other.parent}",
+                    "-Wl,--allow-shlib-undefined"], check=True)
+    launch = [f"mpirun.{here.mpi}", "-n", "2", str(program)]
+    got = calls.finish(here.start(2, "", command=[*launch, "init", "finalize"], shim=False))
+    made_for, in_use = {"openmpi": ("MPICH", "Open MPI"),
+                        "mpich": ("Open MPI", "MPICH")}[here.mpi]
+    told = [line for line in got.err.splitlines() if "SCR_Init: " in line]
+    assert got.status == 0 and len(told) == 1, got
+    assert f"is made for {made_for}, but the program runs with {in_use}" in told[0], got
+    assert str(other.parent) in told[0], got
+    codes = sorted(line.split()[:3] for line in got.out.splitlines())
+    assert codes == [[rank, call, "1"] for rank in "01" for call in ("finalize", "init")], got
+
+
+@case
+def python_finds_what_is_installed(here):
+    """The module finds the library of the installation that it is a part of."""
+    module = next(installed().glob("lib/python*/*-packages/scr"))
+    places = [str(module.parent), str(calls.ROOT / "target" / "python-mpich")]
+    script = "import scr; print(scr.get_version(), scr._library._library()._name)"
+    launch = [f"mpirun.{here.mpi}", "-n", "1", "/usr/bin/python3", "-c", script]
+    got = calls.finish(here.start(1, "", command=launch, shim=False,
+                                  PYTHONPATH=":".join(places[:1 + (here.mpi == "mpich")])))
+    assert got.out.split() == ["v3.1.0", str(engine(here.mpi))], got
+
+
+@case
+def manual_pages(here):
+    """One for each function of scr.h, with its states, who calls it, and its errors."""
+    header = (installed() / "include" / "scr.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    names = set(re.findall(r"\b(SCR_[A-Z][a-z]\w+)\(", code))
+    pages = {page.stem: page.read_text() for page in installed().glob("share/man/man3/*.3scr")}
+    assert names == set(pages) and len(names) == 19, names ^ set(pages)
+    for name, text in pages.items():
+        wanted = [".SH NAME", ".SH SYNOPSIS", ".SH STATES", ".SH RANKS", ".SH ERRORS"]
+        missing = [head for head in wanted if head not in text]
+        assert not missing or text.startswith(".so man3/"), f"{name}: {missing}"
