@@ -31,7 +31,7 @@ use crate::records::{
     DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
-use crate::system::test_pause;
+use crate::system::{Planted, planted, test_pause};
 
 /// A marker in a dataset's own folder: a small file with the epoch that it speaks of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -212,6 +212,9 @@ fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
         Error::Comm(_) => error,
         error => Error::Other(format!("node {}: {error}", ctx.host)),
     };
+    if planted(Planted::SealAlone) {
+        return outcome;
+    }
     agree(ctx.world, outcome.map_err(here))
 }
 
@@ -272,6 +275,10 @@ pub(super) fn protect(
         None => Err(Error::Other(format!("no redundancy scheme is called \"{type_name}\""))),
         Some(scheme) => scheme.encode(set, &member_data(record)),
     };
+    if planted(Planted::NoRedundancy) {
+        let own = outcome.iter().flat_map(|protection| &protection.files);
+        own.for_each(|file| drop(fs::remove_file(record.dir.join(&file.name))));
+    }
     agree_here(ctx, outcome)
 }
 

@@ -13,7 +13,7 @@ use crate::cache;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
-use crate::system::monotonic_ms;
+use crate::system::{Planted, monotonic_ms, planted};
 
 impl Session {
     /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
@@ -41,6 +41,9 @@ impl Session {
         let begin = Instant::now();
         self.state().machine.begin_end(monotonic_ms());
         self.tell_moves(links)?;
+        if planted(Planted::ClearEarly) {
+            cache::finish(&links.ctx(&self.site))?;
+        }
         self.confer(links)?;
         if self.state().machine.ends_again() {
             self.confer(links)?;

@@ -17,7 +17,7 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
-use crate::system::monotonic_ms;
+use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::{about, flush_sync, publish_file};
 
 impl Session {
@@ -61,6 +61,11 @@ impl Session {
 
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
         let (begin, begin_ms) = (Instant::now(), monotonic_ms());
+        if planted(Planted::EvictEarly) {
+            let all = self.state().machine.datasets(plan.key.series).to_vec();
+            let older = all.iter().filter(|one| one.id != 0 && one.id < plan.id);
+            older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
+        }
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
                 let mut state = self.state();

@@ -13,6 +13,7 @@ mod nibbles;
 mod node;
 mod pause;
 mod peer;
+mod planted;
 mod reserve;
 mod secure_dir;
 mod shared_bytes;
@@ -31,6 +32,7 @@ pub use node::{
 };
 pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};
+pub use planted::{Planted, plant, planted};
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use shared_bytes::SharedBytes;

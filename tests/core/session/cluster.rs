@@ -13,15 +13,25 @@ use scr_core::error::Result;
 use scr_core::log::{Voice, set_sink, speak_as};
 use scr_core::session::machine::SyncKind;
 use scr_core::session::{Arrival, Herald, Host, Session, Surroundings};
+use scr_core::system::{Planted, plant};
 use tempfile::TempDir;
 
 use super::door::{Ended, Files};
-use crate::mortal::{Fate, Plan, What};
+use crate::mortal::{Careless, Fate, Plan, What};
+use crate::power::Power;
 
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
     root: TempDir,
     settings: BTreeMap<String, String>,
+    mistake: Option<Mistake>,
+}
+
+/// A mistake that all launches make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    Careless(Careless),
+    Planted(Planted),
 }
 
 /// One rank of a job, as its program sees it.
@@ -73,7 +83,12 @@ impl Cluster {
         ];
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
         let settings = both.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Cluster { root, settings }
+        Cluster { root, settings, mistake: None }
+    }
+
+    /// The same with a mistake.
+    pub fn with(self, mistake: Option<Mistake>) -> Cluster {
+        Cluster { mistake, ..self }
     }
 
     pub fn prefix(&self) -> PathBuf {
@@ -82,6 +97,13 @@ impl Cluster {
 
     fn node(&self, host: char) -> PathBuf {
         self.root.path().join("nodes").join(host.to_string())
+    }
+
+    /// What lies below the stores of the nodes, but for what stays after an end.
+    pub fn cached(&self, hosts: &str) -> Vec<PathBuf> {
+        let stores = hosts.chars().map(|host| self.node(host).join("store/me/scr.1"));
+        let entries = stores.flat_map(|store| fs::read_dir(store).into_iter().flatten().flatten());
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 
     /// Everything that was on the node is gone.
@@ -119,16 +141,28 @@ impl Cluster {
         for host in hosts.chars() {
             fs::create_dir_all(self.node(host).join("store")).unwrap();
         }
-        let fate = Fate::new(self.root.path(), plan);
+        let cut = plan.filter(|plan| plan.what == What::Power);
+        let power = cut.map(|plan| {
+            let node = self.node(hosts.chars().nth(plan.rank).unwrap());
+            Power::new(&node, &self.root.path().join("graves"))
+        });
+        let (careless, planted) = match self.mistake {
+            Some(Mistake::Careless(how)) => (Some(how), None),
+            Some(Mistake::Planted(what)) => (None, Some(what)),
+            None => (None, None),
+        };
+        let fate = Fate::new(self.root.path(), plan, (power, careless));
         let world = ThreadWorld::new(hosts.len());
         let (reaper, all) = (world.reaper(), hosts.to_string());
         let (nodes, lost) = (self.root.path().join("nodes"), self.root.path().join("lost"));
         fate.on_death(move |rank, what| {
             let host = all.chars().nth(rank).unwrap();
             let mut dead = vec![rank];
-            if what == What::Node {
+            if what != What::Rank {
                 let here = |(at, other): (usize, char)| (other == host).then_some(at);
                 dead = all.chars().enumerate().filter_map(here).collect();
+            }
+            if what == What::Node {
                 let _ = fs::rename(nodes.join(host.to_string()), &lost);
             }
             dead.iter().for_each(|rank| reaper.kill(*rank));
@@ -141,11 +175,13 @@ impl Cluster {
             let voice = Arc::new(Voice::new());
             let files = Files::new(life.clone(), voice);
             files.enter_thread();
+            plant(planted);
             set_sink(Some(Arc::new(move |line| told.lock().unwrap().push(line.to_string()))));
             let run = || self.run_rank(hosts, comm, files.clone(), &program);
             let result = catch_unwind(AssertUnwindSafe(run));
             life.end();
             speak_as(None);
+            plant(None);
             match result {
                 Ok(result) => result,
                 Err(payload) if payload.is::<Ended>() => None,

@@ -3,19 +3,19 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::cluster::{Cluster, Outcome};
+use super::cluster::{Cluster, Mistake, Outcome};
 use super::life::{from, is_on_prefix};
 use super::program::{Life, Program, Truth};
 use crate::mortal::{Plan, What};
 
 /// A job that is to be disturbed.
 #[derive(Debug, Clone, Copy)]
-struct Job {
-    hosts: &'static str,
-    scheme: &'static str,
+pub struct Job {
+    pub hosts: &'static str,
+    pub scheme: &'static str,
 }
 
-const JOBS: [Job; 3] = [
+pub const JOBS: [Job; 3] = [
     Job { hosts: "aa", scheme: "SINGLE" },
     Job { hosts: "aabb", scheme: "XOR" },
     Job { hosts: "abcd", scheme: "XOR" },
@@ -39,8 +39,8 @@ fn after(job: Job, plan: Plan) -> String {
 }
 
 /// One schedule; panics if a promise is broken.
-fn trial(job: Job, plan: Plan) {
-    let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
+pub fn trial(job: Job, plan: Plan, mistake: Option<Mistake>) {
+    let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]).with(mistake);
     let truth = Truth::default();
     let outcome = disturbed(&cluster, job, Some(plan), &truth);
     let ranks = job.hosts.len();
@@ -71,6 +71,8 @@ fn trial(job: Job, plan: Plan) {
     let told = (told, &restarted.told);
     assert!(step >= complete || !is_covered, "{complete} was complete, {step} is there; {told:?}");
     assert!(is_on_prefix(&cluster, ranks, (step + 1, 2)), "the restart has left nothing; {told:?}");
+    let left = cluster.cached(&after(job, plan));
+    assert!(left.is_empty(), "the end has left {left:?}; {told:?}");
 }
 
 /// Runs all schedules, on as many threads as there are processors; tells all that fail.
@@ -79,7 +81,7 @@ fn run_all(schedules: &[(Job, Plan)]) {
     let failed = AtomicUsize::new(0);
     let work = || {
         while let Some((job, plan)) = schedules.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if catch_unwind(AssertUnwindSafe(|| trial(*job, *plan))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| trial(*job, *plan, None))).is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
                 eprintln!("^ {job:?} {plan:?}");
             }
@@ -98,7 +100,7 @@ fn stride(usual: usize) -> usize {
 }
 
 /// The steps of every rank of an undisturbed run, those that `counts` has.
-fn schedules(job: Job, what: What, counts: impl Fn(&str) -> bool) -> Vec<(Job, Plan)> {
+pub fn schedules(job: Job, what: What, counts: impl Fn(&str) -> bool) -> Vec<(Job, Plan)> {
     let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
     let outcome = disturbed(&cluster, job, None, &Truth::default());
     let mut all = Vec::new();
@@ -124,6 +126,11 @@ fn a_rank_dies_at_every_step() {
 #[test]
 fn a_node_dies_at_every_step() {
     sweep(7, &[What::Node], |_| true);
+}
+
+#[test]
+fn the_power_of_a_node_is_cut_at_every_step() {
+    sweep(7, &[What::Power], |_| true);
 }
 
 #[test]

@@ -8,15 +8,19 @@
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `faults.rs` | mistakes made on purpose are found |
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
 
 mod cluster;
 mod deaths;
 mod door;
+mod faults;
 mod life;
 #[path = "../support/mortal.rs"]
 mod mortal;
+#[path = "../support/power.rs"]
+mod power;
 mod program;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]

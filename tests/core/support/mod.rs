@@ -3,6 +3,8 @@
 pub mod large;
 #[allow(dead_code, reason = "tests of the session begin lives")]
 pub mod mortal;
+#[allow(dead_code, reason = "tests of the session cut the power")]
+pub mod power;
 pub mod syncs;
 
 use std::path::PathBuf;

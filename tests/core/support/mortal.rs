@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
+use super::power::Power;
+
 /// How long a dead rank waits for the others: longer than any of them takes.
 const WAIT: Duration = Duration::from_secs(15);
 
@@ -24,8 +26,27 @@ pub enum What {
     Rank,
     /// All ranks of its node, and what was on the node is gone.
     Node,
+    /// All ranks of its node, and what was not durable on the node is gone.
+    Power,
     /// The step fails with this errno, and if it is for good, all that follow.
     Fails(c_int, bool),
+}
+
+/// What a program that was written carelessly would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Careless {
+    /// Files of a checkpoint are not synced.
+    Data,
+    /// Records are not synced before they get their names.
+    Records,
+    /// Directories are not synced.
+    Directories,
+    /// Records get their names before they are written.
+    RecordInPlace,
+    /// Files on the prefix get their names before they are written.
+    FlushInPlace,
+    /// Nothing is ever removed.
+    Removal,
 }
 
 /// At which step of which rank.
@@ -41,6 +62,8 @@ pub struct Fate {
     /// Steps elsewhere do not count.
     top: PathBuf,
     plan: Option<Plan>,
+    power: Option<Power>,
+    careless: Option<Careless>,
     /// Called when ranks die, with the first of them: returns all of them.
     deaths: OnceLock<Box<dyn Fn(usize, What) -> Vec<usize> + Send + Sync>>,
     lives: Mutex<Vec<Arc<Life>>>,
@@ -70,11 +93,17 @@ thread_local! {
 static LIVES: AtomicUsize = AtomicUsize::new(0);
 
 impl Fate {
-    pub fn new(top: &Path, plan: Option<Plan>) -> Arc<Fate> {
+    pub fn new(
+        top: &Path,
+        plan: Option<Plan>,
+        (power, careless): (Option<Power>, Option<Careless>),
+    ) -> Arc<Fate> {
         LIVES.fetch_add(1, Ordering::Relaxed);
         Arc::new(Fate {
             top: top.to_path_buf(),
             plan,
+            power,
+            careless,
             deaths: OnceLock::new(),
             lives: Mutex::default(),
             over: Mutex::default(),
@@ -173,8 +202,27 @@ impl Life {
             life.dead.store(true, Ordering::SeqCst);
             life.let_go();
         }
+        if let Some(power) = self.fate.power.as_ref().filter(|_| what == What::Power) {
+            let own = LIFE.with(|life| life.borrow_mut().take());
+            power.cut();
+            LIFE.with(|life| *life.borrow_mut() = own);
+        }
         self.fate.look_whether_over();
     }
+}
+
+/// Runs `body` on the storage of the node whose power will be cut, as nobody's doing.
+pub fn with_power<T>(body: impl FnOnce(&Power) -> T) -> Option<T> {
+    let life = own().filter(|life| life.fate.power.is_some() && !life.is_dead())?;
+    LIFE.with(|life| life.borrow_mut().take());
+    let result = life.fate.power.as_ref().map(body);
+    life.enter();
+    result
+}
+
+/// Whether the calling thread is careless in this way.
+pub fn is_careless(how: Careless) -> bool {
+    own().is_some_and(|life| life.fate.careless == Some(how))
 }
 
 fn own() -> Option<Arc<Life>> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::mortal;
+use super::mortal::{self, Careless, is_careless, with_power};
 
 /// Below which directories files are noted, and those that were synced.
 static NOTED: Mutex<Vec<(PathBuf, Vec<PathBuf>)>> = Mutex::new(Vec::new());
@@ -95,6 +95,41 @@ fn kills(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> bool {
     true
 }
 
+/// A call has come to its end that changes names.
+fn noted(result: c_int, change: Option<super::power::Change>) -> c_int {
+    if result >= 0 && change.is_some() {
+        let _ = with_power(|power| power.done(change));
+    }
+    result
+}
+
+/// Whether a careless program leaves this fsync out.
+fn is_unsynced(descriptor: c_int) -> bool {
+    if ![Careless::Data, Careless::Records, Careless::Directories].into_iter().any(is_careless) {
+        return false;
+    }
+    let Some(path) = opened(descriptor) else { return false };
+    let is_record = path.extension().is_some_and(|end| end == "scrtmp");
+    is_careless(match (path.is_dir(), is_record) {
+        (true, _) => Careless::Directories,
+        (false, true) => Careless::Records,
+        (false, false) => Careless::Data,
+    })
+}
+
+/// The final name of a temporary that a careless program gives it at once.
+fn named_at_once(temporary: &Path) -> Option<PathBuf> {
+    let name = temporary.file_name()?.to_str()?.strip_prefix('.')?;
+    let record = || Some(name.strip_suffix(".scrtmp")?.rsplit_once('.')?.0);
+    let staged = || Some(name.rsplit_once(".scr-")?.0);
+    let at_once = match () {
+        () if is_careless(Careless::RecordInPlace) => record(),
+        () if is_careless(Careless::FlushInPlace) => staged(),
+        () => None,
+    };
+    Some(temporary.with_file_name(at_once?))
+}
+
 /// A name relative to an open directory.
 fn named_in(directory: c_int, name: *const c_char) -> Option<PathBuf> {
     let name = named(name)?;
@@ -120,6 +155,10 @@ pub extern "C" fn fsync(descriptor: c_int) -> c_int {
     if fails("fsync", || opened(descriptor)) {
         return -1;
     }
+    if is_unsynced(descriptor) {
+        return 0;
+    }
+    drop(with_power(|power| opened(descriptor).map(|path| power.synced(&path))));
     if let Some(path) = opened(descriptor) {
         let mut noted = NOTED.lock().unwrap();
         let watched = noted.iter_mut().filter(|(top, _)| path.starts_with(top));
@@ -135,9 +174,14 @@ pub extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     if fails("rename", || named(to)) {
         return -1;
     }
+    if named(from).is_some_and(|from| named_at_once(&from).is_some() && !from.exists()) {
+        return 0;
+    }
+    let change = with_power(|power| power.moves(&named(from)?, &named(to)?)).flatten();
     let here = libc::AT_FDCWD;
     // SAFETY: the caller's strings, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_renameat2, here, from, here, to, 0) as c_int }
+    let result = unsafe { libc::syscall(libc::SYS_renameat2, here, from, here, to, 0) as c_int };
+    noted(result, change)
 }
 
 /// In the place of libc's in this program.
@@ -146,8 +190,9 @@ pub extern "C" fn mkdir(name: *const c_char, mode: libc::mode_t) -> c_int {
     if fails("mkdir", || named(name)) {
         return -1;
     }
+    let change = with_power(|power| power.makes(&named(name)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_mkdirat, libc::AT_FDCWD, name, mode) as c_int }
+    noted(unsafe { libc::syscall(libc::SYS_mkdirat, libc::AT_FDCWD, name, mode) as c_int }, change)
 }
 
 /// In the place of libc's in this program.
@@ -156,8 +201,12 @@ pub extern "C" fn unlink(name: *const c_char) -> c_int {
     if fails("unlink", || named(name)) {
         return -1;
     }
+    if is_careless(Careless::Removal) {
+        return 0;
+    }
+    let change = with_power(|power| power.removes(&named(name)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, name, 0) as c_int }
+    noted(unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, name, 0) as c_int }, change)
 }
 
 /// In the place of libc's in this program.
@@ -166,8 +215,12 @@ pub extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) 
     if fails("unlinkat", || named_in(directory, name)) {
         return -1;
     }
+    if is_careless(Careless::Removal) {
+        return 0;
+    }
+    let change = with_power(|power| power.removes(&named_in(directory, name)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_unlinkat, directory, name, flags) as c_int }
+    noted(unsafe { libc::syscall(libc::SYS_unlinkat, directory, name, flags) as c_int }, change)
 }
 
 /// In the place of libc's in this program, where the mode comes with or without a name.
@@ -176,8 +229,18 @@ pub extern "C" fn open64(name: *const c_char, flags: c_int, mode: libc::mode_t) 
     if flags & libc::O_CREAT != 0 && fails("open", || named(name)) {
         return -1;
     }
+    let makes = flags & libc::O_CREAT != 0;
+    let change = with_power(|power| power.makes(&named(name).filter(|_| makes)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name, flags, mode) as c_int }
+    let opened =
+        unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name, flags, mode) as c_int };
+    if makes && let Some(target) = named(name).and_then(|name| named_at_once(&name)) {
+        let target = std::ffi::CString::new(target.into_os_string().as_bytes()).unwrap();
+        let here = libc::AT_FDCWD;
+        // SAFETY: two strings that end.
+        unsafe { libc::syscall(libc::SYS_renameat2, here, name, here, target.as_ptr(), 0) };
+    }
+    noted(opened, change)
 }
 
 /// In the place of libc's in this program.
@@ -216,8 +279,9 @@ pub extern "C" fn mkdirat(directory: c_int, name: *const c_char, mode: libc::mod
     if kills("mkdir", || named_in(directory, name)) {
         return -1;
     }
+    let change = with_power(|power| power.makes(&named_in(directory, name)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
-    unsafe { libc::syscall(libc::SYS_mkdirat, directory, name, mode) as c_int }
+    noted(unsafe { libc::syscall(libc::SYS_mkdirat, directory, name, mode) as c_int }, change)
 }
 
 /// In the place of libc's in this program.

@@ -1,0 +1,33 @@
+//! Mistakes made on purpose, to show that the tests would find them. A build without debug
+//! assertions has none of them.
+
+use std::cell::Cell;
+
+/// A mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// Older datasets are removed when a seal begins, not when the new one is complete.
+    EvictEarly,
+    /// A rank takes what it has done for a seal for what all have done.
+    SealAlone,
+    /// There is no redundancy data.
+    NoRedundancy,
+    /// The cache is cleared before the last flush.
+    ClearEarly,
+    /// The record goes first, the data that it names after it.
+    RecordFirst,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
+}
+
+/// The calling thread makes this mistake from now on.
+pub fn plant(mistake: Option<Planted>) {
+    PLANTED.set(mistake);
+}
+
+/// Whether the calling thread makes this mistake.
+pub fn planted(mistake: Planted) -> bool {
+    cfg!(debug_assertions) && PLANTED.get() == Some(mistake)
+}
