@@ -238,10 +238,13 @@ fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta
         Ok(FileMeta { on_prefix: file.on_prefix, ..meta })
     };
     let measured = files.iter().map(measure_one).collect::<Result<Vec<_>>>()?;
-    let on_prefix = files.iter().filter(|file| file.on_prefix);
-    let folders: BTreeSet<&Path> =
-        on_prefix.flat_map(|file| Path::new(&file.name).ancestors().skip(1)).collect();
-    folders.iter().try_for_each(|folder| sync_dir(&prefix.join(folder)))?;
+    // A file is not sure to have its name after its own fsync.
+    let folders = |file: &FileMeta| -> Vec<PathBuf> {
+        let top = if file.on_prefix { prefix } else { dir };
+        Path::new(&file.name).ancestors().skip(1).map(|folder| top.join(folder)).collect()
+    };
+    let folders: BTreeSet<PathBuf> = files.iter().flat_map(folders).collect();
+    folders.iter().try_for_each(|folder| sync_dir(folder))?;
     Ok(measured)
 }
 

@@ -112,6 +112,14 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
     if made.is_ok() {
         // The umask may have taken bits away that we need.
         dir.set_permissions(Permissions::from_mode(MODE)).map_err(failed)?;
+        // All that will be durable below it needs its name. Where directories cannot be synced,
+        // there is nothing better to do.
+        match parent.sync_all() {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput) => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
     }
     let metadata = dir.metadata().map_err(failed)?;
     if metadata.uid() != user_id() {
