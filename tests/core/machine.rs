@@ -366,19 +366,16 @@ fn the_second_checkpoint_is_sealed_at_once_when_it_has_the_files_of_the_first() 
     assert_eq!(states, [DatasetState::Confirmed, DatasetState::Confirmed]);
 }
 
+/// A checkpoint that a restart has found in the cache alone.
+fn offered(key: DatasetKey, id: u64, confirmed: bool) -> Offer {
+    let (number, epoch) = (id, id);
+    Offer { key, id, number, epoch, confirmed, output: false, on_prefix: false, flushed: false }
+}
+
 #[test]
 fn the_newest_of_a_restart_stays_until_it_is_on_the_prefix_due_or_not() {
     let mut ranks = Ranks::of(1, SeriesConfig::new("data", true));
-    let offer = |id: u64| Offer {
-        key: DatasetKey::new(0, id.to_string(), 0),
-        id,
-        number: id,
-        epoch: id,
-        confirmed: true,
-        output: false,
-        on_prefix: false,
-        flushed: false,
-    };
+    let offer = |id: u64| offered(DatasetKey::new(0, id.to_string(), 0), id, true);
     let decision =
         RestartDecision { offered: vec![offer(1), offer(2)], last_id: 2, ..Default::default() };
     ranks.machines[0].resume(&Resumed { decision, ..Resumed::default() });
@@ -392,16 +389,7 @@ fn the_newest_of_a_restart_stays_until_it_is_on_the_prefix_due_or_not() {
 fn what_may_not_be_complete_reaches_the_prefix_together_with_what_rests_on_it() {
     let mut ranks = Ranks::new(2);
     let key = |generation| DatasetKey::new(0, "", generation);
-    let offer = |id: u64| Offer {
-        key: key(id - 1),
-        id,
-        number: id,
-        epoch: id,
-        confirmed: id == 1,
-        output: false,
-        on_prefix: false,
-        flushed: false,
-    };
+    let offer = |id: u64| offered(key(id - 1), id, id == 1);
     let offered = vec![offer(1), offer(2)];
     let decision = RestartDecision { offered, last_id: 2, ..Default::default() };
     for (rank, machine) in ranks.machines.iter_mut().enumerate() {

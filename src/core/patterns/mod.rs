@@ -19,5 +19,5 @@ mod series;
 mod temporary;
 
 pub use nearest::{Nearest, masked};
-pub use series::{Match, PatternConfig, PatternText, Series, SeriesSet};
+pub use series::{Match, PROGRAM, PROGRAM_OUTPUT, PatternConfig, PatternText, Series, SeriesSet};
 pub use temporary::Template;

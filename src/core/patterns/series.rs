@@ -9,7 +9,11 @@ use super::element::{self, Element, Form};
 use super::overlap::{self, Origin};
 use crate::error::{Error, Result};
 use crate::params::{Settings, keys};
-use crate::records::{PROGRAM, PROGRAM_OUTPUT};
+
+/// Series of the checkpoints that a program writes by calls of SCR; their ids are its own names.
+pub const PROGRAM: &str = "program";
+/// The same of what is output only.
+pub const PROGRAM_OUTPUT: &str = "program_output";
 
 /// One pattern list and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

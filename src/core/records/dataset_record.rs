@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::kvtree::KvTree;
+use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
 use crate::records::text::{epoch_text, parse_epoch};
 
@@ -18,11 +19,6 @@ pub struct DatasetKey {
     /// Counts rewrites under the same series and id, from 0.
     pub generation: u64,
 }
-
-/// Series of the checkpoints that a program writes by calls of SCR; their ids are its own names.
-pub const PROGRAM: &str = "program";
-/// The same of what is output only.
-pub const PROGRAM_OUTPUT: &str = "program_output";
 
 /// Bytes of an escaped id in a directory's name, which may have 255 on all file systems.
 const ESCAPED_MAX: usize = 200;

@@ -18,8 +18,9 @@ pub mod text;
 mod timestamp;
 mod transfer_file;
 
+pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 pub use dataset::Dataset;
-pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState, PROGRAM, PROGRAM_OUTPUT};
+pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use flush_state::{FlushState, Location};

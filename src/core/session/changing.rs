@@ -346,17 +346,28 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
-            _ => {
-                if let Some(name) = name {
-                    state.tokens.rename(name, to, &placed.key);
-                }
-                std::fs::rename(from, self.site.on_prefix(to))
-                    .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
-                self.replace_private(state, &self.site.on_prefix(to));
-                state.enter_file(&placed.key, to, true);
-                Ok(Answer::Done)
-            }
+            _ => self.rename_on_prefix(state, name, from, to, &placed.key),
         }
+    }
+
+    /// The file is on the PFS and stays there.
+    fn rename_on_prefix(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        from: &Path,
+        to: &str,
+        key: &machine::DatasetKey,
+    ) -> Result<Answer> {
+        if let Some(name) = name {
+            state.tokens.rename(name, to, key);
+        }
+        let target = self.site.on_prefix(to);
+        std::fs::rename(from, &target)
+            .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+        self.replace_private(state, &target);
+        state.enter_file(key, to, true);
+        Ok(Answer::Done)
     }
 
     /// The cached file belongs on the PFS under its new name. One that is open goes there when it

@@ -11,6 +11,7 @@
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `start.rs`, `lease.rs`, `restore.rs` | the collective start: locks, what the cache holds |
 //! | `ineffective.rs` | settings that do nothing for want of another one |
+//! | `telling.rs` | what a restart tells |
 //! | `inspection.rs` | whether a checkpoint on the prefix is what it was |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
 //! | `hiding.rs`, `fetching.rs` | checkpoints on the prefix: which to hide, which to fetch |
@@ -118,6 +119,7 @@ mod stores;
 mod stranded;
 mod sync;
 mod tally;
+mod telling;
 mod temporary;
 mod transfers;
 mod trouble;
