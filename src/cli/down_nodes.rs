@@ -16,8 +16,8 @@ use crate::job::{hosts, shell, tests};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Asks the resource manager, then each node (SCR_NODE_TESTS, SCR_RETRIES, SCR_REMOTE_SHELL); nodes \
-of SCR_EXCLUDE_NODES count as down. Prints the list, nothing if all are well. The exit status is 0 if \
-none is down, 1 if any is, 2 if that cannot be found out. Example:\n
+of SCR_EXCLUDE_NODES count as down. Prints the list, nothing if all are well. The exit status is \
+0 if none is down, 1 if any is, 2 if that cannot be found out. Example:\n
     scr down-nodes --reason 'node[1-4]'")]
 pub struct Args {
     /// The nodes; those of the allocation by default.
