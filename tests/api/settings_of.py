@@ -17,11 +17,12 @@ def program_settings_are_weaker_than_the_users(here):
     (here.prefix / ".scrconf").write_text("SCR_FLUSH=7\nSCR_CHECKPOINT_INTERVAL=5\n")
     ask = [f"config:{name}" for name in ("SCR_FLUSH", "SCR_CHECKPOINT_INTERVAL", "SCR_RUNS",
                                          "SCR_CACHE_SIZE", "CKPT=0 TYPE", "STORE=/x COUNT")]
+    said = [word.replace(" ", "_") for word in ask]
     got = here.says(1, "config:SCR_FLUSH=3", "config:SCR_CHECKPOINT_INTERVAL=2",
                     "config:SCR_CACHE_SIZE=4", "config:CKPT=0 INTERVAL=1 TYPE=SINGLE", *ask, "init",
                     *ask, "config:SCR_FLUSH=9", "finalize", SCR_CHECKPOINT_INTERVAL="6")
     for at in (0, 1):
-        answers = [got.all(word, at)[1] for word in ask]
+        answers = [got.all(word, at)[1] for word in said]
         assert answers == ["7", "6", "-", "4", "SINGLE", "-"], f"{answers} {got}"
     assert got.got.err.count("comes too late") == 1, got
 
@@ -61,8 +62,7 @@ def halts_when_the_program_asks(here):
     assert [got.all("should_exit", at)[1] for at in range(3)] == ["0", "1", "1"], got
     assert got.all("need")[1] == "1", got
     assert got.got.err.count("halt condition") == 1, got
-    halt(here, "--unset-checkpoints")
-    halt(here, "--unset-reason")
+    halt(here, "--unset", "all")
     halt(here, "--checkpoints", "1")
     ended = here.run(2, "says", "init", *words * 3, "finalize", shim=False, SCR_HALT_EXIT="1")
     assert ended.status == 0 and "finalize" not in ended.out, ended

@@ -70,8 +70,6 @@ const NO_BBAPI: (&str, &str) =
 const NO_DATAWARP: (&str, &str) =
     ("DATAWARP", "Cray's DataWarp interface is not built in; use PTHREAD (asynchronous) or SYNC");
 
-const ONLY_WHEN_ASKED: Status =
-    Status::NoEffect("the program decides when to checkpoint, it does not ask SCR");
 const FOR_PROGRAMS: Status = Status::NoEffect("scr run sets it for the programs that it starts");
 
 parameters! {
@@ -107,16 +105,13 @@ parameters! {
     }
     "When a checkpoint is due and complete" {
         CHECKPOINT_INTERVAL: Count = "0", "calls",
-            "SCR_Need_checkpoint says yes at every nth call (0: not by count).",
-            status(ONLY_WHEN_ASKED);
+            "SCR_Need_checkpoint says yes at every nth call (0: not by count).";
         CHECKPOINT_SECONDS: Seconds = "0", "seconds",
             "SCR_Need_checkpoint says yes when this long has passed since the last (0: not by \
-             time).",
-            status(ONLY_WHEN_ASKED);
+             time).";
         CHECKPOINT_OVERHEAD: Float = "0", "percent",
             "SCR_Need_checkpoint says yes while checkpoints take less than this share of the run \
-             time (0: not by cost).",
-            status(ONLY_WHEN_ASKED);
+             time (0: not by cost).";
         SETTLE_MILLISECONDS: Milliseconds = "50", "milliseconds",
             "How long a dataset's files stay closed before it is taken for complete, where nothing \
              better is known.";

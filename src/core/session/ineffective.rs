@@ -1,5 +1,6 @@
 //! Settings that do nothing for want of another one: each is told of at the start.
 
+use super::host::Door;
 use super::site::Site;
 use crate::params::{OptionalKey, Settings, Source, Typed, keys};
 use crate::records::{HaltFile, Record as _};
@@ -10,8 +11,24 @@ impl Site {
         let path = self.state_dir().join(HaltFile::NAME);
         // One that cannot be read is told of where it is used.
         let file = HaltFile::read(&path).ok().flatten().unwrap_or_default();
-        ineffective(&self.settings, self.end_time.or(file.exit_before))
+        let mut sentences = ineffective(&self.settings, self.end_time.or(file.exit_before));
+        let asks = self.host.door() == Door::Calls || self.host.may_be_called();
+        sentences.extend(never_asked(&self.settings).filter(|_| !asks));
+        sentences
     }
+}
+
+/// Settings for programs that ask when a checkpoint is due.
+fn never_asked(settings: &Settings) -> Option<String> {
+    let names = [
+        keys::CHECKPOINT_INTERVAL.param.name,
+        keys::CHECKPOINT_SECONDS.param.name,
+        keys::CHECKPOINT_OVERHEAD.param.name,
+    ];
+    let name = names.into_iter().find(|name| settings.is_asked_for(name))?;
+    Some(format!(
+        "{name} has no effect: the program decides when to checkpoint, it does not ask SCR"
+    ))
 }
 
 /// `end`: when the allocation ends, if anything but SCR_END_TIME says so.

@@ -71,7 +71,10 @@ static void read_file(const char *path, char *answer)
 
 static void report(const char *said, int code, const char *answer)
 {
-    printf("%d %s %d %s\n", rank, said, code, answer);
+    printf("%d ", rank);
+    for (; *said; said++)
+        putchar(*said == ' ' ? '_' : *said);
+    printf(" %d %s\n", code, answer);
     fflush(stdout);
 }
 

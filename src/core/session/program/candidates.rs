@@ -24,11 +24,14 @@ pub(super) struct Candidate {
     pub on_prefix: bool,
 }
 
-/// The program has said that it begins with `id`; what it writes later has `next_id` or more.
+/// The run begins with `id`; what it writes later has `next_id` or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     id: u64,
     next_id: u64,
+    /// The program has said so. Else it is the current one of the index: what the prefix has beyond
+    /// is of a course that was left, and is offered last.
+    is_firm: bool,
 }
 
 impl Choice {
@@ -42,6 +45,13 @@ impl Session {
     /// All that is there, newest first; the same on all ranks. Collective.
     fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
         let index = self.read_index(links)?;
+        let current = index.current().map(|current| current.id);
+        let next_id = self.state().machine.next_id();
+        let mut progress = self.program.progress();
+        if progress.choice.is_none() {
+            progress.choice = current.map(|id| Choice { id, next_id, is_firm: false });
+        }
+        drop(progress);
         let series = self.series.program(true);
         let sealed = |one: &&SharedDataset| {
             one.id > 0 && matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional)
@@ -56,6 +66,8 @@ impl Session {
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
+        // The user has had the run go back to before it.
+        let ours = ours.filter(|one| !index.turn.is_some_and(|turn| turn.leaves(one.id)));
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name) = (one.id, one.key.id.clone());
@@ -82,14 +94,17 @@ impl Session {
     }
 
     fn newest_candidate(&self, links: &Links) -> Result<Option<Candidate>> {
-        for one in self.candidates(links)? {
+        let all = self.candidates(links)?;
+        let (refused, choice) = {
             let progress = self.program.progress();
-            let refused = progress.refused.contains(&one.id);
-            let allowed = progress.choice.is_none_or(|choice| choice.allows(one.id));
-            drop(progress);
-            if refused || !allowed {
-                continue;
-            }
+            (progress.refused.clone(), progress.choice)
+        };
+        let all = all.into_iter().filter(|one| !refused.contains(&one.id));
+        let is_firm = choice.is_some_and(|choice| choice.is_firm);
+        let (first, last): (Vec<_>, Vec<_>) = all.partition(|one| {
+            choice.is_none_or(|choice| choice.allows(one.id)) || (!is_firm && one.cached.is_some())
+        });
+        for one in first.into_iter().chain(last.into_iter().filter(|_| !is_firm)) {
             if one.cached.is_some() || self.is_whole_on_prefix(links, &one)? {
                 return Ok(Some(one));
             }
@@ -110,11 +125,11 @@ impl Session {
     pub(super) fn refuse(&self, one: &Candidate) {
         self.program.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
+            self.stop_background(one.id);
             self.state().machine.reject(key);
         }
-        if one.on_prefix {
-            self.note_fetch(note_failure, one.id);
-        }
+        // It may have come to the prefix meanwhile.
+        self.note_fetch(note_failure, one.id);
     }
 
     /// The program has begun with `name`, or is about to: nothing newer is offered, and what it
@@ -128,7 +143,7 @@ impl Session {
             let one = self.named(&links, name)?.remove(0);
             let next_id = self.state().machine.next_id();
             let mut progress = self.program.progress();
-            progress.choice = Some(Choice { id: one.id, next_id });
+            progress.choice = Some(Choice { id: one.id, next_id, is_firm: true });
             progress.refused.remove(&one.id);
             progress.offered = None;
             drop(progress);
