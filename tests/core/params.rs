@@ -156,7 +156,12 @@ fn aliases_empty_values_and_parameters_without_effect() {
     let site = Site::new(
         "SCR_HALT_ENABLED=1\nSCR_FLUSH=\nSCR_AXL_MKDIR=1\nSCR_DEBUG=1\nSCR_DEBUG=2\n",
         "",
-        &[("SCR_CACHE_SIZE", ""), ("SCR_LATEST_NAME", "ckpt.20")],
+        // What scr run sets for the programs that it starts is no mistake of anybody.
+        &[
+            ("SCR_CACHE_SIZE", ""),
+            ("SCR_CHECKPOINT_DIR_PATTERN", "ckpt"),
+            ("SCR_LATEST_NAME", "checkpoint.20"),
+        ],
     );
     let settings = site.settings();
     assert!(settings.get(keys::HALT_EXIT));
@@ -167,8 +172,8 @@ fn aliases_empty_values_and_parameters_without_effect() {
     assert_eq!(
         settings.warnings,
         [
-            "environment variable SCR_LATEST_NAME: SCR_LATEST_NAME is ignored: this version does \
-             not relaunch by itself"
+            "environment variable SCR_CHECKPOINT_DIR_PATTERN: SCR_CHECKPOINT_DIR_PATTERN is \
+             ignored: directories need no naming, they are made where they belong"
                 .to_string(),
             format!("{file}:3: SCR_AXL_MKDIR is ignored: directories are always made"),
             format!("{file}:5: SCR_DEBUG was also set in {file}:4; this holds"),
