@@ -37,7 +37,6 @@ pub enum Mistake {
 /// One rank of a job, as its program sees it.
 pub struct Rank {
     pub rank: usize,
-    pub size: usize,
     pub files: Arc<Files>,
     pub session: Arc<Session>,
     world: Box<dyn Comm>,
@@ -202,7 +201,7 @@ impl Cluster {
         files: Arc<Files>,
         program: &impl Fn(&Rank) -> T,
     ) -> Option<T> {
-        let (rank, size) = (comm.rank(), comm.size());
+        let rank = comm.rank();
         let around = self.surroundings(hosts, rank, files.clone());
         let world = comm.split(0, rank as i64).ok().flatten()?;
         let arrival = Arrival::new(around, &Silence)?;
@@ -213,7 +212,7 @@ impl Cluster {
         session.halt_at_start();
         let session = Arc::new(session);
         files.serve(&session);
-        let rank = Rank { rank, size, files, session, world };
+        let rank = Rank { rank, files, session, world };
         Some(program(&rank))
     }
 }

@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fastrand::Rng;
+
 use super::cluster::{Cluster, Mistake, Outcome};
 use super::life::{from, is_on_prefix};
-use super::program::{Life, Program, Truth};
-use crate::mortal::{Plan, What};
+use super::program::{Life, Program, Truth, file, launch_of};
+use crate::mortal::{Careless, Plan, What};
 
 /// A job that is to be disturbed.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,9 @@ pub const JOBS: [Job; 3] = [
     Job { hosts: "aabb", scheme: "XOR" },
     Job { hosts: "abcd", scheme: "XOR" },
 ];
+
+/// Random schedules of the usual run.
+const SCHEDULES: u64 = 300;
 
 /// Checkpoints of the run that is disturbed.
 const STEPS: u64 = 3;
@@ -60,6 +65,11 @@ pub fn trial(job: Job, plan: Plan, mistake: Option<Mistake>) {
         let is_there = is_on_prefix(&cluster, ranks, (STEPS, 1));
         assert!(is_there, "not on the prefix after the end; {told:?}");
     }
+    let parts = parts_on_prefix(&cluster, ranks);
+    assert!(parts.is_empty(), "parts of files have final names: {parts:?}; {told:?}");
+    // What is never removed shows at the end.
+    let lasts = |one: &Mistake| *one == Mistake::Careless(Careless::Removal);
+    let cluster = cluster.with(mistake.filter(lasts));
     let second = Program { launch: 2, steps: 1, ends: true, truth: &truth };
     let restarted = cluster.launch(&after(job, plan), None, |rank| second.run(rank));
     let begun = from(&restarted);
@@ -75,15 +85,27 @@ pub fn trial(job: Job, plan: Plan, mistake: Option<Mistake>) {
     assert!(left.is_empty(), "the end has left {left:?}; {told:?}");
 }
 
+/// Files on the prefix that are not whole, under the names that the program gives them.
+fn parts_on_prefix(cluster: &Cluster, ranks: usize) -> Vec<String> {
+    let all = (1..=STEPS).flat_map(|step| (0..ranks).map(move |rank| (step, rank)));
+    let is_part = |&(step, rank): &(u64, usize)| {
+        let found = std::fs::read(cluster.prefix().join(file(step, rank)));
+        found.is_ok_and(|bytes| launch_of(&bytes, step, rank).is_none())
+    };
+    all.filter(is_part).map(|(step, rank)| file(step, rank)).collect()
+}
+
 /// Runs all schedules, on as many threads as there are processors; tells all that fail.
-fn run_all(schedules: &[(Job, Plan)]) {
+fn run_all(schedules: &[(Job, Plan)], called: impl Fn(usize) -> String + Sync) {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);
     let work = || {
-        while let Some((job, plan)) = schedules.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((job, plan)) = schedules.get(at) else { break };
             if catch_unwind(AssertUnwindSafe(|| trial(*job, *plan, None))).is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
-                eprintln!("^ {job:?} {plan:?}");
+                eprintln!("^ {} {job:?} {plan:?}", called(at));
             }
         }
     };
@@ -115,7 +137,7 @@ fn sweep(usual: usize, whats: &[What], counts: impl Fn(&str) -> bool) {
     let both = |job| whats.iter().map(move |what| (job, *what));
     let all = JOBS.into_iter().flat_map(both);
     let all = all.flat_map(|(job, what)| schedules(job, what, &counts));
-    run_all(&all.step_by(stride(usual)).collect::<Vec<_>>());
+    run_all(&all.step_by(stride(usual)).collect::<Vec<_>>(), |at| format!("schedule {at}"));
 }
 
 #[test]
@@ -138,4 +160,41 @@ fn a_store_fails_at_every_step() {
     let errors =
         [libc::ENOSPC, libc::EIO].map(|errno| [false, true].map(|good| What::Fails(errno, good)));
     sweep(29, errors.as_flattened(), |step| step.contains("nodes/"));
+}
+
+/// A random schedule: which job, which death, at which step of whom.
+fn drawn(seed: u64, steps: &[Vec<usize>]) -> (Job, Plan) {
+    let mut rng = Rng::with_seed(seed);
+    let at = rng.usize(..JOBS.len());
+    let rank = rng.usize(..steps[at].len());
+    let errno = [libc::ENOSPC, libc::EIO][rng.usize(..2)];
+    let what = match rng.usize(..10) {
+        0 => What::Fails(errno, rng.bool()),
+        1..=3 => What::Node,
+        4..=6 => What::Power,
+        _ => What::Rank,
+    };
+    (JOBS[at], Plan { rank, step: rng.usize(..steps[at][rank]), what })
+}
+
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// `SCR_SESSION_SCHEDULES=n SCR_SESSION_SEED=s` runs `n` schedules from seed `s` on. One that fails
+/// is told with what happened in it; `SCR_SESSION_SCHEDULES=1 SCR_SESSION_SEED=<its seed>` replays
+/// it as far as threads can be replayed: the steps of a rank are the same, not those of its
+/// neighbours at that moment.
+#[test]
+fn deaths_drawn_from_a_seed() {
+    let seed = setting("SCR_SESSION_SEED", 1);
+    let count = setting("SCR_SESSION_SCHEDULES", SCHEDULES);
+    let lengths = |job: &Job| {
+        let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
+        let outcome = disturbed(&cluster, *job, None, &Truth::default());
+        outcome.steps.iter().map(Vec::len).collect()
+    };
+    let steps: Vec<Vec<usize>> = JOBS.iter().map(lengths).collect();
+    let all: Vec<_> = (seed..seed + count).map(|seed| drawn(seed, &steps)).collect();
+    run_all(&all, |at| format!("seed {}", seed + at as u64));
 }

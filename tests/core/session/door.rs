@@ -14,7 +14,7 @@ use scr_core::session::{Answer, Door, Host, Session};
 use crate::mortal::{self, Life};
 
 /// What ends a rank whose session ends the process.
-pub struct Ended(pub i32);
+pub struct Ended;
 
 /// The host of one rank.
 pub struct Files {
@@ -33,9 +33,9 @@ impl Host for Files {
         self.end_at_once(status)
     }
 
-    fn end_at_once(&self, status: i32) -> ! {
+    fn end_at_once(&self, _status: i32) -> ! {
         self.life.end();
-        std::panic::panic_any(Ended(status))
+        std::panic::panic_any(Ended)
     }
 
     fn enter_thread(&self) {

@@ -45,11 +45,9 @@ fn what_is_never_removed_is_found() {
 fn older_ones_that_go_too_early_are_found() {
     assert!(is_found(Mistake::Planted(Planted::EvictEarly), What::Rank, 0));
     assert!(is_found(Mistake::Planted(Planted::ClearEarly), What::Rank, 0));
-    assert!(is_found(Mistake::Planted(Planted::RecordFirst), What::Rank, 0));
 }
 
 #[test]
-fn seals_without_the_others_are_found() {
-    assert!(is_found(Mistake::Planted(Planted::SealAlone), What::Rank, 1));
+fn missing_redundancy_is_found() {
     assert!(is_found(Mistake::Planted(Planted::NoRedundancy), What::Node, 1));
 }

@@ -64,3 +64,30 @@ fn what_was_on_a_lost_node_is_rebuilt() {
         assert!(is_on_prefix(&cluster, hosts.len(), (4, 2)), "{scheme}");
     }
 }
+
+#[test]
+fn names_go_and_change_as_in_any_directory() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR"]);
+    let outcome = cluster.launch("ab", None, |rank| {
+        let (own, files) = (file(1, rank.rank), &rank.files);
+        if rank.rank == 0 {
+            files.make_dir("ckpt").unwrap();
+            files.make_dir("ckpt/step_1").unwrap();
+        }
+        rank.all_max(0).unwrap();
+        files.write_file(&own, &content(1, 1, rank.rank)).unwrap();
+        rank.all_max(0).unwrap();
+        assert_eq!(files.read_file(&own).unwrap(), content(1, 1, rank.rank));
+        let notes = ["a", "b"].map(|name| format!("{name}.{}", rank.rank));
+        files.write_file(&notes[0], b"note").unwrap();
+        files.rename(&notes[0], &notes[1]).unwrap();
+        files.unlink(&own).unwrap();
+        let gone = [own.as_str(), notes[0].as_str()].map(|name| files.read_file(name).is_err());
+        let seen = files.list("ckpt/step_1").contains(&format!("rank_{}.dat", rank.rank));
+        rank.session.finish();
+        (gone, seen, files.read_file(&notes[1]).unwrap())
+    });
+    let expected = Some(([true, true], false, b"note".to_vec()));
+    assert!(outcome.results.iter().all(|one| *one == expected), "{outcome:?}");
+    assert!((0..2).all(|rank| !cluster.prefix().join(file(1, rank)).exists()));
+}

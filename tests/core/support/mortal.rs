@@ -57,6 +57,9 @@ pub struct Plan {
     pub what: What,
 }
 
+/// What a death does: gives all ranks that die with the first one.
+type Deaths = Box<dyn Fn(usize, What) -> Vec<usize> + Send + Sync>;
+
 /// What the ranks of a job have in common.
 pub struct Fate {
     /// Steps elsewhere do not count.
@@ -65,7 +68,7 @@ pub struct Fate {
     power: Option<Power>,
     careless: Option<Careless>,
     /// Called when ranks die, with the first of them: returns all of them.
-    deaths: OnceLock<Box<dyn Fn(usize, What) -> Vec<usize> + Send + Sync>>,
+    deaths: OnceLock<Deaths>,
     lives: Mutex<Vec<Arc<Life>>>,
     over: Mutex<bool>,
     ended: Condvar,

@@ -158,7 +158,7 @@ pub extern "C" fn fsync(descriptor: c_int) -> c_int {
     if is_unsynced(descriptor) {
         return 0;
     }
-    drop(with_power(|power| opened(descriptor).map(|path| power.synced(&path))));
+    let _ = with_power(|power| opened(descriptor).map(|path| power.synced(&path)));
     if let Some(path) = opened(descriptor) {
         let mut noted = NOTED.lock().unwrap();
         let watched = noted.iter_mut().filter(|(top, _)| path.starts_with(top));
