@@ -101,7 +101,7 @@ interfaces: deps
 	$(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man
 
 examples: $(MPIS:%=$(EXAMPLES)/%/built)
-$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces
+$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces engine-%
 	@mkdir -p $(@D)/fortran
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_posix examples/heat_posix.c
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_stdio examples/heat_stdio.c

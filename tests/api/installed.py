@@ -1,14 +1,17 @@
 """What `make install` leaves: programs are built from there with pkg-config and CMake, for the MPI
 in use, and one that meets the library for another MPI says so."""
 
+import atexit
 import functools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
 import calls
+import states
 
 CASES = []
 OTHER = {"openmpi": "mpich", "mpich": "openmpi"}
@@ -30,6 +33,7 @@ def case(function):
 def installed():
     """The prefix below a DESTDIR, and the directory that Python looks in."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-installed-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
     # What is to be installed is built: -o takes it for up to date.
     subprocess.run(["make", "-s", "-o", "build", "install", f"DESTDIR={place}", "PREFIX=/opt/scr"],
                    cwd=calls.ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -153,3 +157,9 @@ def manual_pages(here):
         wanted = [".SH NAME", ".SH SYNOPSIS", ".SH STATES", ".SH RANKS", ".SH ERRORS"]
         missing = [head for head in wanted if head not in text]
         assert not missing or text.startswith(".so man3/"), f"{name}: {missing}"
+    # Valid by the table of states; those that need something to be there are not in it.
+    more = {"SCR_Route_file": {"Restart"}, "SCR_Start_restart": {"Init", "Idle"},
+            "SCR_Drop": {"Init", "Idle"}, "SCR_Delete": {"Init", "Idle"}}
+    for _, name, valid in states.CALLS:
+        told = re.search(r"\.SH STATES\n([\w, ]+)[.;]", pages[name]).group(1).split(", ")
+        assert set(told) == set(valid) | more.get(name, set()), f"{name}: {told}"

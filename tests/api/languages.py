@@ -1,6 +1,7 @@
 """The API from Fortran, C++ and Python: the same program in each, the same answers. The programs
 are in programs/languages."""
 
+import atexit
 import functools
 import os
 import pathlib
@@ -24,6 +25,7 @@ def case(function):
 def built(mpi):
     """Directory with all programs for `mpi`, each by the name of its source without its ending."""
     into = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-languages-"))
+    atexit.register(shutil.rmtree, into, ignore_errors=True)
     library = calls.DIST / "lib" / "scr" / mpi
     subprocess.run(["gfortran", "-fsyntax-only", calls.INCLUDE / "scr.f90"], cwd=into, check=True)
     common = [f"-I{calls.INCLUDE}", f"-I{into}"]
@@ -83,6 +85,10 @@ def writes_and_restarts(here, name):
     outputs = {path: (here.prefix / path).read_text() for path in here.tree("data")
                if "/plot/" in path}
     assert outputs == {f"data/plot/rank_{r}": f"plot of {r}\n" for r in (0, 1)}, f"{outputs} {got}"
+    halt_file = here.prefix / ".scr" / "halt.scr"
+    printed = subprocess.run([calls.DIST / "bin" / "scr", "print", halt_file], text=True,
+                             capture_output=True, check=True).stdout
+    assert "SCR_FINALIZE_CALLED" in printed, printed
     got = run(here, name)
     assert said(got) == SECOND and "SCR:" not in got.err, got
 
@@ -90,6 +96,13 @@ def writes_and_restarts(here, name):
 @case
 def fixed_form_with_the_include_file(here):
     writes_and_restarts(here, "fixed")
+
+
+@case
+def free_form_with_the_include_file(here):
+    got = subprocess.run([built(here.mpi) / "included"], text=True, capture_output=True,
+                         check=True, env=here.environment(False, {}))
+    assert got.stdout.split() == ["0", "1024", "0", "1", "2"], got
 
 
 @case

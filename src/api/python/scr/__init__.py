@@ -48,7 +48,7 @@ def init():
 
 
 def finalize():
-    """Before MPI_Finalize, once. The ranks that mpi4py ends at exit are too late for it."""
+    """Before MPI_Finalize, once. mpi4py makes that call when the interpreter exits."""
     _library.call("SCR_Finalize")
 
 
