@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that call SCR themselves, under real mpirun: checkpoints, output, restarts, every call in
-every state, and the same under the shim. The last line is `N passed, N failed`.
+"""Programs that call SCR themselves, under real mpirun: checkpoints, output, restarts, every call
+in every state, and the same under the shim. The last line is `N passed, N failed`.
 
 usage: api.py [--turns] [openmpi|mpich] [case ...]
 """

@@ -1,4 +1,4 @@
-"""What the API's cases share: programs that are linked with the library, and run without the shim."""
+"""What the API's cases share: programs that are linked with the library."""
 
 import pathlib
 import subprocess

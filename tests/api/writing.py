@@ -76,8 +76,9 @@ def routed_and_never_written(here):
 
 @case
 def invalid_keeps_the_one_before(here):
-    got = here.says(2, "init", "output:good:1", "write:f%r:100", "complete_output:1", "output:bad:1",
-                    "write:f%r:100", "complete_output:v@1", "have", "finalize", SCR_CACHE_SIZE="1")
+    got = here.says(2, "init", "output:good:1", "write:f%r:100", "complete_output:1",
+                    "output:bad:1", "write:f%r:100", "complete_output:v@1", "have", "finalize",
+                    SCR_CACHE_SIZE="1")
     assert got.all("complete_output:v@1")[0] == 1, got
     assert got.all("have") == (0, "1 good"), got
     told = [line for line in got.got.err.splitlines() if "SCR:" in line]
@@ -91,8 +92,9 @@ def paths(here):
     what is not below the prefix is refused by name, and nothing overflows."""
     (here.prefix / "link").symlink_to(here.prefix / "real")
     (here.prefix / "real").mkdir()
-    got = here.says(2, "init", "start", "write:a/x%r:10", "write:b/x%r:20", f"write:{here.prefix}/c%r:30",
-                    "write:./a/../d%r:40", "write:link/e%r:50", "route:/etc/passwd",
+    got = here.says(2, "init", "start", "write:a/x%r:10", "write:b/x%r:20",
+                    f"write:{here.prefix}/c%r:30", "write:./a/../d%r:40", "write:link/e%r:50",
+                    "route:/etc/passwd",
                     "route:../outside", "route:.scr/index.scr", "route:a/x%r", "chdir:sub",
                     "write:f%r:60", "complete:1", "have", "restart", "read:x%r", "read:b/x%r",
                     "read:../b/x%r", "read:f%r", "read:e%r", "complete_restart:1", "finalize")

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
 use crate::params::keys;
-use crate::records::PROGRAM;
+use crate::patterns::PROGRAM;
 use crate::transfer::{
     Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
 };

@@ -18,6 +18,7 @@
 //! | `half_there.rs` | parts on the prefix of checkpoints that cannot be offered |
 //! | `generations.rs` | the way back to an older one without an id |
 //! | `going_back.rs` | the user has a run go back to an older one |
+//! | `offered.rs` | what of the cache the state machine begins with |
 //! | `staying.rs` | those that are newer than what the cache has, and are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move to their ranks |
 //! | `abandoned.rs` | empty directories of a checkpoint that a lost run had begun |
@@ -93,6 +94,7 @@ mod moving;
 pub mod namespace;
 mod need;
 mod neighbours;
+mod offered;
 mod opening;
 mod others;
 mod perform;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
+use super::machine::{DatasetKey, Rejected, Resumed};
 use super::namespace::{self as ns, Layer};
+use super::offered::offer_of;
 use super::runtime::Session;
 use super::site::Links;
 use super::staying::is_newest;
@@ -11,10 +12,10 @@ use crate::cache::{Offered, RebuildReport, Withheld, replicate_small};
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::records::{self, FileMeta, Turn};
+use crate::records::{self, Turn};
 use crate::transfer::{
-    JournalReport, Repaired, about, finish_returns, last_turn, list_in_cache, list_prefix,
-    repair_prefix, returned_to,
+    JournalReport, Repaired, finish_returns, last_turn, list_in_cache, list_prefix, repair_prefix,
+    returned_to,
 };
 
 /// What the index on the prefix says.
@@ -136,16 +137,7 @@ impl Session {
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
             resumed.own.push(self.own_part(&key, offered));
-            resumed.decision.offered.push(Offer {
-                key,
-                id: offered.id,
-                number,
-                epoch: offered.epoch,
-                confirmed: offered.confirmed,
-                output,
-                on_prefix: offered.is_on_prefix(),
-                flushed,
-            });
+            resumed.decision.offered.push(offer_of(key, offered, (number, output), flushed));
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
         resumed.decision.rejected.append(&mut hidden.rejected);
@@ -296,42 +288,6 @@ impl Session {
         }
         index.listed.sort_by_key(|one| std::cmp::Reverse(one.id));
         index
-    }
-
-    /// The number of each offered dataset in its series, and whether it is output, as any rank's
-    /// record has it.
-    pub(super) fn numbers(
-        &self,
-        links: &Links,
-        report: &RebuildReport,
-    ) -> Result<Vec<(u64, bool)>> {
-        let own = |offered: &Offered| {
-            let record = self.site.filemap.get_id(offered.id);
-            let tag = |name: &str| {
-                let tags = record.as_ref().map(|record| &record.tags);
-                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
-            };
-            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT)]
-        };
-        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
-        if !words.is_empty() {
-            links.world.all_max(&mut words)?;
-        }
-        Ok(words.chunks(2).map(|pair| (pair[0].max(0) as u64, pair[1] > 0)).collect())
-    }
-
-    fn own_part(&self, key: &DatasetKey, offered: &Offered) -> RestoredFiles {
-        let explicit = self.series.series()[key.series].explicit;
-        let part = |file: &FileMeta| {
-            if explicit {
-                let masked = format!("{{id}}/{}", file.name);
-                return (file.name.clone(), masked, file.size, file.on_prefix);
-            }
-            let matched = self.series.match_path(&file.name);
-            let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
-            (file.name.clone(), masked, file.size, file.on_prefix)
-        };
-        RestoredFiles { files: offered.files.iter().map(part).collect() }
     }
 
     fn show_offered(&self, key: &DatasetKey, offered: &Offered, flushed: bool) {

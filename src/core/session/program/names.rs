@@ -73,7 +73,7 @@ mod tests {
             ("run/step 7", "run_step_7"),
             ("..", "_."),
             (" a\nb\t", "a_b"),
-            ("Größe", "Größe"),
+            ("a\u{e9}", "a\u{e9}"),
         ] {
             assert_eq!(dataset_name(given).unwrap(), expected);
         }

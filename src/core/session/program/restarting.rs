@@ -100,7 +100,7 @@ impl Session {
             return Ok(path.clone());
         }
         Err(Error::Other(format!(
-            "{} of {title} is not on this node: it was written by a rank of another one, and is not \
+            "{} of {title} is not on this node: a rank of another one wrote it, and it is not \
              on {} yet",
             name.display(),
             self.site.prefix.display()

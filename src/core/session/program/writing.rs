@@ -129,8 +129,8 @@ impl Session {
     }
 
     /// The program has written the dataset that it has begun, on this rank without an error or not.
-    /// `false`: there is none, since it is not valid on some rank, or could not be sealed; a message
-    /// has said why. The same on all ranks. Collective.
+    /// `false`: there is none, since it is not valid on some rank, or could not be sealed; a
+    /// message has said why. The same on all ranks. Collective.
     ///
     /// # Errors
     /// Communication failed before.
