@@ -21,7 +21,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     // SAFETY: by this function's contract.
     let text = unsafe { text_of(config, "the setting") };
     let answer = catch_unwind(AssertUnwindSafe(|| answer(text)));
-    let answer = answer.unwrap_or_else(|_| Ok(None)).unwrap_or_else(|error| {
+    let answer = answer.unwrap_or(Ok(None)).unwrap_or_else(|error| {
         failed(true, format!("SCR_Config: {error}"));
         None
     });
