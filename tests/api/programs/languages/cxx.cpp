@@ -4,12 +4,15 @@
 #include <iostream>
 #include <mpi.h>
 #include <scr.h>
+#include <sstream>
 #include <string>
 
 static int rank;
 
 template <class Answer> static void say(const std::string &what, Answer answer) {
-  std::cout << std::to_string(rank) + " " + what + " " << answer << std::endl;
+  std::ostringstream line; // written at once: lines of ranks stay apart
+  line << rank << " " << what << " " << answer << "\n";
+  std::cout << line.str() << std::flush;
 }
 
 static void write_dataset(const std::string &name, int flags, bool valid) {
