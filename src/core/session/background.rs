@@ -254,16 +254,7 @@ impl Session {
     /// the prefix has a newer content of.
     pub(super) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.state.clone(), key.clone());
-        Box::new(move |name, publish| {
-            // With the lock held: a deletion that comes meanwhile finds the file published.
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            let wanted = !state.machine.is_left_out_now(&of, name);
-            if wanted {
-                publish()?;
-                state.machine.published(&of, name);
-            }
-            Ok(wanted)
-        })
+        Box::new(move |name, publish| state.publish((&of, name), publish))
     }
 
     /// What rank 0 knows of a flush; with `waits` not before it is over. Collective.

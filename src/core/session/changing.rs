@@ -28,7 +28,7 @@ impl Session {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let state = self.state();
+        let state = self.state_to_look();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
@@ -70,7 +70,7 @@ impl Session {
             None if path == self.site.prefix => "",
             None => return Vec::new(),
         };
-        ns::entries(&self.state().view, &self.site.prefix, dir)
+        ns::entries(&self.state_to_look().view, &self.site.prefix, dir)
     }
 
     /// unlink.
@@ -81,7 +81,7 @@ impl Session {
         }
         self.heed_link(&[path]);
         self.wake_path(path);
-        let mut state = self.state();
+        let mut state = self.state_to_change(&[name]);
         if !self.concerns(&state, name) || self.is_child() {
             return Answer::PASS;
         }
@@ -186,7 +186,8 @@ impl Session {
         self.heed_link(&[from, to]);
         self.wake_path(from);
         self.wake_path(to);
-        let state = self.state();
+        let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
+        let state = self.state_to_change(&both);
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
             names.1.into_iter().for_each(|name| self.note_unmatched(name));

@@ -80,7 +80,7 @@ impl Session {
 
     /// Takes back what no child writes any more. Returns the state as it is then.
     pub(super) fn end_loans(&self) -> Locked<'_> {
-        let mut state = self.state();
+        let mut state = self.state_to_look();
         if state.loans.is_empty() {
             return state;
         }
@@ -90,7 +90,7 @@ impl Session {
         state.loans = last;
         drop(state);
         over.iter().for_each(|loan| _ = self.closed(loan.token));
-        self.state()
+        self.state_to_look()
     }
 
     /// The run ends: children that are about to open a file, or to end, are waited for.

@@ -40,6 +40,7 @@
 //! | `tally.rs`, `events.rs`, `phases.rs` | what a launch did and what it cost; the log of events |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `flushing.rs`, `background.rs` | flushes of all ranks together; by threads |
+//! | `publishing.rs` | threads that give files their names, while the program goes on |
 //! | `salvage.rs` | what a job that died has left on its nodes, brought to the prefix |
 //! | `transfers.rs` | flushes of a run that is gone |
 //! | `halt.rs` | conditions under which the run is to end |
@@ -103,6 +104,7 @@ mod places;
 mod prepare;
 mod program;
 mod protection;
+mod publishing;
 mod required;
 mod resources;
 mod restore;

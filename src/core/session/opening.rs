@@ -70,7 +70,7 @@ impl Session {
     }
 
     fn open_for_reading(&self, name: &str) -> Answer {
-        let mut state = self.state();
+        let mut state = self.state_to_look();
         if let Some(copy) = state.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }
@@ -143,7 +143,7 @@ impl Session {
         intent: Intent,
         manner: Manner,
     ) -> Option<Answer> {
-        let mut state = self.state();
+        let mut state = self.state_to_change(&[name]);
         if state.tokens.shadow_of(name).is_some() {
             return Some(shadow::share(&mut state, name));
         }

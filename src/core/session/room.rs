@@ -135,7 +135,7 @@ impl Session {
     /// The file of `token` is open: what it is expected to take is set aside, if it is to be.
     /// `false`: there is no room after all.
     pub(super) fn set_aside(&self, token: u64, fd: i32) -> bool {
-        let mut state = self.state();
+        let mut state = self.state_to_look();
         let State { tokens, kept_out, .. } = &mut *state;
         let Some(one) = tokens.get(token) else { return true };
         kept_out.remove(&one.name);
@@ -152,7 +152,7 @@ impl Session {
             Way::Shadow { copy, .. } => !copy.starts_with(self.refuge()),
             Way::OnPrefix | Way::Lazy { .. } => false,
         };
-        let state = self.state();
+        let state = self.state_to_look();
         let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
@@ -170,14 +170,14 @@ impl Session {
         let done = reserve(fd, offset, bytes);
         let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         if done.as_ref().is_err_and(|error| full(error.kind())) {
-            let state = self.state();
+            let state = self.state_to_look();
             if let Some(one) = state.tokens.get(token) {
                 let name = self.store_for(&state, &one.key);
                 self.setbacks.met(Setback::full(self.site.layout.cache_dir(&name)));
             }
             return false;
         }
-        if let Some(one) = self.state().tokens.get_mut(token) {
+        if let Some(one) = self.state_to_look().tokens.get_mut(token) {
             one.room.wanted = false;
             // A file system that cannot reserve leaves it at what was found free.
             if done.is_ok() {

@@ -1,7 +1,8 @@
 //! The session of one rank: its state, and what the hooks report.
 //!
 //! Invariants:
-//! * One lock guards the state. It is never held across communication or a wait.
+//! * One lock guards the state. It is never held across communication or a wait; what a thread
+//!   renames on the PFS meanwhile is noted in it (`publishing.rs`).
 //! * Only [`Session::sync`], start and finish communicate.
 //! * When the cache fails a rank for good, routing ends for it, with one message, and for the
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
@@ -26,6 +27,7 @@ use super::need::Need;
 use super::neighbours::{Claimed, Locked, Neighbours};
 use super::places::Places;
 use super::program::Program;
+use super::publishing::{Publishing, Shared};
 use super::setback::Setbacks;
 use super::site::{Links, Site};
 use super::tally::Tally;
@@ -90,6 +92,8 @@ pub(super) struct State {
     pub out_of_reach: Vec<(usize, u64)>,
     /// Why seals fail.
     pub troubles: Troubles,
+    /// What threads are renaming on the PFS, without the lock.
+    pub publishing: Publishing,
 }
 
 impl State {
@@ -124,7 +128,7 @@ pub struct Session {
     pub(super) series: SeriesSet,
     /// Gone after the end, or after communication has failed.
     pub(super) links: Mutex<Option<Arc<Links>>>,
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Shared>,
     pub(super) routing: AtomicBool,
     pub(super) child: AtomicBool,
     pub(super) ended: AtomicBool,
@@ -176,9 +180,25 @@ impl Session {
 
     /// Whoever has it has heard what the other ranks of the node have done, and tells them what he
     /// did when he lets go.
+    ///
+    /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
     pub(super) fn state(&self) -> Locked<'_> {
-        // A panic while it was held has ended routing; what is left is still worth saving.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state_when(|state| state.publishing.is_over())
+    }
+
+    /// The same for who changes no names: he waits for no thread.
+    pub(super) fn state_to_look(&self) -> Locked<'_> {
+        self.state_when(|_| true)
+    }
+
+    /// The same for who changes no others.
+    pub(super) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
+        self.state_when(|state| !names.iter().any(|name| state.publishing.has(name)))
+    }
+
+    /// The same as soon as threads have no more under way than is `allowed`.
+    pub(super) fn state_when(&self, allowed: impl Fn(&State) -> bool) -> Locked<'_> {
+        let mut state = self.state.lock_when(allowed);
         state.machine.called_by(thread_id());
         self.hear_neighbours(&mut state);
         Locked { state, session: self }
@@ -242,7 +262,7 @@ impl Session {
 
     /// A write, truncate, fsync or close on the token's file failed.
     pub fn failed(&self, token: u64, errno: i32) {
-        let mut state = self.state();
+        let mut state = self.state_to_look();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
         if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
@@ -255,7 +275,10 @@ impl Session {
 
     /// The last descriptor of `token` was closed. `false`: what it has written is lost.
     pub fn closed(&self, token: u64) -> bool {
-        let mut state = self.state();
+        let being_named = |state: &State| {
+            state.tokens.get(token).is_some_and(|one| state.publishing.has(&one.name))
+        };
+        let mut state = self.state_when(|state| !being_named(state));
         let Some(mut tracked) = state.tokens.take(token) else { return true };
         self.give_back(&mut state, &tracked);
         let kept = !tracked.distrusted || self.leave_distrusted(&mut state, &mut tracked);
@@ -315,7 +338,7 @@ impl Session {
             Note::Unreadable(path) => self.unreadable(path),
             Note::Mkdir(path) => {
                 if let Some(name) = self.name_of(path)
-                    && self.state().view.settle_dir(name)
+                    && self.state_to_look().view.settle_dir(name)
                 {
                     // The other ranks see by its time that it is there again.
                     let now = std::time::SystemTime::now();

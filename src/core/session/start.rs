@@ -26,6 +26,7 @@ use super::prepare::Arrival;
 use super::prepare::Preparation;
 use super::program::Program;
 use super::protection::Sets;
+use super::publishing::{Publishing, Shared};
 use super::required::Required;
 use super::resources;
 use super::runtime::{Session, State};
@@ -275,12 +276,13 @@ fn build(
         moves: Moves::default(),
         out_of_reach: Vec::new(),
         troubles: Default::default(),
+        publishing: Publishing::default(),
     };
     Session {
         site,
         series,
         links: Mutex::new(Some(Arc::new(links))),
-        state: Arc::new(Mutex::new(state)),
+        state: Arc::new(Shared::new(state)),
         routing: AtomicBool::new(true),
         child: AtomicBool::new(false),
         ended: AtomicBool::new(false),

@@ -21,7 +21,7 @@ impl Session {
         if intent.may_change {
             self.note_unmatched(name);
         }
-        let mut state = self.state();
+        let mut state = self.state_to_change(&[name]);
         let place = state.view.place(name);
         match place {
             Place::Private(here) if !intent.may_change => return Answer::at(here),

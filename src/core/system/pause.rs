@@ -48,7 +48,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Stops here if a test asked for it. Points: `seal.encode`, `encode.middle`, `seal.prepared`,
 /// `seal.committed`, `flush.staged`, `flush.publish`, `file.staged`, `move.copied`, `change.adopt`,
-/// `change.claimed`, `replaced.linked`, `return.noted`.
+/// `change.claimed`, `replaced.linked`, `return.noted`, `publish.name`.
 pub fn test_pause(point: &str) {
     static WISH: OnceLock<Option<Wish>> = OnceLock::new();
     static ARRIVALS: AtomicU32 = AtomicU32::new(0);
