@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::launcher::NONCE;
@@ -13,11 +13,42 @@ use crate::message::{complain, rank};
 /// How long a rank with an engine may take to come to its launch check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tells why this rank runs without us.
+/// The setting that wants a run to end rather than begin anew.
+const REQUIRED: &str = "SCR_RESTART_REQUIRED";
+
+/// Tells why this rank runs without us; or ends it, and with it the run, where that is not to be:
+/// `SCR_RESTART_REQUIRED=1`, and an earlier run has left its traces.
 pub(crate) fn tell(why: &str) {
-    if !leave_note(why) {
-        complain(&format!("{why}. The program runs without checkpoint caching."));
+    if leave_note(why) {
+        return;
     }
+    let prefix = prefix().filter(|prefix| is_restart_required() && has_traces(prefix));
+    let Some(prefix) = prefix else {
+        complain(&format!("{why}. The program runs without checkpoint caching."));
+        return;
+    };
+    // The launcher kills the one that speaks as soon as another one has ended.
+    if rank().is_some_and(|rank| rank != "0") {
+        std::thread::sleep(PATIENCE);
+    }
+    complain(&format!(
+        "{why}. {REQUIRED}=1: the run ends before it computes, since SCR cannot take part in it \
+         and an earlier one of {} may have left checkpoints. Without the setting the program would \
+         go on from what it finds there.",
+        prefix.display()
+    ));
+    // SAFETY: it has no preconditions. No handlers run, and no MPI: nothing has begun.
+    unsafe { libc::_exit(1) }
+}
+
+/// What the engine would have read; a `.scrconf` only it can.
+fn is_restart_required() -> bool {
+    std::env::var(REQUIRED).is_ok_and(|value| !matches!(value.trim(), "" | "0"))
+}
+
+/// Whether an earlier run has left datasets, on the prefix or only in a cache.
+fn has_traces(prefix: &Path) -> bool {
+    ["index.scr", "flush.scr"].iter().any(|name| prefix.join(".scr").join(name).exists())
 }
 
 /// True if the others will tell.
@@ -40,9 +71,12 @@ fn leave_note(why: &str) -> bool {
 /// Where ranks with an engine meet, as far as can be known without reading the settings.
 fn meeting_place() -> Option<PathBuf> {
     let nonce = std::env::var_os(NONCE)?;
+    Some(prefix()?.join(".scr").join("launch").join(nonce))
+}
+
+fn prefix() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    let prefix = std::env::var_os("SCR_PREFIX").map_or_else(|| here.clone(), |dir| here.join(dir));
-    Some(prefix.join(".scr").join("launch").join(nonce))
+    Some(std::env::var_os("SCR_PREFIX").map_or_else(|| here.clone(), |dir| here.join(dir)))
 }
 
 fn hostname() -> String {

@@ -1,6 +1,7 @@
 """Starts at which something fails: nobody waits for a rank that does not come."""
 
 import os
+import shutil
 import signal
 
 import support
@@ -88,5 +89,17 @@ def a_required_restart_that_cannot_be(mpi, program):
             assert ended.status != 0 and not ended.line("restart"), f"{spoilt}: {ended}"
             assert ended.err.count("SCR:") == 1, f"not exactly one message: {ended}"
             assert "SCR_RESTART_REQUIRED=1: the run ends before" in ended.err, f"{ended}"
+        alone = here.base.with_name(here.base.name + "-alone")
+        alone.mkdir()
+        try:
+            shutil.copy(support.SHIM, alone)
+            without = {"LD_PRELOAD": str(alone / support.SHIM.name)}
+            ended = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1", **without)
+            assert ended.status != 0 and not ended.line("restart"), f"{ended}"
+            assert ended.err.count("SCR:") == 1, f"not exactly one message: {ended}"
+            assert "libscr.so is missing" in ended.err, f"{ended}"
+            assert "SCR_RESTART_REQUIRED=1: the run ends before" in ended.err, f"{ended}"
+        finally:
+            shutil.rmtree(alone)
         went = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1")
         assert went.status == 0 and went.line("restart") == "restart 15", f"{went}"
