@@ -81,3 +81,26 @@ def sealed_at_the_return_from_main(mpi, program):
             assert again.line("restart") == "restart 20", f"{again}"
 
     three_times(attempt)
+
+
+@case
+def sealed_and_flushed_by_threads_without_finalize(mpi, program):
+    """The same with SCR_FLUSH_ASYNC=1: what threads were about to write is there at the end."""
+    allowed = (0, 1, 9) if mpi == "mpich" else (1,)  # see `exit_without_finalize`
+    threads = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1"}
+
+    def attempt():
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            plain.run(2, "late_finalize", "never", shim=False)
+            got = here.run(2, "late_finalize", "never", 500000, **threads)
+            assert got.status in allowed and "SCR:" not in got.err, f"{got}"
+            found = data_files(here.tree())
+            assert {**found, **of_step(plain, 20)} == found, f"{here.tree()}\n{got}"
+            for cache in ("there", "lost"):
+                again = here.run(2, "late_finalize", "never", **threads)
+                assert again.line("restart") == "restart 20", f"{cache}: {again}"
+                assert again.line("checksum") == got.line("checksum"), f"{cache}: {again}"
+                shutil.rmtree(here.base)
+                here.base.mkdir()
+
+    three_times(attempt)
