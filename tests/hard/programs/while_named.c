@@ -1,6 +1,7 @@
 /* A rank whose flush is stopped right before it gives a file its name on the prefix: argv[1] is
- * there then. What a thread reads, and writes beside, does not wait; what it writes under that name
- * does, by a child, which writes on the prefix. argv[2] and argv[3] are made before and after it. */
+ * there then. What a thread reads, and writes beside, does not wait; what it writes under that
+ * name does, by a child, which writes on the prefix. argv[2] and argv[3] are made before and after
+ * that. */
 #include <pthread.h>
 
 #include "sim.h"
