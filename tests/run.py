@@ -27,10 +27,11 @@ DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one
 def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
+    test = [CARGO, "test", "--release", "--no-fail-fast", "-p"]  # all of a crate's programs
     return [
-        ("core", [CARGO, "test", "--release", "-p", "scr-core"], DRAWN),
-        ("cli", [CARGO, "test", "--release", "-p", "scr-cli"], DRAWN),
-        ("preload", [CARGO, "test", "--release", "-p", "scr-preload"], DRAWN),
+        ("core", [*test, "scr-core"], DRAWN),
+        ("cli", [*test, "scr-cli"], DRAWN),
+        ("preload", [*test, "scr-preload"], DRAWN),
         ("layout", [sys.executable, "tests/layout/layout.py"], {}),
         ("reader", [sys.executable, "tests/reader/reader.py"], {}),
         ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),

@@ -1,7 +1,7 @@
 //! What a pointer file brings to the prefix: a name without id beside those of checkpoints with
 //! one.
 
-use scr_core::session::machine::{DatasetKey, FileRef, Intent, Placement, SeriesConfig};
+use scr_core::session::machine::SeriesConfig;
 
 use super::machine::Ranks;
 
@@ -102,53 +102,6 @@ fn one_that_waits_in_vain_for_a_checkpoint_of_its_series_is_told_of() {
         calm(&mut ranks);
         assert_eq!(ranks.machines[0].stray(), None);
     }
-}
-
-/// The rank writes `latest`; where to.
-fn point(ranks: &mut Ranks, rank: usize) -> DatasetKey {
-    let (name, now) = ("latest".to_string(), ranks.now_ms);
-    let file = FileRef { series: 0, id: None, masked: name.clone(), name, temporary: false };
-    let machine = &mut ranks.machines[rank];
-    let placement = machine.write_open(&file, Intent::REWRITE, now);
-    let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
-    machine.write_closed(&placed.key, "latest", 1, now);
-    placed.key
-}
-
-/// Whether rank 0 has the pointer in these checkpoints.
-fn pointed(ranks: &Ranks, ids: [&str; 2]) -> [bool; 2] {
-    ids.map(|id| {
-        let files = ranks.machines[0].seal_files(&DatasetKey::new(0, id, 0));
-        files.iter().any(|file| file.name == "latest")
-    })
-}
-
-#[test]
-fn the_next_one_of_a_rank_that_writes_nothing_else_does_not_come_into_the_older_checkpoint() {
-    let mut ranks = ranks(0, 2);
-    ranks.write(1, "{id}/r1", 1);
-    ranks.sync(1); // rank 0 hears of it
-    let first = point(&mut ranks, 0);
-    assert_eq!(first, point(&mut ranks, 0), "no sync point in between");
-    ranks.sync(1);
-    let second = point(&mut ranks, 0);
-    assert_ne!(first, second);
-    calm(&mut ranks);
-    assert_eq!(pointed(&ranks, ["1", "2"]), [true, false]);
-    ranks.write(1, "{id}/r1", 2);
-    calm(&mut ranks);
-    assert_eq!(pointed(&ranks, ["1", "2"]), [true, true]);
-}
-
-#[test]
-fn one_of_a_rank_that_has_not_heard_of_its_checkpoint_does_not_come_into_the_sealed_one() {
-    let mut ranks = ranks(0, 2);
-    ranks.write(1, "{id}/r1", 1);
-    calm(&mut ranks);
-    ranks.write(1, "{id}/r1", 2);
-    point(&mut ranks, 0);
-    calm(&mut ranks);
-    assert_eq!(pointed(&ranks, ["1", "2"]), [false, true]);
 }
 
 #[test]

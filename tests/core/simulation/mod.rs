@@ -224,17 +224,11 @@ fn promises_hold_under_random_schedules() {
 }
 
 /// Seeds, with their styles, that have broken a promise before.
-const MENDED: [(u64, &str); 6] = [
+const MENDED: [(u64, &str); 2] = [
     // The record of a rank that had all its files on the PFS was lost with its node.
     (19825, "fails"),
     // A pointer file went to the PFS ahead of its checkpoint when its rank fell back.
     (15407, "fails"),
-    // An older generation, not known to be complete, hid the newer one on the PFS.
-    (1090002, ""),
-    // A pointer file of a rank that writes nothing else came into the checkpoint before its own.
-    (3111968, ""),
-    (4244629, ""),
-    (7069428, ""),
 ];
 
 #[test]

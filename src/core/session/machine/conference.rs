@@ -243,12 +243,11 @@ impl Machine {
         for report in reports {
             let own = report.datasets.iter().filter(|dataset| dataset.key.series == series);
             let own: Vec<&DatasetReport> = own.collect();
-            let mut floating = own.iter().filter(|one| self.is_floating(&one.key) && one.files > 0);
-            if let Some(first) = floating.next() {
-                conference.floating.entry(series).or_default().count(first);
-            }
             for (index, dataset) in own.iter().enumerate() {
                 if self.is_floating(&dataset.key) {
+                    if dataset.files > 0 {
+                        conference.floating.entry(series).or_default().count(dataset);
+                    }
                     continue;
                 }
                 if let Some(before) = dataset.key.before().filter(|_| dataset.returns) {
@@ -276,6 +275,7 @@ impl Machine {
                 }
             }
         }
+        self.open_for_floating(series, conference);
         let clock_ms = self.clock_ms;
         let open = self.shared.series[series].open();
         for key in open.map(|dataset| dataset.key.clone()).collect::<Vec<_>>() {
@@ -285,6 +285,17 @@ impl Machine {
             }
         }
         self.order_local(series);
+    }
+
+    /// What floats is going to a sealed dataset: that is open again on all ranks, and sealed with
+    /// it. Confirmed as it is, it would have lost the record of the rank that the files are from.
+    fn open_for_floating(&mut self, series: usize, conference: &Conference) {
+        let Some(floating) = conference.floating.get(&series) else { return };
+        let Some(into) = self.newest_taker(series).cloned() else { return };
+        if let Some(taker) = self.shared.find_mut(&into).filter(|_| !floating.after.contains(&into))
+        {
+            taker.state = DatasetState::Open;
+        }
     }
 
     /// Gives what is new its place in the order in which the ranks began it, whatever its series.

@@ -77,8 +77,7 @@ impl Machine {
         self.end_conferences == 1 && self.shared.series.iter().any(unsure)
     }
 
-    /// Files without id go to the newest dataset, if it can still take them; of each rank those
-    /// that it wrote first.
+    /// Files without id go to the newest dataset, if it can still take them.
     fn adopt(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let floating = conference.floating.remove(&index)?;
         let into = self.newest_taker(index)?.clone();
@@ -454,7 +453,7 @@ impl Machine {
             Some(dataset) => (dataset.key.clone(), dataset.key.clone()),
             None if conference.ending && self.config.series[index].has_id => {
                 // Floating datasets differ by rank: every rank spills its own, in one step.
-                let mut own = self.series[index].datasets.iter().rev();
+                let mut own = self.series[index].datasets.iter();
                 let own = own.find(|own| self.is_floating(&own.key) && own.phase == Phase::Open);
                 let none = DatasetKey::new(index, "", u64::MAX);
                 (none.clone(), own.map_or(none, |own| own.key.clone()))

@@ -250,46 +250,37 @@ impl Machine {
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
-    /// A file without id beside files with one: the dataset in progress here, else the newest
-    /// provisional one, if this rank has written files with their id to it; but not one that has
-    /// the file from before. Else it floats until a conference: the others may be a checkpoint
-    /// further than this rank has heard, and what names that one must not come into an older one.
+    /// A file without id beside files with one: the dataset in progress here, else the one known to
+    /// be in progress, else the newest provisional one; but not one that has the file from before.
+    /// Else it floats until a conference.
     fn companion_target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let local = &self.series[series];
-        let in_progress = || {
-            let mut newest = local.datasets.iter().rev().filter(|dataset| {
+        let in_progress = |begun: bool| {
+            let mut newest = local.datasets.iter().rev().filter(move |dataset| {
                 let floating = dataset.key.id.is_empty();
-                !floating && dataset.begun && self.status(&dataset.key) == Status::Open
+                !floating && dataset.begun >= begun && self.status(&dataset.key) == Status::Open
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
-        let fits = |key: &DatasetKey| {
-            let own = local.find(key);
-            own.is_some_and(LocalDataset::has_ids) && !self.written_before(key, file)
-        };
+        let free = |key: &DatasetKey| !self.written_before(key, file);
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
             let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
             ours.then(|| newest.key.clone())
         };
         let floating = || {
-            let mut open = local.datasets.iter().rev().filter(|one| one.key.id.is_empty());
+            let mut open = local.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
             let key = open.find(|dataset| dataset.phase == Phase::Open);
             key.map(|dataset| dataset.key.clone())
         };
-        // What floats already is older than this write of the same file, and gives way to it; but
-        // not to that of a later checkpoint, if there is one that it can belong to.
+        // What floats already is older than this write of the same file, and gives way to it.
         let afloat =
             floating().filter(|key| local.find(key).is_some_and(|own| own.holds(&file.name)));
         afloat
-            .map(|key| {
-                match self.written_before(&key, file) && self.newest_taker(series).is_some() {
-                    true => DatasetKey { generation: key.generation + 1, ..key },
-                    false => key,
-                }
+            .or_else(|| {
+                in_progress(true).or_else(|| in_progress(false)).or_else(provisional).filter(free)
             })
-            .or_else(|| in_progress().or_else(provisional).filter(fits))
             .or_else(floating)
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }

@@ -148,11 +148,6 @@ impl LocalDataset {
         self.begun && !self.returns
     }
 
-    /// This rank has written files of it whose names carry its id.
-    pub fn has_ids(&self) -> bool {
-        self.files.values().any(|file| !file.bare)
-    }
-
     /// Opens that are not closed. A file whose directory is to be renamed is not done before, nor
     /// is a dataset of which the program has not said so.
     pub fn open_files(&self) -> u32 {
