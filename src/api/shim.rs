@@ -175,8 +175,11 @@ impl session::Host for Shim {
 
     fn may_be_called(&self) -> bool {
         // The shim opens this library for itself alone: a program that sees it is linked with it.
-        // SAFETY: the name is a C string; the symbol is only looked for.
-        !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"SCR_Init".as_ptr()) }.is_null()
+        // RTLD_DEFAULT would look from here, and find it always.
+        // SAFETY: the program itself is open already, and stays so.
+        let program = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) };
+        // SAFETY: a handle or null, which finds nothing of ours; the symbol is only looked for.
+        !program.is_null() && !unsafe { libc::dlsym(program, c"SCR_Init".as_ptr()) }.is_null()
     }
 
     fn enter_thread(&self) {

@@ -194,7 +194,7 @@ def checkpoint_that_nothing_can_write(mpi, program):
             got = shimmed.run(2, "careless", 17, 5, 17, LD_PRELOAD=f"{support.SHIM}:{tool}", **bad)
             line = "ckpt/step_15/rank_1.dat failed: Input/output error"
             assert want.line(line) and got.line(line), f"{want}\n{got}"
-            told = [text for text in messages(got) if "SCR: checkpoint 15 is not valid" in text]
+            told = [text for text in messages(got) if "checkpoint 15 is not valid" in text]
             assert len(told) == len(messages(got)) == 1 and "rank 1: " in told[0], f"{got}"
             want = plain.run(2, "careless", 18, 5, 0, shim=False)
             got = shimmed.run(2, "careless", 18, 5, 0)
