@@ -22,8 +22,8 @@ import traceback
 import bad_input
 import settings
 import support
-from support import (assert_same, assert_same_files, data_files, finish, lines, place, same,
-                     wait_for)
+from support import (assert_same, assert_same_files, data_files, finish, lines, place, ranks_of,
+                     same, wait_for)
 import pool  # noqa: E402
 from tries import three_times
 
@@ -406,20 +406,11 @@ def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):
     start, ranks = (here.start_on_nodes, (2, 1)) if on_nodes else (here.start, (2,))
     run = start(*ranks, "steady", 40, every, 17, pause, **({"SCR_FLUSH": "0"} | settings))
     wait_for(lambda: pause.exists() and when(), run)
-    victims = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-               if is_rank_of(pid, here)]
+    victims = ranks_of(here)
     assert len(victims) == 2, f"ranks not found: {victims}"
     os.kill(victims[-1], signal.SIGKILL)
     finish(run)
     pause.unlink(missing_ok=True)
-
-
-def is_rank_of(pid, here, program="steady"):
-    try:
-        return (os.readlink(f"/proc/{pid}/cwd") == str(here.prefix)
-                and os.readlink(f"/proc/{pid}/exe") == here.program(program))
-    except OSError:
-        return False
 
 
 MODULES = [importlib.import_module(path.stem)

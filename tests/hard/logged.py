@@ -1,11 +1,9 @@
 """The log of events: one for each thing that happens, and for nothing else."""
 
 import collections
-import os
 import re
-import signal
 
-from support import finish, place
+from support import finish, kill_ranks_of, place
 
 CASES = []
 LOGGED = {"SCR_LOG_ENABLE": "1"}
@@ -153,9 +151,7 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
         # One checkpoint, or a second one may be sealed before the first is flushed.
         run = here.start(2, "steady", 5, 5, SCR_FLUSH="1", SCR_TEST_PAUSE=f"flush.publish:{mark}")
         hard().wait_for(mark.exists, run)
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            if hard().is_rank_of(pid, here, "steady"):
-                os.kill(int(pid), signal.SIGKILL)
+        kill_ranks_of(here)
         finish(run)
         here.run(2, "scan", **LOGGED)
         found = events(here, "FLUSH_END")

@@ -7,7 +7,7 @@ import signal
 
 import support
 from logged import LOGGED, events
-from support import finish, lines, place, wait_for
+from support import finish, kill_ranks_of, lines, place, wait_for
 
 CASES = []
 HERE = {"SCR_CHECKPOINT_PATTERN": "s.{rank}, late.{rank}", "SCR_FLUSH": "1",
@@ -148,10 +148,12 @@ def a_flush_that_fails_while_a_newer_one_is_under_way(mpi, program):
 
 
 def killed(here, pause, point, steps):
-    """A run that is killed at `point`."""
+    """A run that is killed at `point`. Its ranks, too: those of Open MPI outlive their launcher, and
+    save what they have while they end."""
     settings = {**HERE, "SCR_FLUSH_ASYNC": "0", "SCR_TEST_PAUSE": point}
     run = here.start(2, "rewrites", steps, **settings)
     wait_for(pause.exists, run)
+    kill_ranks_of(here, "rewrites")
     os.killpg(run.pid, signal.SIGKILL)
     finish(run)
     pause.unlink()

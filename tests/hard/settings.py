@@ -3,11 +3,10 @@
 import os
 import re
 import shutil
-import signal
 import time
 
 from logged import LOGGED, events, told
-from support import data_files, finish, place, told_but
+from support import data_files, finish, kill_ranks_of, place, told_but
 
 CASES = []
 
@@ -182,9 +181,7 @@ def single_file_half_written(mpi, program):
         hard().wait_for(mark.exists, run)
         staged = lambda: list(here.prefix.rglob(".*.scr-*"))
         assert staged() and list(here.prefix.glob(".scr/staged/*")), f"{here.tree()}"
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            if hard().is_rank_of(pid, here, "no_collective"):
-                os.kill(int(pid), signal.SIGKILL)
+        kill_ranks_of(here, "no_collective")
         finish(run)
         seen = here.run(2, "scan")
         left = staged() + list(here.prefix.glob(".scr/staged/*"))

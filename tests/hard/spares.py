@@ -6,7 +6,7 @@ import signal
 
 import nodes
 from room import NAMESPACES
-from support import finish, place
+from support import finish, place, ranks_of
 
 CASES = []
 PATTERN = "ckpt/step_{id}/*_{rank}.dat"
@@ -36,8 +36,7 @@ def start(here, made, pause, scheme):
 
 def kill_a_rank(here):
     """The launcher ends the others."""
-    ranks = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-             if hard().is_rank_of(pid, here, "bulky")]
+    ranks = ranks_of(here, "bulky")
     assert len(ranks) == RANKS, f"ranks not found: {ranks}"
     os.kill(ranks[-1], signal.SIGKILL)
 

@@ -1,11 +1,9 @@
 """Starts at which something fails: nobody waits for a rank that does not come."""
 
-import os
 import shutil
-import signal
 
 import support
-from support import finish, place, wait_for
+from support import finish, kill_ranks_of, place, wait_for
 
 CASES = []
 OTHER_PATTERN = {"SCR_RESTART_REQUIRED": "1", "SCR_CHECKPOINT_PATTERN": "other/{id}/{rank}"}
@@ -42,9 +40,7 @@ def a_prefix_without_locks(mpi, program):
         wait_for(pause.exists, first)
         second = here.run(2, "steady", 20, 5, LD_PRELOAD=preload)
         assert second.status == 0 and second.err.count("another run uses") == 1, f"{second}"
-        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-            if hard().is_rank_of(pid, here):
-                os.kill(pid, signal.SIGKILL)
+        kill_ranks_of(here)
         finish(first)
         third = here.run(2, "steady", 20, 5, -1, LD_PRELOAD=preload)
         assert third.status == 0 and "another run" not in third.err, f"{third}"

@@ -158,6 +158,24 @@ def wait_for(condition, run):
         time.sleep(0.02)
 
 
+def ranks_of(here, program="steady"):
+    """Process ids of the run's ranks."""
+    def is_one(pid):
+        try:
+            return (os.readlink(f"/proc/{pid}/cwd") == str(here.prefix)
+                    and os.readlink(f"/proc/{pid}/exe") == here.program(program))
+        except OSError:
+            return False
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_one(pid)]
+
+
+def kill_ranks_of(here, program="steady"):
+    ranks = ranks_of(here, program)
+    assert ranks, "ranks not found"
+    for pid in ranks:
+        os.kill(pid, signal.SIGKILL)
+
+
 def told_but(got, *expected):
     """The lines of standard error that have none of the `expected` words."""
     told = [line for line in got.err.splitlines() if line.strip()]
