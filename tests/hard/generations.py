@@ -2,7 +2,7 @@
 
 import shutil
 
-from support import lines, place
+from support import finish, kill_ranks_of, lines, place, wait_for
 
 CASES = []
 STEPS = 8
@@ -92,3 +92,20 @@ def a_file_that_is_changed_in_place_on_the_prefix_stays_in_sight(mpi, program):
         want = [f"rank {rank}: {name} of checkpoint {number:4}" for rank in range(2)
                 for name, number in (("side", STEPS), ("state", STEPS - 1))]
         assert lines(got) == want and "hidden" not in got.err, f"{killed}\n{got}"
+
+
+@case
+def rewritten_every_few_milliseconds_by_the_default_open_of_fortran(mpi, program):
+    """It cuts no file short, and settles at no moment: it is cached all the same, while the run
+    lasts, and comes back whole."""
+    for learn in ("1", "0"):
+        settings = {"SCR_CHECKPOINT_PATTERN": "state.{rank}", "SCR_LEARN": learn, "SCR_FLUSH": "0"}
+        with place(mpi, program) as here:
+            run = here.start(2, "default_open", 4000, 5, **settings)
+            wait_for(lambda: len(list(here.base.rglob("scr.dataset.*/state.?"))) >= 2, run)
+            kill_ranks_of(here, "default_open")
+            killed = finish(run)
+            assert "SCR" not in killed.err, f"{killed}"
+            got = here.run(2, "default_open", 0, 5, **settings)
+            found = [int(line.split()[-1]) for line in lines(got)]
+            assert len(set(found)) == 1 and found[0] > int(learn), f"{learn}: {got}"

@@ -12,6 +12,7 @@ use super::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
 use super::namespace::{self as ns, OnPrefix};
 use super::runtime::{Session, State};
 use super::site::Links;
+use crate::cache::agree::twice;
 use crate::cache::{self, Prepared, Protect as _, SealRequest};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
@@ -146,7 +147,17 @@ impl Session {
             let _ = cache::void(&ctx, &key);
             return Err(error);
         }
-        cache::commit(&ctx, &prepared, plan.confirmed)?;
+        self.commit(&ctx, plan, prepared)
+    }
+
+    /// All ranks are prepared: a restart counts the dataset, whatever fails from here on. To seal it
+    /// anew where a node takes no record any more would lose it.
+    fn commit(&self, ctx: &cache::Ctx, plan: &SealPlan, mut prepared: Prepared) -> Result<Prepared> {
+        let committed = twice(|| cache::commit(ctx, &prepared, plan.confirmed));
+        self.heed_unmarked(&plan.key, committed)?;
+        if prepared.dir.exists() && !prepared.sealed_dir.exists() {
+            prepared.sealed_dir.clone_from(&prepared.dir);
+        }
         Ok(prepared)
     }
 
@@ -187,20 +198,12 @@ impl Session {
         if outcome != Outcome::Done {
             return Ok(outcome);
         }
-        let outcome = match cache::confirm(&links.ctx(&self.site), id) {
-            Ok(()) => Outcome::Done,
-            Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => {
-                self.note_trouble(key, &error);
-                Outcome::Failed
-            }
-        };
+        let ctx = links.ctx(&self.site);
+        self.heed_unmarked(key, twice(|| cache::confirm(&ctx, id)))?;
         let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
         let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
-        if outcome == Outcome::Done {
-            self.completed(links, key, id, on_prefix)?;
-        }
-        Ok(outcome)
+        self.completed(links, key, id, on_prefix)?;
+        Ok(Outcome::Done)
     }
 
     /// The program has left the dataset alone for long: a restart may offer it.

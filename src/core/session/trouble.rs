@@ -144,6 +144,27 @@ impl Session {
         }
     }
 
+    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to the
+    /// PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(super) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
+        match marked {
+            Err(error) if !matches!(error, Error::Comm(_)) => {
+                let cause = self.note_trouble(key, &error);
+                if self.site.rank == 0 {
+                    let (title, prefix) = (self.title(key), self.site.prefix.display());
+                    let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
+                    log::warn_once("unmarked", text);
+                }
+                self.state().machine.lacks_marker(key);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
     /// cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {

@@ -344,23 +344,15 @@ impl Machine {
         }
         match outcome {
             Outcome::Done => self.confirmed(key),
-            Outcome::Touched => self.vote_came_to_nothing(key),
-            Outcome::Failed => {
-                self.vote_came_to_nothing(key);
-                self.confirm_failed(key);
-            }
+            Outcome::Touched | Outcome::Failed => self.vote_came_to_nothing(key),
         }
     }
 
-    /// It is tried again at once; in the end the dataset is as one whose seal fails.
-    fn confirm_failed(&mut self, key: &DatasetKey) {
-        let Some(shared) = self.shared.find_mut(key) else { return };
-        shared.failures += 1;
-        if shared.is_failing() {
-            shared.state = DatasetState::Open;
-            self.local_mut(key).phase = Phase::Open;
-        } else if let Some(conference) = &mut self.conference {
-            conference.confirm_tried.remove(key);
+    /// A node has no marker that says that the sealed dataset is complete, and is in doubt about it
+    /// if another one is lost: it goes to the PFS as well. To be called on all ranks.
+    pub fn lacks_marker(&mut self, key: &DatasetKey) {
+        if let Some(shared) = self.shared.find_mut(key) {
+            shared.due = true;
         }
     }
 

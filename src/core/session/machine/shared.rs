@@ -84,7 +84,7 @@ pub struct SharedDataset {
     pub took_ms: u64,
     /// It was left alone for longer since that seal: see [`super::Step::Trust`].
     pub trusted: bool,
-    /// Tries in a row to seal it, or to confirm it, that failed for a reason other than a touch.
+    /// Tries in a row to seal it that failed for a reason other than a touch.
     pub failures: u32,
     /// All ranks have written their closed files of it to the PFS, since it could not be sealed.
     pub spilled: bool,
