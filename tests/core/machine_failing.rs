@@ -109,16 +109,18 @@ fn one_that_is_sealed_between_them_begins_the_count_anew() {
 }
 
 #[test]
-fn a_confirmation_that_fails_for_good_brings_the_dataset_to_the_prefix() {
-    let mut ranks = ranks(false);
-    ranks.checkpoint(1);
-    assert_eq!(ranks.state(1), Some(DatasetState::Provisional));
-    ranks.failing = 3;
-    (2..=3).for_each(|id| assert!(!ranks.checkpoint(id)));
-    assert_eq!(ranks.count(|step| matches!(step, Step::Confirm { .. })), 3);
-    (4..=5).for_each(|id| assert!(!ranks.checkpoint(id)));
-    assert_eq!(ranks.seals()[..2], [(1, false), (1, true)]);
-    assert_eq!(ranks.state(5), Some(DatasetState::Confirmed));
+fn what_lacks_a_marker_goes_to_the_prefix_whatever_its_number() {
+    for lacks in [false, true] {
+        let mut ranks = ranks(true);
+        ranks.checkpoint(1);
+        let key = ranks.machines[0].datasets(0)[0].key.clone();
+        if lacks {
+            ranks.machines.iter_mut().for_each(|machine| machine.lacks_marker(&key));
+        }
+        ranks.checkpoint(2);
+        assert_eq!(ranks.count(|step| matches!(step, Step::Flush { .. })), usize::from(lacks));
+        assert_eq!(ranks.state(1), Some(DatasetState::Confirmed));
+    }
 }
 
 #[test]

@@ -152,7 +152,12 @@ impl Session {
 
     /// All ranks are prepared: a restart counts the dataset, whatever fails from here on. To seal it
     /// anew where a node takes no record any more would lose it.
-    fn commit(&self, ctx: &cache::Ctx, plan: &SealPlan, mut prepared: Prepared) -> Result<Prepared> {
+    fn commit(
+        &self,
+        ctx: &cache::Ctx,
+        plan: &SealPlan,
+        mut prepared: Prepared,
+    ) -> Result<Prepared> {
         let committed = twice(|| cache::commit(ctx, &prepared, plan.confirmed));
         self.heed_unmarked(&plan.key, committed)?;
         if prepared.dir.exists() && !prepared.sealed_dir.exists() {

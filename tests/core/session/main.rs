@@ -8,6 +8,7 @@
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `markers.rs` | a store fails where a checkpoint is marked as complete |
 //! | `faults.rs` | mistakes made on purpose are found |
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
@@ -17,6 +18,7 @@ mod deaths;
 mod door;
 mod faults;
 mod life;
+mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;
 #[path = "../support/power.rs"]
