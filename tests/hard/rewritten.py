@@ -148,8 +148,8 @@ def a_flush_that_fails_while_a_newer_one_is_under_way(mpi, program):
 
 
 def killed(here, pause, point, steps):
-    """A run that is killed at `point`. Its ranks, too: those of Open MPI outlive their launcher, and
-    save what they have while they end."""
+    """A run that is killed at `point`. Its ranks, too: those of Open MPI outlive their launcher,
+    and save what they have while they end."""
     settings = {**HERE, "SCR_FLUSH_ASYNC": "0", "SCR_TEST_PAUSE": point}
     run = here.start(2, "rewrites", steps, **settings)
     wait_for(pause.exists, run)

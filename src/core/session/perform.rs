@@ -150,8 +150,8 @@ impl Session {
         self.commit(&ctx, plan, prepared)
     }
 
-    /// All ranks are prepared: a restart counts the dataset, whatever fails from here on. To seal it
-    /// anew where a node takes no record any more would lose it.
+    /// All ranks are prepared: a restart counts the dataset, whatever fails from here on. To seal
+    /// it anew where a node takes no record any more would lose it.
     fn commit(
         &self,
         ctx: &cache::Ctx,

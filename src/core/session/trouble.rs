@@ -144,8 +144,8 @@ impl Session {
         }
     }
 
-    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to the
-    /// PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to
+    /// the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
     ///
     /// # Errors
     /// Communication failed.
