@@ -58,8 +58,8 @@ impl Session {
         }
     }
 
-    /// Closed files of a dataset that cannot be sealed go to the PFS under their own names. The
-    /// outcome is that of [`Step::Spill`](super::machine::Step::Spill), the same on all ranks.
+    /// Closed files of a dataset that cannot be sealed go to the PFS under their names. The same
+    /// outcome on all ranks, that of a [`Step::Spill`](super::machine::Step::Spill).
     ///
     /// # Errors
     /// Communication failed.
