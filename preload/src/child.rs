@@ -1,8 +1,8 @@
 //! A process that a rank has started or forked sees the files that the rank sees: what its hooks
 //! ask goes to the rank, whose engine answers from a thread of its own
-//! (`src/core/session/children.rs`). No engine, no MPI, nothing kept open: a socket for each
-//! question ([`crate::inquiry`]). When the rank has gone, or is stopped, the prefix is all there
-//! is.
+//! (`src/core/session/handles/children.rs`). No engine, no MPI, nothing kept open: a socket for
+//! each question ([`crate::inquiry`]). When the rank has gone, or is stopped, the prefix is all
+//! there is.
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;

@@ -3,6 +3,7 @@
 mod documents;
 mod forgotten;
 mod placement;
+mod rooms;
 mod size;
 mod source;
 mod words;
@@ -37,6 +38,13 @@ fn lines_fit_and_are_ascii() {
 #[test]
 fn layers_point_down() {
     each(placement::layers);
+}
+
+#[test]
+fn rooms_of_the_session_use_those_below() {
+    let sources = source::all();
+    nothing(&rooms::arrows(&sources));
+    nothing(&rooms::sizes(&sources));
 }
 
 #[test]

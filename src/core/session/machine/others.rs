@@ -12,7 +12,7 @@ use super::loud::Loud;
 use super::report::{DatasetReport, Report, SeriesReport};
 use super::shared::{DatasetState, SharedDataset};
 use crate::cache::ranks_phrase;
-use crate::session::contested::reason;
+use crate::session::conference::contested::reason;
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -154,8 +154,8 @@ impl View {
 mod tests {
     use super::*;
     use crate::records::FileMeta;
-    use crate::session::answer::Attributes;
     use crate::session::namespace::Place;
+    use crate::session::namespace::answer::Attributes;
 
     fn remote(owner: usize, name: &str, size: u64) -> Remote {
         Remote { owner, meta: FileMeta { name: name.into(), size, ..FileMeta::default() } }

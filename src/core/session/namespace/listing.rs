@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::names::{is_ours, parent};
 use super::view::View;
-use crate::session::answer::Entry;
+use crate::session::namespace::answer::Entry;
 
 /// A name that is not just on the PFS.
 struct Shown {

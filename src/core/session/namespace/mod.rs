@@ -4,6 +4,7 @@
 //! [`view`] holds the state and answers where a name is; [`listing`] merges directories;
 //! [`names`] takes paths apart; [`told`] and [`hearing`] are what ranks tell one another.
 
+pub(super) mod answer;
 mod hearing;
 mod hidden_dir;
 mod intent;

@@ -11,8 +11,8 @@ use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, Remote, files_below};
 use super::told::{ByOthers, Told};
 use crate::cache::NodeCatalog;
-use crate::session::answer::Attributes;
 use crate::session::machine::DatasetKey;
+use crate::session::namespace::answer::Attributes;
 
 /// Where a name is.
 #[derive(Debug, Clone, PartialEq, Eq)]

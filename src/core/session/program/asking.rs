@@ -4,7 +4,7 @@ use super::consent::no_communication;
 use crate::error::Result;
 use crate::params::keys;
 use crate::session::Session;
-use crate::session::need::NeedLimits;
+use crate::session::ending::need::NeedLimits;
 
 impl Session {
     /// Whether the program should write a checkpoint now, by the settings; always, if they say

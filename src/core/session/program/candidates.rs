@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::session::Session;
 use crate::session::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
-use crate::session::site::Links;
+use crate::session::rank::site::Links;
 use crate::transfer::{
     Check, delete_datasets, forget_datasets, note_failure, note_success, verify_on_prefix,
 };

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::session::Session;
 use crate::session::machine::DatasetKey;
-use crate::session::site::Links;
+use crate::session::rank::site::Links;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
 /// What the program reads.

@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::machine::{DatasetKey, DatasetState, FileRef, SyncKind};
 use crate::session::namespace as ns;
-use crate::session::runtime::State;
-use crate::session::tally::Count;
+use crate::session::rank::runtime::State;
+use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
 
 /// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.

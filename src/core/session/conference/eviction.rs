@@ -1,0 +1,145 @@
+//! A dataset leaves the cache; its names stay until the program deletes them.
+
+use std::path::Path;
+
+use crate::cache::{self, Catalog, Ctx};
+use crate::error::{Error, Result};
+use crate::files::crc32_of_file;
+use crate::log;
+use crate::params::keys;
+use crate::session::machine::DatasetKey;
+use crate::session::names::opening::SHADOWS;
+use crate::session::namespace::{self as ns, OnPrefix, Place, Remote};
+use crate::session::rank::books::Tracked;
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+
+impl Session {
+    /// Removes the dataset of `key` from this node. Collective over the node.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        self.stop_background(id);
+        self.write_given_up(key);
+        let ctx = links.ctx(&self.site);
+        let gone = {
+            let mut state = self.state();
+            self.keep_spares(&state, &ctx, key, id);
+            let gone = self.leave_ghosts(&mut state, key);
+            self.keep_opened(&mut state, key);
+            state.view.remove(key);
+            state.books.remove(key);
+            gone
+        };
+        if self.site.settings.get(keys::CRC_ON_DELETE) {
+            self.check_before_deletion(&ctx, key, id);
+        }
+        let outcome = match id {
+            0 => cache::drop_open(&ctx, &self.record_key(key)),
+            _ => cache::evict(&ctx, id),
+        };
+        match outcome {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
+            Ok(()) => self.dataset_event("EVICTED", (key, id), |event| event),
+        }
+        // Not before: a rank of the node that heard of it would leave ghosts of deleted files.
+        let mut state = self.state();
+        gone.iter().for_each(|name| state.view.settle_in(key, name));
+        Ok(())
+    }
+
+    /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.
+    fn check_before_deletion(&self, ctx: &Ctx, key: &DatasetKey, id: u64) {
+        let Some(record) = ctx.filemap.get_id(id) else { return };
+        let dir = ctx.layout.data_dir(&record);
+        for file in record.files.iter().filter(|file| !file.on_prefix) {
+            let path = dir.join(&file.name);
+            let found = crc32_of_file(&path).ok().map(|(_, crc32)| crc32);
+            if path.exists() && file.crc32.is_some() && found != file.crc32 {
+                log::warn(format_args!(
+                    "rank {}: {} of {} has not the content that it was sealed with: the storage of \
+                     node {} is not to be trusted",
+                    self.site.rank,
+                    path.display(),
+                    self.title(key),
+                    self.site.node_name
+                ));
+            }
+        }
+    }
+
+    /// Files of the dataset that the program has open for update: what they were tells at the close
+    /// whether it has changed them. A name costs nothing, unlike a copy.
+    fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
+        let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
+        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+        for name in state.tokens.readers_of(key) {
+            state.shadows += 1;
+            let kept = folder.join(format!("kept.{}.{}", self.site.rank, state.shadows));
+            let made = ns::make_parents(&folder, "x")
+                .and_then(|()| ns::remove(&kept))
+                .is_ok_and(|()| std::fs::hard_link(dir.join(&name), &kept).is_ok());
+            if made {
+                state.tokens.keep(key, &name, &kept);
+            }
+        }
+    }
+
+    /// Whether the dataset of a reader has gone, and nothing newer has taken its file's name.
+    pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
+        let place = || state.view.place(&tracked.name);
+        state.view.layer(&tracked.key).is_none()
+            && matches!(place(), Place::Ghost(_) | Place::Prefix)
+    }
+
+    /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
+    /// dataset, which would be newer than all others.
+    pub(in crate::session) fn publish_evicted(
+        &self,
+        state: &mut State,
+        name: &str,
+        copy: &Path,
+    ) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
+            return Ok(()); // deleted meanwhile
+        }
+        self.publish_copy(state, (None, name, None), copy).map(drop)
+    }
+
+    /// Names outlive their content until the program deletes them, unless the PFS has it, or a
+    /// newer dataset. Gives the names of which the PFS has nothing: their deletions are real once
+    /// all ranks of the node have been here.
+    pub(in crate::session) fn leave_ghosts(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+    ) -> Vec<String> {
+        let mut gone = Vec::new();
+        let Some(layer) = state.view.layer(key) else { return gone };
+        let flushed = state.books.get(key).is_some_and(|book| book.flushed);
+        let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return gone };
+        for entry in catalog.entries {
+            let name = entry.meta.name.clone();
+            let on_prefix = ns::on_prefix(&self.site.on_prefix(&name));
+            // Deleted by any rank of the node: at its deletion, or since the catalog was made.
+            let deleted = state.view.is_deleted(&name)
+                || !state.view.layer(key).is_some_and(|layer| layer.has(&name));
+            if on_prefix == OnPrefix::Absent {
+                gone.push(name.clone()); // else a flushed copy waits for the deletion, too
+            }
+            let replaced = state.view.is_in_newer(key, &name);
+            if flushed || deleted || replaced || entry.meta.on_prefix {
+                continue;
+            }
+            let remote = Remote { owner: entry.rank, meta: entry.meta };
+            if on_prefix == OnPrefix::Absent {
+                let attributes = remote.attributes();
+                state.view.leave_ghost(name, attributes);
+            }
+        }
+        gone
+    }
+}

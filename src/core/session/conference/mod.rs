@@ -1,0 +1,15 @@
+//! Sync points: the agreement, and what a conference decides, done.
+//!
+//! | file | job |
+//! |---|---|
+//! | `sync.rs` | the agreement, and the conference when there is something to do |
+//! | `perform.rs` | what it has decided, done by all ranks in the same order |
+//! | `eviction.rs` | a dataset leaves the cache |
+//! | `trouble.rs` | checkpoints that cannot be completed in the cache; the end of its use |
+//! | `contested.rs` | whether each file of a sealed dataset has one writer |
+
+pub(super) mod contested;
+pub(super) mod eviction;
+pub(super) mod perform;
+pub(super) mod sync;
+pub(super) mod trouble;

@@ -1,0 +1,399 @@
+//! What a conference has decided, done by all ranks in the same order.
+//!
+//! A failure of a file operation is a vote, never a reason to leave: the other ranks count on us in
+//! the next call. Only failed communication ends it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::cache::agree::twice;
+use crate::cache::{self, Prepared, Protect as _, SealRequest};
+use crate::descriptors::SchemeKind;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::records::FileMeta;
+use crate::session::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
+use crate::session::namespace::{self as ns, OnPrefix};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+use crate::system::{Planted, monotonic_ms, planted};
+use crate::transfer::{about, flush_sync, publish_file};
+
+impl Session {
+    /// Performs one step; the outcome is equal on all ranks where the step communicates.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
+        match step {
+            Step::Adopt { from, into, files, begin, revoke } => {
+                self.adopt(from, into, files, *begin, *revoke);
+            }
+            Step::Seal(plan) => {
+                let outcome = self.seal(links, step, plan)?;
+                self.tally.sealed(plan, outcome);
+                return Ok(outcome);
+            }
+            Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
+            Step::Trust { key, id } => self.trust(links, key, *id),
+            Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
+            Step::PublishDeletions { files, .. } => {
+                files.iter().for_each(|name| self.publish_deletion(name));
+                self.remove_empty_dirs();
+            }
+            Step::Flush { key, id, along } => return self.flush(links, key, *id, along),
+            Step::Evict { key, id } => self.evict(links, key, *id)?,
+            Step::Learned { .. } => self.store_knowledge(links)?,
+            Step::Spill { key, files } => return self.spill(links, key, files),
+            Step::GiveUp { key } => self.give_up(key),
+            Step::Halt { .. } => self.halt(links)?,
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The worst of all ranks' outcomes.
+    pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
+        let mut word = [own.to_word()];
+        links.world.all_max(&mut word)?;
+        Ok(Outcome::from_word(word[0]))
+    }
+
+    fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
+        let (begin, begin_ms) = (Instant::now(), monotonic_ms());
+        if planted(Planted::EvictEarly) {
+            let all = self.state().machine.datasets(plan.key.series).to_vec();
+            let older = all.iter().filter(|one| one.id != 0 && one.id < plan.id);
+            older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
+        }
+        match self.try_seal(links, step, plan) {
+            Ok(prepared) => {
+                let mut state = self.state();
+                show_sealed(&mut state, &plan.key, &prepared);
+                state.troubles.forget(&plan.key);
+                drop(state);
+                if self.site.rank == 0 {
+                    let title = self.title(&plan.key);
+                    log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
+                }
+                let (files, bytes) = prepared.catalog.size();
+                let seconds = begin.elapsed().as_secs_f64();
+                self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
+                    event.seconds(seconds).size(files, bytes)
+                });
+                self.write_ended(&plan.key, plan.id);
+                if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
+                    let begun = self.state().machine.begun_ms(&plan.key);
+                    self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
+                }
+                self.tell_setback(links, &self.title(&plan.key), &prepared.catalog)?;
+                if plan.confirmed {
+                    self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
+                }
+                Ok(Outcome::Done)
+            }
+            Err(error @ Error::Comm(_)) => Err(error),
+            Err(error) => {
+                self.find_directory(plan);
+                let why = self.note_trouble(&plan.key, &error);
+                self.dataset_event("VOIDED", (&plan.key, plan.id), |event| event.note(why));
+                // A rank that hears of another's touch has an error of its own kind.
+                let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
+                links.world.all_max(&mut word)?;
+                Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
+            }
+        }
+    }
+
+    fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
+        self.give_back_late(&plan.key);
+        let ctx = links.ctx(&self.site);
+        let selected = self.descriptor(plan.key.series, plan.number);
+        let mut wish = selected.to_tree("", None);
+        if links.sharing.any() && selected.scheme == SchemeKind::Partner {
+            // In a shared store two copies of one file would have the same place.
+            wish.set_value("SET_FAILURES", 1);
+        }
+        let (set, descriptor) = links.sets.choose(&wish)?;
+        let (store, files) = self.own_files(&plan.key, plan.number);
+        let key = self.record_key(&plan.key);
+        let request = SealRequest {
+            key: &key,
+            id: plan.id,
+            epoch: plan.epoch,
+            store: &store,
+            files,
+            tags: self.tags(plan),
+            set: &set,
+            descriptor: &descriptor,
+        };
+        // Called to write the record, and last of all for the vote.
+        let recorded = Cell::new(false);
+        let if_untouched = |action: &mut dyn FnMut() -> Result<()>| {
+            let mut state = self.state();
+            let quiet = match recorded.replace(true) {
+                false => state.machine.seal_record(&plan.key),
+                true => state.machine.vote(step, Outcome::Done) == Outcome::Done,
+            };
+            if quiet {
+                // With the lock held: a touch that waits for it will find the record.
+                action()?;
+            }
+            Ok(quiet)
+        };
+        let prepared = cache::prepare(&ctx, request, &if_untouched)?;
+        if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
+            let _ = cache::void(&ctx, &key);
+            return Err(error);
+        }
+        self.commit(&ctx, plan, prepared)
+    }
+
+    /// All ranks are prepared: a restart counts the dataset, whatever fails from here on. To seal
+    /// it anew where a node takes no record any more would lose it.
+    fn commit(
+        &self,
+        ctx: &cache::Ctx,
+        plan: &SealPlan,
+        mut prepared: Prepared,
+    ) -> Result<Prepared> {
+        let committed = twice(|| cache::commit(ctx, &prepared, plan.confirmed));
+        self.heed_unmarked(&plan.key, committed)?;
+        if prepared.dir.exists() && !prepared.sealed_dir.exists() {
+            prepared.sealed_dir.clone_from(&prepared.dir);
+        }
+        Ok(prepared)
+    }
+
+    /// What index and summary say of the dataset.
+    fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
+        let series = &self.series.series()[plan.key.series];
+        let mut tags = BTreeMap::new();
+        if series.checkpoint {
+            tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
+        }
+        if series.output || self.state().machine.is_output(&plan.key) {
+            tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
+        }
+        tags
+    }
+
+    fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
+        let state = self.state();
+        let Some(book) = state.books.get(key) else {
+            return (self.store_of_number(key.series, number), Vec::new());
+        };
+        let meta = |(name, on_prefix): (&String, &bool)| FileMeta {
+            name: name.clone(),
+            on_prefix: *on_prefix,
+            ..FileMeta::default()
+        };
+        // What another process has removed from the PFS is not waited for.
+        let gone = |(name, on_prefix): &(&String, &bool)| {
+            **on_prefix && ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent
+        };
+        let files = book.files.iter().filter(|file| !gone(file));
+        (book.store.clone(), files.map(meta).collect())
+    }
+
+    fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
+        let vote = self.state().machine.vote(step, Outcome::Done);
+        let outcome = self.all_agree(links, vote)?;
+        if outcome != Outcome::Done {
+            return Ok(outcome);
+        }
+        let ctx = links.ctx(&self.site);
+        self.heed_unmarked(key, twice(|| cache::confirm(&ctx, id)))?;
+        let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
+        let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
+        self.completed(links, key, id, on_prefix)?;
+        Ok(Outcome::Done)
+    }
+
+    /// The program has left the dataset alone for long: a restart may offer it.
+    fn trust(&self, links: &Links, key: &DatasetKey, id: u64) {
+        let (rank, title) = (self.site.rank, self.title(key));
+        match cache::trust(&links.ctx(&self.site), id) {
+            Ok(()) if rank > 0 => {}
+            Ok(()) => log::message(
+                1,
+                format_args!(
+                    "{title} was left alone for longer than it took: it counts if a node is lost"
+                ),
+            ),
+            Err(error) => log::message(1, format_args!("rank {rank}: {title}: {error}")),
+        }
+        self.dataset_event("TRUSTED", (key, id), |event| event);
+    }
+
+    /// The dataset is sealed and confirmed.
+    fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
+        self.dataset_event("CONFIRMED", (key, id), |event| event);
+        if on_prefix {
+            self.enter_index(links, key, id)?;
+        }
+        self.check_halt(self.series.series()[key.series].checkpoint);
+        Ok(())
+    }
+
+    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
+    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        match flush_sync(&links.ctx(&self.site), id, &|_| false) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) if self.site.rank == 0 => {
+                let (title, prefix) = (self.title(key), self.site.prefix.display());
+                let text = format!("{title} is on {prefix}, but not in its index: {error}");
+                log::warn_once("index", text);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
+        if self.site.rank == 0 {
+            log::warn(format_args!(
+                "rank {rank}: {reason}: {} is not valid and is given up",
+                self.title(key)
+            ));
+        }
+        let note = format!("rank {rank}: {reason}");
+        self.dataset_event("DROPPED", (key, 0), |event| event.note(note));
+        self.write_given_up(key);
+        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// A deletion by the program becomes real.
+    fn publish_deletion(&self, name: &str) {
+        let mut state = self.state();
+        if !state.view.is_deleted(name) {
+            return;
+        }
+        let path = self.site.on_prefix(name);
+        if ns::on_prefix(&path) != OnPrefix::Absent
+            && let Err(error) = ns::remove(&path)
+        {
+            log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+        }
+        // A cached copy stays hidden until its dataset is evicted.
+        let cached = state.view.layers().iter().any(|layer| layer.dir.join(name).exists());
+        if !cached {
+            state.view.settle(name);
+        }
+    }
+
+    /// Directories that the program removed go with the last file in them.
+    pub(in crate::session) fn remove_empty_dirs(&self) {
+        let mut state = self.state();
+        let names: Vec<String> = state.view.removed_dirs().rev().map(str::to_string).collect();
+        for name in names {
+            if std::fs::remove_dir(self.site.on_prefix(&name)).is_ok() {
+                state.view.settle_dir(&name);
+            }
+        }
+    }
+
+    /// The files of `from` belong to `into`; nothing of `from` is left.
+    fn adopt(
+        &self,
+        from: &DatasetKey,
+        into: &DatasetKey,
+        files: &[String],
+        begin: bool,
+        revoke: bool,
+    ) {
+        let mut state = self.state();
+        let begun = self.record_begin(&mut state, into, begin, revoke);
+        for name in files {
+            if let Err(error) = self.adopt_file(&mut state, from, into, name) {
+                // Without it `into` is not whole.
+                let text = format!("{name} could not be moved to it: {error}");
+                state.machine.failed(from, &text, monotonic_ms());
+            }
+        }
+        self.write_given_up(from);
+        let moved = begun.and_then(|()| {
+            state.view.remove(from);
+            if from.id.is_empty() {
+                // Those of other ranks of the node, which they have adopted as well.
+                let State { view, books, .. } = &mut *state;
+                view.remove_floating(from.series, |key| books.contains_key(key) && key != from);
+            }
+            match state.books.remove(from) {
+                Some(_) => self.site.filemap.remove(&self.record_key(from)),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = moved {
+            drop(state);
+            self.give_up_routing(&error.to_string());
+        }
+    }
+
+    fn adopt_file(
+        &self,
+        state: &mut State,
+        from: &DatasetKey,
+        into: &DatasetKey,
+        name: &str,
+    ) -> Result<()> {
+        let book = state.books.get(from);
+        let mut on_prefix = book.and_then(|book| book.files.get(name)).copied().unwrap_or(true);
+        if let (false, Some(old), Some(new)) =
+            (on_prefix, state.view.layer(from), state.view.layer(into))
+        {
+            let (old, target) = (old.dir.join(name), new.dir.join(name));
+            let open = state.tokens.count(name) > 0;
+            let moved = ns::make_parents(&new.dir, name)
+                .and_then(|()| ns::move_to_unless(open, &old, &target));
+            if let Err(error) = moved {
+                if open {
+                    return Err(error);
+                }
+                publish_file(&self.site.prefix, &old, &self.site.on_prefix(name))?;
+                self.set_back(state, from, name, &error);
+                on_prefix = true;
+            }
+        }
+        state.leave_file(from, name);
+        state.enter_file(into, name, on_prefix);
+        state.tokens.rename(name, name, into);
+        Ok(())
+    }
+
+    pub(in crate::session) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
+        log::warn_once(
+            name,
+            format_args!(
+                "rank {}: {name} could not be written to {}: {error}; it is still in {}",
+                self.site.rank,
+                self.site.prefix.display(),
+                source.display()
+            ),
+        );
+    }
+
+    /// A dataset in words.
+    pub(in crate::session) fn title(&self, key: &DatasetKey) -> String {
+        self.record_key(key).title()
+    }
+}
+
+/// The directory has its final name, and everybody's files are known.
+fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
+    if state.view.layer(key).is_none() {
+        state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
+    }
+    let book = state.books.entry(key.clone()).or_default();
+    book.id = sealed.id;
+    book.epoch = sealed.epoch;
+    book.redundancy_bytes = sealed.redundancy_bytes;
+    state.view.show(key, &sealed.catalog);
+    if let Some(layer) = state.view.layer_mut(key) {
+        layer.dir = sealed.sealed_dir.clone();
+    }
+}

@@ -1,0 +1,223 @@
+//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
+//! do about it, and the one message.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::log;
+use crate::session::machine::{DatasetKey, Outcome, SealPlan};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+use crate::transfer::publish_file;
+
+/// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
+const PUBLISH_TRIES: usize = 3;
+
+/// Why seals and confirmations have failed: the first rank that failed, its node, the cause.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Troubles {
+    by_key: BTreeMap<DatasetKey, String>,
+    last: String,
+}
+
+impl Troubles {
+    /// The dataset is sealed after all.
+    pub fn forget(&mut self, key: &DatasetKey) {
+        self.by_key.remove(key);
+    }
+}
+
+impl Session {
+    /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
+    pub(in crate::session) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
+        let text = error.to_string();
+        // The rank that failed has its own error, the others have heard of it.
+        let text = match text.starts_with("rank ") {
+            true => text,
+            false => format!("rank {}: {text}", self.site.rank),
+        };
+        if self.site.rank == 0 {
+            log::message(1, format_args!("{}: {text}", self.title(key)));
+        }
+        let troubles = &mut self.state().troubles;
+        troubles.by_key.insert(key.clone(), text.clone());
+        troubles.last.clone_from(&text);
+        text
+    }
+
+    /// A seal that has failed may have come to the rename of the directory.
+    pub(in crate::session) fn find_directory(&self, plan: &SealPlan) {
+        let mut state = self.state();
+        let dir = self.site.layout.dataset_dir(&self.store_for(&state, &plan.key), plan.id);
+        if let Some(layer) = state.view.layer_mut(&plan.key)
+            && dir.exists()
+        {
+            layer.dir = dir;
+        }
+    }
+
+    /// Closed files of a dataset that cannot be sealed go to the PFS under their names. The same
+    /// outcome on all ranks, that of a [`Step::Spill`](crate::session::machine::Step::Spill).
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn spill(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        files: &[String],
+    ) -> Result<Outcome> {
+        self.tell_trouble(key, "its files are written there, and the next one is cached again");
+        let mut failures = files.iter().filter_map(|name| self.publish_spilled(key, name).err());
+        let (first, more) = (failures.next(), failures.count());
+        if let Some(error) = &first {
+            self.tell_unspilled(key, error, more);
+        }
+        let own = match (first, self.state().machine.has_cached(key)) {
+            (None, false) => Outcome::Done,
+            (None, true) => Outcome::Touched,
+            _ => Outcome::Failed,
+        };
+        self.all_agree(links, own)
+    }
+
+    fn publish_spilled(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        let mut state = self.state();
+        let Some(layer) = state.view.layer(key) else { return Ok(()) };
+        let source = layer.dir.join(name);
+        // In a store that cannot even say so, it is not gone.
+        let gone = source.try_exists().is_ok_and(|there| !there);
+        if gone || !state.machine.is_spilled(key, name) {
+            return Ok(());
+        }
+        let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));
+        let outcome =
+            (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()));
+        self.log_published(key, name, outcome?.size);
+        state.enter_file(key, name, true);
+        state.machine.moved_to_prefix(key, name);
+        Ok(())
+    }
+
+    /// Files of this rank are neither protected nor on the PFS. Once for all, as
+    /// [`Self::tell_trouble`].
+    fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
+        let (rank, title, prefix) = (self.site.rank, self.title(key), self.site.prefix.display());
+        let others = if more == 0 { String::new() } else { format!(", and {more} more of it") };
+        let place = self.state().view.layer(key).map(|layer| layer.dir.clone());
+        let place = place.unwrap_or_default();
+        log::warn_once(
+            "unspilled",
+            format_args!(
+                "rank {rank}: a file of {title} could not be written to {prefix}{others}: {error}; \
+                 what cannot is still in {}",
+                place.display()
+            ),
+        );
+    }
+
+    /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
+    pub(in crate::session) fn give_up(&self, key: &DatasetKey) {
+        self.tell_trouble(key, "its files are there, but not in its index");
+        self.dataset_event("DROPPED", (key, 0), |event| event.note("it cannot be sealed"));
+        self.write_given_up(key);
+        self.state().troubles.forget(key);
+        // Where that fails the next start finds that other ranks have none, or an open one.
+        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// Once for all: what follows is likely to have the same cause. A cache that all have given up
+    /// has been told of.
+    fn tell_trouble(&self, key: &DatasetKey, what: &str) {
+        let state = self.state();
+        let (fallen_back, cause) =
+            (state.machine.has_fallen_back(), state.troubles.by_key.get(key).cloned());
+        drop(state);
+        if let Some(cause) = cause.filter(|_| self.site.rank == 0 && !fallen_back) {
+            let (title, prefix) = (self.title(key), self.site.prefix.display());
+            let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
+            log::warn_once("unsealed", text);
+        }
+    }
+
+    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to
+    /// the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn heed_unmarked(
+        &self,
+        key: &DatasetKey,
+        marked: Result<()>,
+    ) -> Result<()> {
+        match marked {
+            Err(error) if !matches!(error, Error::Comm(_)) => {
+                let cause = self.note_trouble(key, &error);
+                if self.site.rank == 0 {
+                    let (title, prefix) = (self.title(key), self.site.prefix.display());
+                    let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
+                    log::warn_once("unmarked", text);
+                }
+                self.state().machine.lacks_marker(key);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
+    /// cached stays readable, agreements go on.
+    pub fn give_up_routing(&self, reason: &str) {
+        self.fall_back(&mut self.state(), reason);
+    }
+
+    /// The same for who has the state at hand.
+    pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
+        if self.stop_routing(reason) {
+            let (site, prefix) = (&self.site, self.site.prefix.display());
+            log::warn_once(
+                "routing",
+                format_args!(
+                    "rank {}: node {}: {reason}; from now on it writes straight to {prefix}, and \
+                     so do all others as soon as they hear of it",
+                    site.rank, site.node_name
+                ),
+            );
+        }
+        state.machine.fall_back();
+    }
+
+    /// After a conference: whether the cache is given up by all.
+    pub(in crate::session) fn heed_fall_back(&self) {
+        let state = self.state();
+        let (fallen_back, cause) = (state.machine.has_fallen_back(), state.troubles.last.clone());
+        drop(state);
+        if !fallen_back || !self.stop_routing(&cause) || cause.is_empty() {
+            return;
+        }
+        if self.site.rank == 0 {
+            let prefix = self.site.prefix.display();
+            log::warn_once(
+                "routing",
+                format_args!(
+                    "several checkpoints in a row could not be completed in the cache, the last \
+                     one since {cause}. From now on all ranks write straight to {prefix}; when \
+                     that storage works again, a new launch uses the cache"
+                ),
+            );
+        }
+    }
+
+    /// False: it had stopped before.
+    fn stop_routing(&self, reason: &str) -> bool {
+        let stops = self.routing.swap(false, Ordering::Relaxed);
+        if stops {
+            self.event(|| Event::new("FALLBACK").note(reason));
+        }
+        stops
+    }
+}

@@ -1,0 +1,149 @@
+//! The end inside MPI_Finalize; see `leaving.rs` for one without.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::cache;
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::log;
+use crate::session::machine::{DatasetState, SharedDataset};
+use crate::session::namespace::parent;
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+use crate::session::report::tally::Count;
+use crate::system::{Planted, monotonic_ms, planted};
+
+impl Session {
+    /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
+    pub fn finish(&self) {
+        if self.is_child() || self.ended.load(Ordering::Relaxed) {
+            return;
+        }
+        self.finishing.store(true, Ordering::Relaxed);
+        self.site.host.inside(|| self.await_loans());
+        if let Some(links) = self.links()
+            && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
+        {
+            self.stop_agreements(&error);
+        }
+        self.ended.store(true, Ordering::Relaxed);
+        self.site.host.inside(|| {
+            self.end_all_loans();
+            self.compute_ended();
+            self.end_log("END");
+        });
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn finish_together(&self, links: &Links) -> Result<()> {
+        let begin = Instant::now();
+        self.state().machine.begin_end(monotonic_ms());
+        self.tell_moves(links)?;
+        if planted(Planted::ClearEarly) {
+            cache::finish(&links.ctx(&self.site))?;
+        }
+        self.confer(links)?;
+        if self.state().machine.ends_again() {
+            self.confer(links)?;
+        }
+        self.state().machine.end();
+        self.publish_all_private();
+        self.settle_deletions();
+        self.complete_background(links)?;
+        self.sweep_wanted();
+        self.forget_moved();
+        self.record_end();
+        self.site.layout.stores.iter().for_each(|store| self.give_up_spares(store));
+        self.clear_cache(links)?;
+        self.record_places();
+        self.tally.time(Count::EndNs, begin);
+        self.tell_unprotected(links)?;
+        self.tell_tally(links)
+    }
+
+    /// What the program deleted goes for real now.
+    fn settle_deletions(&self) {
+        let names: Vec<String> = self.state().view.deleted().map(str::to_string).collect();
+        for name in names {
+            let path = self.site.on_prefix(&name);
+            if let Err(error) = crate::session::namespace::remove(&path) {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        self.remove_empty_dirs();
+        // Only now: before, another rank may have made one anew, for files that are cached.
+        for name in self.state().view.flushed_back().rev() {
+            let _ = std::fs::remove_dir(self.site.on_prefix(name));
+        }
+    }
+
+    /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is
+    /// in them any more.
+    fn remove_abandoned_dirs(&self) {
+        let state = self.state();
+        for (name, _) in state.view.ghosts() {
+            let mut dir = parent(name);
+            while !dir.is_empty() && std::fs::remove_dir(self.site.on_prefix(dir)).is_ok() {
+                dir = parent(dir);
+            }
+        }
+    }
+
+    /// All that matters is on the PFS: the next launch starts afresh. Where a file is still open,
+    /// or something could not be written, the cache stays.
+    fn clear_cache(&self, links: &Links) -> Result<()> {
+        let mut state = self.state();
+        let open = state.tokens.all().next().is_some();
+        let unsaved = self.has_unsaved(&mut state);
+        drop(state);
+        let mut word = [i64::from(open || unsaved)];
+        links.world.all_max(&mut word)?;
+        if word[0] != 0 {
+            return Ok(());
+        }
+        let mut state = self.state();
+        let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
+        keys.iter().for_each(|key| drop(self.leave_ghosts(&mut state, key)));
+        drop(state);
+        match cache::finish(&links.ctx(&self.site)) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
+            Ok(()) if keys.is_empty() => {}
+            Ok(()) => self.event(|| Event::new("CLEARED").note("the cache: the end of the run")),
+        }
+        let mut state = self.state();
+        keys.iter().for_each(|key| drop(state.view.remove(key)));
+        drop(state);
+        if self.site.rank == 0 {
+            self.remove_abandoned_dirs();
+        }
+        Ok(())
+    }
+
+    /// Whether the cache holds something that matters and that the PFS does not have.
+    fn has_unsaved(&self, state: &mut State) -> bool {
+        if !state.machine.overdue(monotonic_ms()).is_empty() {
+            return true;
+        }
+        let confirmed = |one: &&SharedDataset| one.state == DatasetState::Confirmed;
+        (0..self.series.series().len()).any(|at| {
+            let all = state.machine.datasets(at);
+            // The newest one is meant to be on the PFS, due or not.
+            let newest = all.iter().rfind(confirmed).map(|one| one.id);
+            let waits = |(series, id): &(usize, u64)| *series == at && newest < Some(*id);
+            if state.out_of_reach.iter().any(waits) {
+                return true;
+            }
+            all.iter().any(|one| {
+                let matters = match one.state {
+                    DatasetState::Confirmed => one.due || Some(one.id) == newest,
+                    DatasetState::Provisional => true,
+                    DatasetState::Open | DatasetState::Dropped => false,
+                };
+                matters && !one.flushed && !one.on_prefix
+            })
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! The end of a process without MPI_Finalize. exit(3) tells its beginning, [`Session::exit`]: a
+//! destructor may still call MPI_Finalize, and then the end is that of [`Session::finish`]. When
+//! the last file is closed, [`Session::leave`] does without MPI what can be done.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::log;
+use crate::records::{DatasetRecord, DatasetState};
+use crate::session::machine::DatasetKey;
+use crate::session::rank::host::Host;
+use crate::session::rank::runtime::Session;
+use crate::transfer::{Background, BackgroundJob, announce_background};
+
+/// Folders below the state folder in which ranks that exit meet.
+const EXIT_FOLDER: &str = "exit.";
+
+/// Folders below the state folder with a file for each thing that was told to a person.
+const TOLD_FOLDER: &str = "told.";
+
+/// How long an exiting rank waits for others that show no sign of life.
+const EXIT_WAIT: Duration = Duration::from_secs(2);
+
+/// Between two signs of life of a rank that copies.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// How long a flush by threads may take that was under way when the process came to its end.
+const FLUSH_WAIT: Duration = Duration::from_secs(60);
+
+impl Session {
+    /// The process ends, and MPI_Finalize was not called: not yet, at least. What is closed and
+    /// nowhere else goes to the PFS, now and at every close from here on.
+    pub(in crate::session) fn exit(&self) {
+        if self.is_child() || self.is_ended() || self.exiting.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.state().machine.begin_exit();
+        drop(self.end_loans());
+        self.publish_overdue();
+    }
+
+    /// The last file is closed, and MPI_Finalize was not called: the process goes as soon as the
+    /// others may, too.
+    pub(in crate::session) fn leave(&self) {
+        if self.is_child() || self.is_ended() || !self.exiting.load(Ordering::Relaxed) {
+            return;
+        }
+        self.end_all_loans();
+        self.publish_overdue();
+        self.publish_all_private();
+        self.compute_ended();
+        let all_there = self.save_together();
+        self.end_log("EXIT");
+        self.ended.store(true, Ordering::Relaxed);
+        self.state().machine.end();
+        // A pointer must not come before what the other ranks have written.
+        let pointers = self.publish_closed(all_there);
+        if let Some(one) = pointers.first() {
+            log::warn(format_args!(
+                "rank {}: not all ranks have ended: {} is not written to {}, where the \
+                 checkpoint that it may name is perhaps not whole",
+                self.site.rank,
+                one.file,
+                self.site.prefix.display()
+            ));
+        }
+    }
+
+    /// When all ranks have come to their end, and only then, each writes its files of the newest
+    /// complete checkpoints: a part of one would be in a restart's way. Returns whether all are
+    /// through with it.
+    fn save_together(&self) -> bool {
+        let unsaved = self.state().machine.unsaved();
+        let announce = || unsaved.iter().for_each(|key| self.announce(key));
+        let meeting = self.meeting("ended");
+        if !meeting.is_complete(announce) {
+            return false;
+        }
+        let meeting = self.meeting("saved");
+        meeting.show_life_during(self.site.host.clone(), || {
+            unsaved.iter().for_each(|key| self.save(key));
+            self.await_flushes();
+        });
+        meeting.is_complete(|| self.tell_published())
+    }
+
+    /// Rank 0 says what is about to come to the PFS.
+    fn announce(&self, key: &DatasetKey) {
+        let Some(record) = self.sealed_record(key) else { return };
+        let (size, keep) = (self.site.size, self.site.transfer.prefix_size);
+        if let Err(error) = announce_background(&self.site.prefix, &record, size, keep) {
+            self.tell_unsaved(key, &error);
+        }
+    }
+
+    /// Writes this rank's files of a sealed dataset, unless threads do.
+    fn save(&self, key: &DatasetKey) {
+        let Some(record) = self.sealed_record(key) else { return };
+        if self.flushes().contains_key(&record.dataset_id) {
+            return;
+        }
+        let running = self.background().take();
+        let ended = running.map_or(Ok(0), |(_, running)| running.finish());
+        let saved = self.begin_background(record, key).and_then(Background::finish);
+        if let Err(error) = saved.and(ended) {
+            self.tell_unsaved(key, &error);
+        }
+    }
+
+    /// Waits for flushes by threads; rank 0 sees them through.
+    fn await_flushes(&self) {
+        let since = Instant::now();
+        self.flushes().values().for_each(crate::transfer::AsyncFlush::hurry);
+        while self.site.rank == 0 && self.has_pending_flush() && since.elapsed() < FLUSH_WAIT {
+            self.advance_flushes();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn tell_unsaved(&self, key: &DatasetKey, error: &crate::error::Error) {
+        log::warn_once(
+            "unsaved",
+            format_args!(
+                "rank {}: {error}: {} could not be written to {} at the end of the process, which \
+                 has not called MPI_Finalize. It is in the cache",
+                self.site.rank,
+                self.title(key),
+                self.site.prefix.display()
+            ),
+        );
+    }
+
+    /// The record of a dataset, if it is sealed and was not opened again.
+    fn sealed_record(&self, key: &DatasetKey) -> Option<DatasetRecord> {
+        let id = self.state().machine.id_of(key);
+        let record = self.site.filemap.get_id(id)?;
+        (record.state == DatasetState::Prepared).then_some(record)
+    }
+
+    /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
+    pub(in crate::session) fn begin_background(
+        &self,
+        record: DatasetRecord,
+        key: &DatasetKey,
+    ) -> Result<Background> {
+        let job = BackgroundJob {
+            record,
+            rank: self.site.rank,
+            world_size: self.site.size,
+            prefix: self.site.prefix.clone(),
+            width: self.site.transfer.flush_width,
+        };
+        let host = self.site.host.clone();
+        Background::start(job, move || host.enter_thread(), self.publish_if(key))
+    }
+
+    fn meeting(&self, of: &str) -> Meeting {
+        let folder = format!("{EXIT_FOLDER}{:016x}", self.launch);
+        let folder = self.site.state_dir().join(folder).join(of);
+        Meeting { folder, rank: self.site.rank, size: self.site.size }
+    }
+
+    /// What the ranks tell a person once, one of them tells.
+    pub(in crate::session) fn share_messages(&self) {
+        log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
+    }
+
+    /// Removes the folders in which the ranks of earlier launches met. For rank 0.
+    pub(in crate::session) fn sweep_meetings(&self) {
+        let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let meeting = name.strip_prefix(EXIT_FOLDER).or_else(|| name.strip_prefix(TOLD_FOLDER));
+            if meeting.is_some_and(|launch| launch != format!("{:016x}", self.launch)) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+/// A folder on the PFS in which each rank leaves a mark, `<rank>`: a launcher kills the others as
+/// soon as one process has ended without MPI_Finalize, so each waits for the marks of all.
+struct Meeting {
+    folder: PathBuf,
+    rank: usize,
+    size: usize,
+}
+
+impl Meeting {
+    /// Leaves this rank's mark and waits for those of all; rank 0's is the last one, and `last`
+    /// runs on it before. `false`: for a while nobody has come, or shown that he lives.
+    fn is_complete(&self, last: impl FnOnce()) -> bool {
+        if self.rank == 0 {
+            return self.waits_for(self.size - 1) && {
+                last();
+                self.leave_mark() && self.waits_for(self.size)
+            };
+        }
+        self.leave_mark() && self.waits_for(self.size)
+    }
+
+    fn leave_mark(&self) -> bool {
+        let mark = self.folder.join(self.rank.to_string());
+        std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(mark, "")).is_ok()
+    }
+
+    fn waits_for(&self, marks: usize) -> bool {
+        // Every rank lists the marks of all. A short pause lets all leave at the same moment.
+        let pause = Duration::from_micros(200 + self.size as u64 * 8);
+        let (mut found, mut since) = (Vec::new(), Instant::now());
+        loop {
+            let now = names(&self.folder);
+            if now.iter().filter(|name| !name.contains('.')).count() >= marks {
+                return true;
+            }
+            if now != found {
+                (found, since) = (now, Instant::now());
+            }
+            if since.elapsed() >= EXIT_WAIT {
+                return false;
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// Does `work` while a thread shows the others that it goes on, by a name that changes.
+    fn show_life_during(&self, host: Arc<dyn Host>, work: impl FnOnce()) {
+        let done = Arc::new(AtomicBool::new(false));
+        let (seen, folder, rank) = (done.clone(), self.folder.clone(), self.rank);
+        let beat = move || {
+            crate::system::block_signals();
+            host.enter_thread();
+            beat_until(&seen, &folder, rank);
+        };
+        let thread = std::thread::Builder::new().name("scr-alive".into()).spawn(beat);
+        work();
+        done.store(true, Ordering::Relaxed);
+        if let Ok(thread) = thread {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn beat_until(done: &AtomicBool, folder: &Path, rank: usize) {
+    if std::fs::create_dir_all(folder).is_err() {
+        return;
+    }
+    let sign = |beat: u64| folder.join(format!("{rank}.{beat}"));
+    for beat in 0_u64.. {
+        std::thread::park_timeout(BEAT);
+        if done.load(Ordering::Relaxed) {
+            return;
+        }
+        if beat == 0 || std::fs::rename(sign(beat - 1), sign(beat)).is_err() {
+            let _ = std::fs::write(sign(beat), "");
+        }
+    }
+}
+
+/// Of all marks and signs, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}

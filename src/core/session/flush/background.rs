@@ -1,0 +1,343 @@
+//! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
+//! completion, and their end before the data go.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::cache::RebuildReport;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::machine::{DatasetKey, Outcome};
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::transfer::{
+    Advance, AsyncFlush, Background, PublishIf, background_ids, can_resume, complete_background,
+    roll_back, settle_background,
+};
+
+/// Between two looks at a flush that is waited for.
+const WAIT: Duration = Duration::from_millis(2);
+
+/// Looks at it until the ranks tell one another who has failed.
+const LOOKS: usize = 50;
+
+impl Session {
+    /// The flush in the background, with the dataset's id.
+    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of dataset `id` are about to go.
+    pub(in crate::session) fn stop_background(&self, id: u64) {
+        let flush = self.flushes().remove(&id);
+        if let Some(flush) = flush {
+            flush.stop();
+        }
+        let mut running = self.background();
+        if running.as_ref().is_some_and(|(of, _)| *of == id)
+            && let Some((_, background)) = running.take()
+        {
+            drop(running);
+            background.stop();
+        }
+    }
+
+    /// Rank 0 enters what all ranks have published into the index. Local.
+    pub(in crate::session) fn tell_published(&self) {
+        if self.site.rank != 0 {
+            return;
+        }
+        let ids = background_ids(&self.site.prefix).unwrap_or_default();
+        for id in ids {
+            match complete_background(&self.site.prefix, id, self.site.transfer.prefix_size) {
+                Ok(Some(left)) => {
+                    self.log_wanted(id);
+                    self.log_left(&left);
+                    self.settle_wanted(id);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    log::warn_once("background", format_args!("dataset {id}: {error}"));
+                }
+            }
+        }
+    }
+
+    /// The same of an earlier launch, before anybody reads the index; what it has not published
+    /// everywhere is not waited for. For rank 0.
+    pub(in crate::session) fn settle_background(&self) {
+        match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
+            Ok(entered) => entered.into_iter().for_each(|(id, left)| {
+                self.log_wanted(id);
+                self.log_left(&left);
+            }),
+            Err(error) => log::message(1, format_args!("{error}")),
+        }
+    }
+
+    /// Waits for what is under way, on all ranks. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn complete_background(&self, links: &Links) -> Result<()> {
+        self.complete_flushes(links, u64::MAX)?;
+        let running = self.background().take();
+        if let Some((id, background)) = running
+            && let Err(error) = background.finish()
+        {
+            log::warn_once(
+                "background",
+                format_args!("rank {}: dataset {id}: {error}", self.site.rank),
+            );
+        }
+        links.world.barrier()?;
+        self.tell_published();
+        Ok(())
+    }
+
+    /// Flushes by threads, by dataset.
+    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the user wants a flush of this dataset in the background, and it need not be waited
+    /// for yet. The same on all ranks.
+    pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
+        let number = self.state().machine.number_of(key);
+        let store = self.site.descriptors.store(self.descriptor(key.series, number));
+        let wanted = store.flushes_async(&self.site.settings);
+        wanted && !self.finishing.load(Ordering::Relaxed)
+    }
+
+    /// Whether a flush by threads waits for rank 0 to commit or record it.
+    pub(in crate::session) fn has_pending_flush(&self) -> bool {
+        self.flushes().values().any(AsyncFlush::is_pending)
+    }
+
+    /// Rank 0 commits and records what is ready, one after the other: a newer one replaces only
+    /// what is recorded, or the window could not keep it. Local.
+    pub(in crate::session) fn advance_flushes(&self) {
+        if self.site.rank != 0 {
+            return;
+        }
+        let mut flushes = self.flushes();
+        let mut ended = Vec::new();
+        for (id, flush) in flushes.iter_mut().filter(|(_, flush)| flush.is_pending()) {
+            match flush.advance() {
+                Advance::Pending => break,
+                Advance::Done => ended.push(*id),
+                Advance::Failed(_) => {}
+            }
+        }
+        drop(flushes);
+        for id in ended {
+            self.flush_ended(id, None);
+            self.settle_wanted(id);
+        }
+    }
+
+    /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
+    /// flush it together instead. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn flush_async(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        id: u64,
+    ) -> Result<Option<Outcome>> {
+        if !self.flushes().contains_key(&id) {
+            return match self.begin_flush(links, key, id) {
+                // The machine asks for it again at each conference, until it is done.
+                Ok(()) => Ok(Some(Outcome::Touched)),
+                Err(error @ Error::Comm(_)) => Err(error),
+                Err(error) => {
+                    self.tell(format_args!("{}: {error}; it is flushed at once", self.title(key)));
+                    Ok(None)
+                }
+            };
+        }
+        let waits = self.finishing.load(Ordering::Relaxed);
+        match self.look_at_flush(links, id, waits)? {
+            Advance::Pending => Ok(Some(Outcome::Touched)),
+            Advance::Done => {
+                self.flush_ended(id, None);
+                self.flushes().remove(&id);
+                if let Some(book) = self.state().books.get_mut(key) {
+                    book.flushed = true;
+                }
+                Ok(Some(Outcome::Done))
+            }
+            Advance::Failed(why) => {
+                self.flush_ended(id, Some(&why));
+                self.tell(format_args!(
+                    "{} could not be written to {} in the background: {why}; it is tried again",
+                    self.title(key),
+                    self.site.prefix.display()
+                ));
+                let flush = self.flushes().remove(&id);
+                if let Some(flush) = flush {
+                    flush.abandon(&links.ctx(&self.site))?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits for the flushes of datasets older than `id`: their files must not come after those of
+    /// this one. Collective; the ranks have the same flushes.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
+        let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
+        for older in older {
+            let Advance::Failed(why) = self.look_at_flush(links, older, true)? else {
+                self.flush_ended(older, None);
+                continue;
+            };
+            self.flush_ended(older, Some(&why));
+            self.tell(format_args!(
+                "dataset {older} could not be written to {} in the background: {why}",
+                self.site.prefix.display()
+            ));
+            let flush = self.flushes().remove(&older);
+            if let Some(flush) = flush {
+                flush.abandon(&links.ctx(&self.site))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any rank has a file of `key`, or of what goes `along`, that belongs on the prefix.
+    /// If none has, the index must not say that the prefix has the dataset. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn has_to_flush(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        along: &[DatasetKey],
+    ) -> Result<bool> {
+        let own = {
+            let machine = &self.state().machine;
+            let mut files = machine.seal_files(key).into_iter();
+            let mut older = machine.files_along(along, key).into_iter();
+            files.any(|file| !machine.is_left_out(key, &file.name))
+                || older.any(|(_, names)| !names.is_empty())
+        };
+        let mut word = [i64::from(own)];
+        links.world.all_max(&mut word)?;
+        Ok(word[0] != 0)
+    }
+
+    pub(in crate::session) fn begin_flush(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        id: u64,
+    ) -> Result<()> {
+        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        let host = self.site.host.clone();
+        let enter = move || host.enter_thread();
+        let publish_if = self.publish_if(key);
+        let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
+        let ctx = links.ctx(&self.site);
+        let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
+        self.flushes().insert(id, begun);
+        self.flush_begun(key, id);
+        // No flush of an older one may come after it, whichever is over first.
+        self.state().machine.flush_begun(key);
+        Ok(())
+    }
+
+    /// A thread's publishing of files of `key`: not of those that the program has deleted, or that
+    /// the prefix has a newer content of.
+    pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
+        let (state, of) = (self.state.clone(), key.clone());
+        Box::new(move |name, publish| state.publish((&of, name), publish))
+    }
+
+    /// What rank 0 knows of a flush; with `waits` not before it is over. Collective.
+    fn look_at_flush(&self, links: &Links, id: u64, waits: bool) -> Result<Advance> {
+        if waits {
+            self.flushes().values().for_each(AsyncFlush::hurry);
+        }
+        loop {
+            let mut found = match self.site.rank {
+                0 => self.advance_of(id, if waits { LOOKS } else { 1 }),
+                _ => Vec::new(),
+            };
+            links.world.broadcast(&mut found, 0)?;
+            match found.split_first() {
+                None if waits => {}
+                None => return Ok(Advance::Pending),
+                Some((b'+', _)) => return Ok(Advance::Done),
+                Some((_, why)) => {
+                    return Ok(Advance::Failed(String::from_utf8_lossy(why).into_owned()));
+                }
+            }
+            // Rank 0 would wait for ever for one that could not even write that it has failed; this
+            // one comes after the older ones.
+            let unheard = self.flushes().range(..=id).any(|(_, flush)| flush.is_unheard());
+            let mut word = [i64::from(unheard)];
+            links.world.all_max(&mut word)?;
+            if word[0] != 0 {
+                return Ok(Advance::Failed("a rank could not write that it failed".into()));
+            }
+        }
+    }
+
+    /// What `looks` come to: nothing while it is under way, `+`, or `-` and why it has failed.
+    fn advance_of(&self, id: u64, looks: usize) -> Vec<u8> {
+        for look in 0..looks {
+            if look > 0 {
+                std::thread::sleep(WAIT);
+            }
+            self.advance_flushes();
+            let outcome = self.flushes().get(&id).map(AsyncFlush::outcome);
+            match outcome.unwrap_or(Advance::Done) {
+                Advance::Pending => {}
+                Advance::Done => return vec![b'+'],
+                Advance::Failed(why) => return [b"-", why.as_bytes()].concat(),
+            }
+        }
+        Vec::new()
+    }
+
+    /// Flushes that an earlier launch had under way go on, where the cache still has the dataset;
+    /// else what they left is removed. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or something could not be removed.
+    pub(in crate::session) fn resume_flushes(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        unfinished: &[u64],
+        flushed: &[u64],
+    ) -> Result<()> {
+        for id in unfinished {
+            let ctx = links.ctx(&self.site);
+            let offered = report.offered.iter().find(|one| one.id == *id);
+            let goes_on = match offered.filter(|_| !flushed.contains(id)) {
+                Some(offered) => can_resume(&ctx, *id, offered.epoch)?,
+                None => false,
+            };
+            let key = offered.and_then(|one| self.machine_key(&one.key));
+            match key.filter(|_| goes_on) {
+                Some(key) => match self.begin_flush(links, &key, *id) {
+                    Err(error @ Error::Comm(_)) => return Err(error),
+                    Err(error) => self.tell(format_args!("dataset {id}: {error}; flushed later")),
+                    Ok(()) => {}
+                },
+                None => roll_back(&ctx, *id)?,
+            }
+        }
+        Ok(())
+    }
+}

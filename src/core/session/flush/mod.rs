@@ -1,0 +1,17 @@
+//! Datasets on their way to the prefix.
+//!
+//! | file | job |
+//! |---|---|
+//! | `together.rs` | flushes of all ranks together |
+//! | `background.rs` | flushes by threads |
+//! | `unsealed.rs` | files that no agreement comes for |
+//! | `places.rs` | the flush file: where each dataset is |
+//! | `transfers.rs` | flushes of a run that is gone |
+//! | `salvage.rs` | what a job that died has left on its nodes |
+
+pub(super) mod background;
+pub(super) mod places;
+pub(super) mod salvage;
+pub(super) mod together;
+pub(super) mod transfers;
+pub(super) mod unsealed;

@@ -1,0 +1,140 @@
+//! Flushes that all ranks make together, and what goes along with them.
+
+use std::sync::atomic::Ordering;
+
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::machine::{DatasetKey, Outcome};
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::transfer::{Along, FlushReport, flush_with};
+
+impl Session {
+    /// Writes a dataset to the prefix, with what goes `along` of older ones; by threads, if the
+    /// user wants that and it takes nothing along. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn flush(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        id: u64,
+        along: &[DatasetKey],
+    ) -> Result<Outcome> {
+        let begun = self.flushes().contains_key(&id);
+        if !begun && !self.has_to_flush(links, key, along)? {
+            return Ok(Outcome::Done);
+        }
+        let by_threads = begun || self.flushes_async(key);
+        if by_threads && along.is_empty() {
+            let outcome = self.flush_async(links, key, id)?;
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
+        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        // One of this dataset that is under way by threads takes nothing along.
+        self.complete_flushes(links, id + u64::from(!along.is_empty()))?;
+        let (all, along) = (along.iter(), &self.not_written(along));
+        if along.is_empty() && self.flushes().remove(&id).is_some() {
+            self.note_flushed(all.chain([key]));
+            return Ok(Outcome::Done);
+        }
+        // Threads have failed, and newer ones that have begun meanwhile bring all its names.
+        if begun && !self.has_to_flush(links, key, along)? {
+            return Ok(Outcome::Done);
+        }
+        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
+        self.flushing.store(true, Ordering::Relaxed);
+        let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
+        let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
+        self.flushing.store(false, Ordering::Relaxed);
+        if let Err(error @ Error::Comm(_)) = outcome {
+            return Err(error);
+        }
+        let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let agreed = self.all_agree(links, own)?;
+        if agreed == Outcome::Done {
+            self.note_flushed(all.chain([key]));
+        }
+        self.log_flush(key, id, &outcome);
+        match (&outcome, self.site.rank) {
+            (Err(error), 0) => self.tell_unflushed(key, error),
+            (Ok(report), 0) => log::message(
+                1,
+                format_args!(
+                    "{} is on {}: {} files, {} bytes, {:.2} s",
+                    self.title(key),
+                    self.site.prefix.display(),
+                    report.files,
+                    report.bytes,
+                    report.seconds
+                ),
+            ),
+            _ => {}
+        }
+        Ok(agreed)
+    }
+
+    fn note_flushed<'a>(&self, keys: impl Iterator<Item = &'a DatasetKey>) {
+        let mut state = self.state();
+        for key in keys {
+            if let Some(book) = state.books.get_mut(key) {
+                book.flushed = true;
+            }
+        }
+    }
+
+    /// Those of `along` that threads have not written meanwhile. The same on all ranks.
+    fn not_written(&self, along: &[DatasetKey]) -> Vec<DatasetKey> {
+        let ids: Vec<u64> = along.iter().map(|key| self.state().machine.id_of(key)).collect();
+        let mut flushes = self.flushes();
+        let rest = along.iter().zip(ids).filter(|(_, id)| flushes.remove(id).is_none());
+        rest.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// What of older datasets is published together with `key`.
+    fn files_along(&self, along: &[DatasetKey], key: &DatasetKey) -> Vec<Along> {
+        let state = self.state();
+        let id = |key: &DatasetKey| state.machine.id_of(key);
+        let parts = state.machine.files_along(along, key).into_iter();
+        parts
+            .map(|(older, names)| Along { id: id(&older), names: names.into_iter().collect() })
+            .collect()
+    }
+
+    /// One message for the first of them, since the reason is likely to be the same.
+    fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
+        let (title, prefix) = (self.title(key), self.site.prefix.display());
+        log::warn_once(
+            "unflushed",
+            format_args!(
+                "{title} could not be written to {prefix}: {error}. What cannot be written stays \
+                 in the cache, where the next run finds it"
+            ),
+        );
+        log::message(1, format_args!("{title}: {error}"));
+    }
+
+    /// A flush of all ranks together is over.
+    pub(in crate::session) fn log_flush(
+        &self,
+        key: &DatasetKey,
+        id: u64,
+        outcome: &Result<FlushReport>,
+    ) {
+        match outcome {
+            Err(error) => {
+                let why = error.to_string();
+                self.dataset_event("FLUSH_FAILED", (key, id), |event| event.note(why));
+            }
+            Ok(report) => {
+                self.dataset_event("FLUSH_END", (key, id), |event| {
+                    event.seconds(report.seconds).size(report.files, report.bytes)
+                });
+                self.log_left(&report.left);
+            }
+        }
+    }
+}

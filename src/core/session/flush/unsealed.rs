@@ -1,0 +1,106 @@
+//! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
+//! when, and in which order.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::log;
+use crate::params::keys;
+use crate::records::FileMeta;
+use crate::session::machine::{Gone, Overdue};
+use crate::session::namespace as ns;
+use crate::session::rank::runtime::Session;
+use crate::session::report::tally::Count;
+use crate::system::monotonic_ms;
+use crate::transfer::publish_file;
+
+/// `publish_file`, or a relative of it.
+type Publish = fn(&Path, &Path, &Path) -> Result<FileMeta>;
+
+impl Session {
+    /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
+    /// the helper thread, when agreements end, and after the end at every close.
+    pub(in crate::session) fn publish_overdue(&self) {
+        self.publish_closed(true);
+        for gone in self.state().machine.overdue_deletions(monotonic_ms()) {
+            self.remove_gone(&gone);
+        }
+    }
+
+    /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
+    /// Returns those that are left.
+    pub(in crate::session) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
+        let overdue = self.state().machine.overdue(monotonic_ms());
+        let (later, now): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|one| one.last && !pointers);
+        // Nothing may overtake one that cannot be written.
+        now.iter().all(|one| self.publish_unsealed_file(one, publish_file));
+        if !now.is_empty() {
+            self.tell_unheard();
+        }
+        later
+    }
+
+    /// Once: a program without agreements has no use of the cache, and nobody would know why.
+    fn tell_unheard(&self) {
+        let unheard = self.state().machine.is_unheard(monotonic_ms());
+        if unheard && !self.is_ended() && !self.is_exiting() {
+            log::warn_once(
+                "unheard",
+                format_args!(
+                    "the program has passed no blocking collective of all ranks for {} s, and \
+                     checkpoints in the cache are complete at those only: their files are written \
+                     to {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
+                    self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64(),
+                    self.site.prefix.display()
+                ),
+            );
+        }
+    }
+
+    /// Writes one of them, if it is still there. `false`: it cannot be written.
+    pub(in crate::session) fn publish_unsealed_file(
+        &self,
+        one: &Overdue,
+        publish: Publish,
+    ) -> bool {
+        let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        let Some(source) = layer.filter(|source| source.exists()) else { return true };
+        // Without the lock: the copy takes its time. The cached file stays what the program
+        // sees; if it is opened again meanwhile, the machine has it copied once more.
+        match publish(&self.site.prefix, &source, &self.on_prefix_now(&one.file)) {
+            Ok(meta) => {
+                self.log_published(&one.key, &one.file, meta.size);
+                self.tally.one(Count::FellBack);
+                self.state().machine.published(&one.key, &one.file);
+                true
+            }
+            Err(error) => {
+                self.tell_unpublished(&one.file, &source, &error);
+                false
+            }
+        }
+    }
+
+    fn remove_gone(&self, gone: &Gone) {
+        let mut state = self.state();
+        let mut paths =
+            Vec::from_iter(state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file)));
+        // Made again meanwhile: that one stays.
+        if gone.everywhere && state.view.is_deleted(&gone.file) {
+            paths.push(self.site.on_prefix(&gone.file));
+        }
+        for path in paths {
+            if let Err(error) = ns::remove(&path) {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        state.leave_file(&gone.key, &gone.file);
+        if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {
+            state.view.settle(&gone.file);
+            if state.view.place(&gone.file) != ns::Place::Prefix {
+                state.view.delete(&gone.file); // an older dataset has one, too
+            }
+        }
+    }
+}

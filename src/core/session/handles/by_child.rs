@@ -1,0 +1,158 @@
+//! Files that a process changes which this rank has started. What it writes passes no engine, and
+//! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
+//! What is open already is one file for all ([`super::loans`]).
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::log;
+use crate::session::machine::FileRef;
+use crate::session::names::opening::{Found, Manner, mode_of};
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::updates::neighbours::Locked;
+use crate::system::{has_writers, monotonic_ms};
+
+impl Session {
+    /// The process `child` opens `path`.
+    pub(in crate::session) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
+        let intent = Intent::of(flags);
+        match self.name_of(path) {
+            Some(name) if intent.may_change && !ns::is_ours(name) => {
+                self.change_by_child(path, name, (flags, child))
+            }
+            _ => self.open_as(path, flags, Manner::Changing),
+        }
+    }
+
+    /// A child may compare what stat says of `path` with what fstat says of a descriptor that it
+    /// opens then: cp(1) copies nothing where they differ. So it waits for a file of another node
+    /// as its open would; a rank knows its own habits, and is not held up.
+    pub(in crate::session) fn stat_by_child(&self, path: &Path) -> Answer {
+        let answer = self.lookup(path);
+        let (Answer::Known(_), Some(name)) = (&answer, self.name_of(path)) else { return answer };
+        let mut state = self.state();
+        let place = state.view.place(name);
+        let Place::Elsewhere(key, remote) = &place else { return answer };
+        self.note_read(&mut state, name, &place);
+        drop(state);
+        match self.wait_for_remote(name, key, remote) {
+            Answer::Fail(_) => answer,
+            there => there,
+        }
+    }
+
+    fn change_by_child(&self, path: &Path, name: &str, (flags, child): (i32, i32)) -> Answer {
+        let intent = Intent::of(flags);
+        self.wake(|one| one.name == name);
+        let mut state = self.state();
+        if !self.concerns(&state, name) {
+            return Answer::PASS;
+        }
+        self.unmatched.matches();
+        if let Some(copy) = state.tokens.shadow_of(name).cloned() {
+            if let Some(token) = state.tokens.shadows_of(name).first() {
+                self.lend(&mut state, *token, child);
+            }
+            return Answer::at(copy);
+        }
+        let mut found = match self.look(&state, name, intent) {
+            Ok(found) => found,
+            Err(answer) => return answer,
+        };
+        let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
+        match (&found.place, state.tokens.writer(name)) {
+            (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
+                self.lend(&mut state, token, child);
+                return Answer::at(here.clone());
+            }
+            (Place::Prefix, Some(_)) => return Answer::PASS,
+            (Place::Cached(_, here) | Place::Private(here), None)
+                if !self.is_ended() && (is_written(here) || state.view.is_private(name)) =>
+            {
+                drop(state);
+                return self.open_lent(path, flags, child);
+            }
+            (Place::Private(here), None) => return Answer::at(here.clone()),
+            _ => {}
+        }
+        if !intent.truncate {
+            state = match self.bring_near(state, name, &mut found) {
+                Ok(state) => state,
+                Err(answer) => return answer,
+            };
+        }
+        match self.leave_to_child(&mut state, name, &found, intent) {
+            Ok(true) => Answer::PASS,
+            Ok(false) => {
+                drop(state);
+                self.change_by_child(path, name, (flags, child))
+            }
+            Err(error) => {
+                drop(state);
+                log::warn_once("child", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(libc::EIO)
+            }
+        }
+    }
+
+    /// From now on `name` is what the PFS has. `false`: see [`Self::write_in_turn`].
+    fn leave_to_child(
+        &self,
+        state: &mut Locked<'_>,
+        name: &str,
+        found: &Found,
+        intent: Intent,
+    ) -> Result<bool> {
+        let own = state.books.values().any(|book| book.files.contains_key(name));
+        let cached = state.view.cached_in(name).is_some();
+        if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
+            return Ok(true); // it belongs to no dataset, and goes on like that
+        }
+        self.clear_prefix(state, name, found)?;
+        self.make_for_child(name, found, intent)?;
+        let mut leave = |state: &mut State| self.leave_to_prefix(state, name);
+        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        self.bring_to_prefix(state, claim, found, intent, &mut leave)
+    }
+
+    /// From now on the PFS has what is under `name`, and no dataset in progress.
+    pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
+        if let Some(file) = self.file_ref(name) {
+            self.withdraw(state, &file)?;
+        }
+        let held: Vec<_> = state.books.keys().cloned().collect();
+        held.iter().for_each(|key| state.leave_file(key, name));
+        state.view.tell_on_prefix(name);
+        state.view.moved_to_prefix(name);
+        state.view.revive(name);
+        Ok(())
+    }
+
+    /// A file that the PFS does not have is there for the call that truncates it, with its mode.
+    fn make_for_child(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+        let mode = match &found.place {
+            Place::Cached(_, here) => mode_of(here),
+            Place::Elsewhere(_, remote) => remote.meta.mode & 0o7777,
+            Place::Ghost(attributes) => attributes.mode & 0o7777,
+            Place::Prefix | Place::Private(_) | Place::Deleted => return Ok(()),
+        };
+        if !intent.truncate || found.on_prefix != OnPrefix::Absent {
+            return Ok(());
+        }
+        ns::make_empty(&self.site.on_prefix(name), mode)
+    }
+
+    fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
+        for gone in state.machine.changed_by_child(file, monotonic_ms()) {
+            if gone.revoke {
+                self.site.filemap.revoke(&self.record_key(&gone.key))?;
+            }
+            if let Some(layer) = state.view.layer(&gone.key) {
+                ns::remove(&layer.dir.join(&file.name))?;
+            }
+        }
+        Ok(())
+    }
+}

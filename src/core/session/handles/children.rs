@@ -1,0 +1,179 @@
+//! Processes that this rank has started, and forked ones, see what it sees: their shim asks here
+//! (`preload/src/child.rs`), and a thread answers as the engine would answer the rank itself.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::log;
+use crate::session::namespace::answer::{Answer, Entry};
+use crate::session::rank::runtime::{Note, Session};
+use crate::session::wire::{self, Known, Question, Reply, What};
+use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
+
+/// A child asks as soon as it is connected, unless it is stopped in between.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Pause when no connection can be taken, for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Where children ask.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Counter(OnceLock<Door>);
+
+#[derive(Debug)]
+struct Door {
+    address: String,
+    fd: i32,
+    /// What the descriptor leads to.
+    socket: Option<(u64, u64)>,
+}
+
+impl Counter {
+    /// This process is a forked child: only its parent answers here.
+    pub fn leave_to_parent(&self) {
+        if let Some(door) = self.0.get() {
+            close_inherited(door.fd, door.socket);
+        }
+    }
+}
+
+impl Session {
+    /// Name of the abstract socket at which children ask.
+    pub fn address(&self) -> Option<&str> {
+        self.counter.0.get().map(|door| door.address.as_str())
+    }
+
+    /// Starts the thread. It lives as long as the process, so the session must, too.
+    pub fn serve_children(&'static self) {
+        let rank = self.site.rank;
+        let start = || -> io::Result<()> {
+            let address = format!("scr-{:016x}{:016x}", random_u64(), random_u64());
+            let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&address)?)?;
+            let listener = UnixListener::from(raise(listener.into()));
+            let (fd, socket) = (listener.as_raw_fd(), identity(listener.as_raw_fd()));
+            let body = move || {
+                block_signals();
+                self.site.host.enter_thread();
+                self.serve_all(listener);
+            };
+            std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
+            drop(self.counter.0.set(Door { address, fd, socket }));
+            Ok(())
+        };
+        if let Err(error) = start() {
+            log::message(1, format_args!("rank {rank}: its children see no cached files: {error}"));
+        }
+    }
+
+    fn serve_all(&'static self, listener: UnixListener) {
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => self.serve(UnixStream::from(raise(stream.into()))),
+                Err(error) if is_gone(&error) => break,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+        // The program has closed it, and the number may be that of a file of its own.
+        std::mem::forget(listener);
+    }
+
+    /// Answers one question. One that may take long, since a file has to be copied or is on another
+    /// node, does not hold up the others.
+    fn serve(&'static self, mut stream: UnixStream) {
+        let question = || -> io::Result<(Vec<u8>, i32)> {
+            let (user, child) = peer(&stream)?;
+            if user != user_id() {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            let question = wire::receive(&mut &stream)?;
+            // Left by a child that did not wait until this process went on, and has acted itself.
+            stream.set_nonblocking(true)?;
+            let gone = matches!((&stream).read(&mut [0]), Ok(0));
+            stream.set_nonblocking(false)?;
+            if gone { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok((question, child)) }
+        };
+        let Ok((question, child)) = question() else { return };
+        let Some(question) = Question::from_bytes(&question) else { return };
+        let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
+        let waits = match question.what {
+            What::Open => true,
+            What::Lookup => question.flags != 0,
+            _ => false,
+        };
+        let is_long = question.may_change() || (waits && is_remote());
+        if !is_long {
+            drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
+            return;
+        }
+        let body = move || {
+            block_signals();
+            self.site.host.enter_thread();
+            drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
+        };
+        drop(std::thread::Builder::new().name("scr-child".to_string()).spawn(body));
+    }
+
+    fn reply(&self, question: &Question, child: i32) -> Reply {
+        let (path, other) = (path_of(&question.path), path_of(&question.other));
+        let answer = match question.what {
+            What::Open => self.open_by_child(path, question.flags, child),
+            What::Lookup if question.flags != 0 => self.stat_by_child(path),
+            What::Lookup => self.lookup(path),
+            What::Change => self.open_by_child(path, libc::O_WRONLY, child),
+            What::Unlink => self.unlink(path),
+            What::Rename => self.rename(path, other),
+            What::Link => self.link(path, other, question.flags != 0),
+            What::Rmdir => self.rmdir(path),
+            What::Made => {
+                self.note(Note::Mkdir(path));
+                Answer::Done
+            }
+            What::Make => {
+                self.note(Note::Make(path));
+                Answer::Done
+            }
+            What::List => return Reply::Entries(self.list(path).into_iter().map(entry).collect()),
+        };
+        reply_of(answer)
+    }
+}
+
+/// The descriptor is closed, or another one.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EINVAL))
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+fn entry(entry: Entry) -> wire::Entry {
+    let Entry { name, ino, is_dir, hide } = entry;
+    wire::Entry { name: name.into_bytes(), ino, is_dir, hide }
+}
+
+/// A child has no tokens, and nobody tells it when a name is foreign no more.
+fn reply_of(answer: Answer) -> Reply {
+    match answer {
+        Answer::Pass { .. } | Answer::Foreign => Reply::Pass,
+        Answer::Redirect { path, .. } => Reply::At(path.into_os_string().into_vec()),
+        Answer::Fail(code) => Reply::Fail(code),
+        Answer::Done => Reply::Done,
+        Answer::Known(known) => Reply::Known(Known {
+            size: known.size,
+            mode: known.mode,
+            ino: known.ino,
+            seconds: known.mtime_seconds,
+            nanoseconds: known.mtime_nanoseconds,
+        }),
+    }
+}

@@ -1,0 +1,19 @@
+//! Files that are open, in this rank and in processes that it has started.
+//!
+//! | file | job |
+//! |---|---|
+//! | `lazy.rs` | openers that could write and mostly only read |
+//! | `shadow.rs` | private copies of sealed files |
+//! | `rivals.rs` | ranks of a node that change one complete file at the same time |
+//! | `others.rs` | changes of another rank's file |
+//! | `children.rs` | what processes of a rank ask |
+//! | `by_child.rs` | what they change |
+//! | `loans.rs` | files that they share with the rank |
+
+pub(super) mod by_child;
+pub(super) mod children;
+pub(super) mod lazy;
+pub(super) mod loans;
+pub(super) mod others;
+pub(super) mod rivals;
+pub(super) mod shadow;

@@ -1,0 +1,200 @@
+//! Ranks of a node that change one complete file at the same time: no change may replace another
+//! one without a word.
+//!
+//! A rank that has a private copy makes it the file only if what it was made from still is; one
+//! that writes on the PFS or in the cache says so before it opens the file there. Both claim the
+//! name first (`neighbours.rs`), which only one can who has heard of what the others did: of two,
+//! the second sees what the first one has done, or does it. What cannot be put together any more is
+//! given up, and that is told.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::lazy::stamp;
+use crate::cache::ranks_phrase;
+use crate::error::Result;
+use crate::log;
+use crate::session::conference::contested::reason;
+use crate::session::machine::{DatasetKey, FileRef, Placed, Why};
+use crate::session::names::opening::Found;
+use crate::session::namespace::{Claim, Place};
+use crate::session::rank::books::Stamp;
+use crate::session::rank::runtime::{Session, State};
+use crate::system::{monotonic_ms, test_pause};
+
+/// The file that a private copy was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::session) struct Base {
+    device: u64,
+    number: u64,
+    /// On the PFS it may be changed in place; a sealed copy is not.
+    stamp: Option<Stamp>,
+}
+
+impl Base {
+    /// The file at `path`; `None` if there is none.
+    pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
+        let found = path.symlink_metadata().ok()?;
+        let stamp = if on_prefix { Some(stamp(path)?) } else { None };
+        Some(Base { device: found.dev(), number: found.ino(), stamp })
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
+    }
+}
+
+/// How a private copy stands to what its name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::session) enum Standing {
+    /// It may take the name.
+    Free,
+    /// Its file has been deleted: there is nothing to be changed.
+    Gone,
+    /// Another rank has changed the file.
+    Taken,
+}
+
+impl State {
+    /// `rank` makes, or begins to write, a file of which this one may have a private copy.
+    pub fn note_rival(&mut self, name: &str, rank: usize) {
+        if self.tokens.shadow_of(name).is_some() {
+            self.rivals.insert(name.to_string(), Some(rank));
+        }
+    }
+
+    /// Nobody knows any more what the others do.
+    pub fn note_all_rivals(&mut self) {
+        for name in self.tokens.shadow_names() {
+            self.rivals.entry(name).or_default();
+        }
+    }
+}
+
+impl Session {
+    /// Another private copy of `name` is about to be made, from the file at `origin`.
+    pub(in crate::session) fn begin_copy(
+        &self,
+        state: &mut State,
+        name: &str,
+        origin: &Path,
+    ) -> Option<Base> {
+        self.honour(state, name);
+        state.rivals.remove(name);
+        Base::of(origin, origin == self.site.on_prefix(name))
+    }
+
+    /// Gives a private copy the name `name` by `put`, if it still may have it: `rename` says what
+    /// that is, so that another rank can do it. `name` belongs to `key` then.
+    pub(in crate::session) fn adopt_in_turn(
+        &self,
+        state: &mut State,
+        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
+        (on_prefix, rename): (bool, (&Path, &Path)),
+        put: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Standing> {
+        test_pause("change.adopt");
+        let rename = Some((rename.0.to_path_buf(), rename.1.to_path_buf()));
+        let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        self.tell_neighbours(state);
+        loop {
+            let heard = self.hear_neighbours(state);
+            let claimed = self.honour(state, name);
+            if claimed.is_some() || heard.of(name) {
+                let writer = claimed.or_else(|| heard.writer_of(name));
+                state.rivals.insert(name.to_string(), writer); // it is closed by now
+            }
+            let standing = self.standing(state, name, base);
+            if standing != Standing::Free {
+                return Ok(standing);
+            }
+            if self.claim(&claim) {
+                break;
+            }
+        }
+        test_pause("change.claimed");
+        self.carry_out(state, &claim, put, &mut |state| {
+            match key {
+                Some(key) => state.enter_file(key, name, on_prefix),
+                None => state.view.revive(name),
+            }
+            Ok(())
+        })?;
+        Ok(Standing::Free)
+    }
+
+    /// What was claimed is done, and told; or it fails.
+    fn carry_out(
+        &self,
+        state: &mut State,
+        claim: &Claim,
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<()> {
+        let done = put().and_then(|()| enter(state));
+        self.tell_neighbours(state);
+        self.unclaim(claim);
+        done
+    }
+
+    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
+        let leads_to = |path: &Path| base.is_none_or(|base| base.is_at(path));
+        let is_free = match state.view.place(name) {
+            Place::Deleted => return Standing::Gone,
+            Place::Cached(_, here) => leads_to(&here),
+            Place::Prefix => leads_to(&self.site.on_prefix(name)),
+            Place::Ghost(_) => true,
+            Place::Private(_) | Place::Elsewhere(..) => false,
+        };
+        let is_free = is_free && !state.rivals.contains_key(name);
+        if is_free { Standing::Free } else { Standing::Taken }
+    }
+
+    /// What this rank has written to its private copy is lost: another rank has changed the file
+    /// meanwhile. The dataset that would have had the change is given up, if there is one.
+    pub(in crate::session) fn give_up_change(
+        &self,
+        state: &mut State,
+        file: &FileRef,
+        placed: Option<&Placed>,
+    ) {
+        let (name, now) = (file.name.as_str(), monotonic_ms());
+        let rival = state.rivals.remove(name).flatten();
+        let writer = rival.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
+        let why = reason(name, &writer);
+        if let Some(placed) = placed {
+            state.machine.open_failed(&placed.key, name, now);
+            state.machine.mark_unsafe(file, Why::Writers);
+            state.machine.failed(&placed.key, &why, now);
+        }
+        if placed.is_none() || self.is_ended() {
+            log::warn_once("rival", format_args!("rank {}: {why}", self.site.rank));
+        }
+    }
+
+    /// This rank is about to write what `claim` says, and has `found` it: `enter` says so, after
+    /// `put`. `false`: another rank was there before, so that all is to be looked at again; the
+    /// caller counts on the content of what was found if `copies`.
+    pub(in crate::session) fn write_in_turn(
+        &self,
+        state: &mut State,
+        (claim, found, copies): (&Claim, &Found, bool),
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<bool> {
+        let (name, mut others) = (claim.name.as_str(), false);
+        self.tell_neighbours(state);
+        loop {
+            others |= self.hear_neighbours(state).of(name);
+            others |= self.honour(state, name).is_some();
+            if found.exists && others && (copies || state.view.place(name) != found.place) {
+                return Ok(false);
+            }
+            if self.claim(claim) {
+                break;
+            }
+        }
+        self.carry_out(state, claim, put, enter)?;
+        Ok(true)
+    }
+}

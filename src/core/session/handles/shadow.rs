@@ -1,0 +1,337 @@
+//! Private copies: a sealed file that is opened for update is copied, and the copy becomes the file
+//! only if it differs in the end.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::rivals::{Base, Standing};
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::machine::{DatasetKey, Intent, Placed, Placement};
+use crate::session::names::opening::SHADOWS;
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, Place};
+use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::stores::setback::Setback;
+use crate::system::monotonic_ms;
+use crate::transfer::publish_file_if;
+
+impl Session {
+    /// The sealed copy stays; the program gets its own until it is known whether it changes it.
+    pub(in crate::session) fn copy_up(
+        &self,
+        state: &mut State,
+        name: &str,
+        from: &DatasetKey,
+        origin: PathBuf,
+    ) -> Answer {
+        let base = self.begin_copy(state, name, &origin);
+        match self.private_copy(state, from, name, &origin) {
+            Ok(copy) => {
+                let way = Way::Shadow { copy: copy.clone(), origin, base };
+                let token = state.tokens.issue(Tracked::new(from, name, way));
+                Answer::Redirect { path: copy, token }
+            }
+            Err(error) => {
+                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(error.errno())
+            }
+        }
+    }
+
+    /// A copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot have
+    /// it.
+    pub(in crate::session) fn private_copy(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        name: &str,
+        origin: &Path,
+    ) -> Result<PathBuf> {
+        state.shadows += 1;
+        let number = format!("{}.{}", self.site.rank, state.shadows);
+        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+        if !state.kept_out.contains(name) {
+            match copy_into(&folder, &number, origin) {
+                Ok(copy) => return Ok(copy),
+                Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
+            }
+        }
+        copy_into(&self.refuge(), &number, origin)
+    }
+
+    /// Where private copies lie that the store cannot have.
+    pub(in crate::session) fn refuge(&self) -> PathBuf {
+        self.site.state_dir().join(ns::REFUGE)
+    }
+
+    /// The close of the last descriptor on a private copy: unchanged it is thrown away.
+    pub(in crate::session) fn settle_shadow(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        (copy, origin, base): (&Path, &Path, Option<&Base>),
+    ) {
+        let changed = !same_content(copy, origin);
+        let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
+            true if changed && !tracked.is_orphan() => {
+                self.publish_evicted(state, &tracked.name, copy)
+            }
+            true => Ok(()),
+            false => self.adopt_copy(state, tracked, (copy, base), changed),
+        };
+        self.let_go(state, Some(origin));
+        if let Err(error) = outcome {
+            let text = format!("the change of {} could not be kept: {error}", tracked.name);
+            log::warn_once("change", format_args!("rank {}: {text}", self.site.rank));
+            state.machine.failed(&tracked.key, &text, monotonic_ms());
+        }
+        state.rivals.remove(&tracked.name);
+        let _ = ns::remove(copy);
+    }
+
+    /// A changed private copy becomes the file, in the dataset that the machine names.
+    pub(in crate::session) fn adopt_copy(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        (copy, base): (&Path, Option<&Base>),
+        changed: bool,
+    ) -> Result<()> {
+        let Some(file) = self.file_ref(&tracked.name) else { return Ok(()) };
+        let now = monotonic_ms();
+        let name = &tracked.name;
+        let size = copy.metadata().map_or(0, |found| found.len());
+        match state.machine.copy_up_closed(&file, changed, now) {
+            Placement::Dataset(placed) => {
+                match self.keep_copy(state, (name, base), &placed, copy) {
+                    Ok((Standing::Free, _)) => {
+                        state.machine.write_closed(&placed.key, name, size, now);
+                    }
+                    Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
+                    Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
+                    Err(error) => {
+                        state.machine.open_failed(&placed.key, name, now);
+                        return Err(error);
+                    }
+                }
+            }
+            _ if !changed => {}
+            _ => drop(self.publish_copy(state, (None, name, base), copy)?),
+        }
+        Ok(())
+    }
+
+    /// Makes a private copy the file, in the dataset that the machine names, if it may be. Returns
+    /// also whether it is on the PFS.
+    fn keep_copy(
+        &self,
+        state: &mut State,
+        (name, base): (&str, Option<&Base>),
+        placed: &Placed,
+        copy: &Path,
+    ) -> Result<(Standing, bool)> {
+        let of = (Some(&placed.key), name, base);
+        if self.begin_in_cache(state, placed, name) {
+            match self.keep_in_cache(state, (&placed.key, name, base), copy) {
+                Ok(standing) => return Ok((standing, false)),
+                Err(error) => self.set_back(state, &placed.key, name, &error),
+            }
+        }
+        match self.publish_copy(state, of, copy) {
+            // The program was told that it has written it: a flush can try again.
+            Err(error) => {
+                log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
+                let standing = self.keep_in_cache(state, (&placed.key, name, base), copy)?;
+                state.machine.kept_in_cache(&placed.key, name);
+                Ok((standing, false))
+            }
+            Ok(standing) => {
+                if standing == Standing::Free {
+                    state.machine.replaced_on_prefix(&placed.key, name);
+                }
+                Ok((standing, true))
+            }
+        }
+    }
+
+    fn keep_in_cache(
+        &self,
+        state: &mut State,
+        (key, name, base): (&DatasetKey, &str, Option<&Base>),
+        copy: &Path,
+    ) -> Result<Standing> {
+        let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
+            return Err(Error::Other(format!("no directory for {name}")));
+        };
+        let target = dir.join(name);
+        ns::make_parents(&dir, name)?;
+        let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
+        let near = match device(copy) == device(&dir) {
+            true => copy.to_path_buf(),
+            // What is done in turn is a rename.
+            false => {
+                state.shadows += 1;
+                let number = format!("{}.{}", self.site.rank, state.shadows);
+                let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+                copy_into(&folder, &number, copy)?
+            }
+        };
+        let of = (Some(key), name, base);
+        let mut put = || match std::fs::rename(&near, &target) {
+            // Another rank of the node has done it, which could not wait.
+            Err(error) if error.kind() == ErrorKind::NotFound && target.exists() => Ok(()),
+            done => done.map_err(|error| Error::io("cannot rename", &near, error)),
+        };
+        let kept = self.adopt_in_turn(state, of, (false, (&near, &target)), &mut put);
+        if near != copy {
+            let _ = ns::remove(&near);
+        }
+        kept
+    }
+
+    /// Makes a private copy the file on the PFS, if it may be; without a dataset that is told here.
+    pub(in crate::session) fn publish_copy(
+        &self,
+        state: &mut State,
+        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
+        copy: &Path,
+    ) -> Result<Standing> {
+        let target = self.site.on_prefix(name);
+        let mut standing = Standing::Free;
+        publish_file_if(&self.site.prefix, copy, &target, |staged, publish| {
+            let of = (key, name, base);
+            standing = self.adopt_in_turn(state, of, (true, (staged, &target)), publish)?;
+            Ok(standing == Standing::Free)
+        })?;
+        if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
+            self.give_up_change(state, &file, None);
+        }
+        Ok(standing)
+    }
+
+    /// `name` is about to move: its private copy becomes the file, with the descriptors that are
+    /// open on it. `false`: it cannot, since the file would lie on the PFS.
+    pub(in crate::session) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
+        let (tokens, now) = (state.tokens.shadows_of(name), monotonic_ms());
+        let (Some(file), Some(copy)) = (self.file_ref(name), state.tokens.shadow_of(name).cloned())
+        else {
+            return false;
+        };
+        let Placement::Dataset(placed) = state.machine.copy_up_closed(&file, true, now) else {
+            return false;
+        };
+        let base = tokens.first().and_then(|token| match &state.tokens.get(*token)?.way {
+            Way::Shadow { base, .. } => base.clone(),
+            _ => None,
+        });
+        let on_prefix = match self.keep_copy(state, (name, base.as_ref()), &placed, &copy) {
+            Ok((Standing::Free, on_prefix)) => on_prefix,
+            Ok(_) => {
+                self.give_up_change(state, &file, Some(&placed));
+                return false;
+            }
+            Err(error) => {
+                state.machine.open_failed(&placed.key, name, now);
+                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                return false;
+            }
+        };
+        if on_prefix {
+            let size = copy.metadata().map_or(0, |found| found.len());
+            state.machine.write_closed(&placed.key, name, size, now);
+            return false;
+        }
+        for _ in 1..tokens.len() {
+            state.machine.write_open(&file, Intent::REWRITE, now);
+        }
+        for token in tokens {
+            if let Some(one) = state.tokens.get_mut(token) {
+                (one.way, one.key) = (Way::Cached, placed.key.clone());
+            }
+        }
+        true
+    }
+
+    /// The files of these private copies have lost their name: no change of them counts any more.
+    pub(in crate::session) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
+        for token in tokens {
+            let way = state.tokens.take(*token).map(|tracked| tracked.way);
+            if let Some(Way::Shadow { copy, origin, .. }) = way {
+                let _ = ns::remove(&copy);
+                self.let_go(state, Some(&origin));
+            }
+        }
+    }
+
+    /// The call on the path that `token` stands for is a single one: nothing stays open. Returns
+    /// where the file is.
+    pub(in crate::session) fn settle_change(&self, token: u64) -> Option<PathBuf> {
+        let mut state = self.state();
+        let tracked = state.tokens.take(token)?;
+        let now = monotonic_ms();
+        if let Some(copy) = state.tokens.shadow_of(&tracked.name) {
+            return Some(copy.clone()); // others have it open still, and see the change
+        }
+        if let Way::Shadow { copy, base, .. } = &tracked.way {
+            let copy = (copy.as_path(), base.as_ref());
+            if let Err(error) = self.adopt_copy(&mut state, &tracked, copy, true) {
+                log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
+            }
+        } else if tracked.way != Way::Temporary {
+            let size = self.size_of(&state, &tracked);
+            state.machine.write_closed(&tracked.key, &tracked.name, size, now);
+        }
+        match state.view.place(&tracked.name) {
+            Place::Cached(_, here) | Place::Private(here) => Some(here),
+            _ => None,
+        }
+    }
+}
+
+/// Another descriptor on the private copy of `name`.
+pub(in crate::session) fn share(state: &mut State, name: &str) -> Answer {
+    let twin = state.tokens.all().find_map(|(_, one)| match &one.way {
+        Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
+        _ => None,
+    });
+    let Some((path, twin)) = twin else { return Answer::PASS };
+    // What is reserved stays with the descriptor that asked for it.
+    let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
+    Answer::Redirect { path, token }
+}
+
+fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
+    let copy = folder.join(name);
+    let made = ns::make_parents(folder, name).and_then(|()| ns::copy_up(origin, &copy));
+    if made.is_err() {
+        let _ = ns::remove(&copy);
+    }
+    made.map(|()| copy)
+}
+
+/// Whether both files hold the same bytes; false if either cannot be read.
+fn same_content(one: &Path, other: &Path) -> bool {
+    use std::io::Read as _;
+    let compare = || -> std::io::Result<bool> {
+        let (mut a, mut b) = (std::fs::File::open(one)?, std::fs::File::open(other)?);
+        let mut left = a.metadata()?.len();
+        if left != b.metadata()?.len() {
+            return Ok(false);
+        }
+        let (mut x, mut y) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        while left > 0 {
+            let count = left.min(1 << 20) as usize;
+            a.read_exact(&mut x[..count])?;
+            b.read_exact(&mut y[..count])?;
+            if x[..count] != y[..count] {
+                return Ok(false);
+            }
+            left -= count as u64;
+        }
+        Ok(true)
+    };
+    compare().unwrap_or(false)
+}

@@ -1,0 +1,279 @@
+//! Before any communication: the settings, the directories, the launch check.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::census::{excuse, meeting_place};
+use super::check::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
+use super::required::Required;
+use super::resources;
+use crate::cache::{Layout, on_node, stores_in_records};
+use crate::descriptors::{Descriptors, NODE};
+use crate::error::{Error, Result, again};
+use crate::log;
+use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
+use crate::session::namespace::{STATE_FOLDER, stable_number};
+use crate::session::rank::host::{Door, Host, Surroundings};
+use crate::session::report::unprotected::without_pattern;
+use crate::system;
+
+/// A rank in a launch that is whole.
+pub enum Arrival {
+    /// It has work for us.
+    Ready(Box<Preparation>),
+    /// It cannot take part. The others must hear of it, or they would wait for us.
+    Unable {
+        /// Why.
+        why: String,
+        /// What is to become of the run.
+        required: Required,
+    },
+}
+
+/// What a rank that has work for us brings to the start.
+pub struct Preparation {
+    pub(in crate::session) settings: Settings,
+    pub(in crate::session) environment: Environment,
+    pub(in crate::session) host: Arc<dyn Host>,
+    pub(in crate::session) rank: usize,
+    pub(in crate::session) size: usize,
+    pub(in crate::session) node_name: String,
+    pub(in crate::session) process: u32,
+    pub(in crate::session) prefix: PathBuf,
+    /// Where the files of the node begin.
+    pub(in crate::session) root: PathBuf,
+    pub(in crate::session) layout: Layout,
+    /// User and job id, which name our directories.
+    pub(in crate::session) job: (String, String),
+    pub(in crate::session) launch: Option<Launch>,
+    /// Why this rank cannot take part after all; it is part of the launch.
+    pub(in crate::session) trouble: Option<String>,
+}
+
+impl Arrival {
+    /// Reads the settings and proves the launch whole. `None`: there is nothing to do for us (no
+    /// pattern, or anything wrong: with one message; switched off: silently). Makes no file where
+    /// there is nothing to do. Takes up to 15 s when ranks without us are among us; without a nonce
+    /// in the environment that is not looked for.
+    pub fn new(around: Surroundings, herald: &dyn Herald) -> Option<Self> {
+        let (environment, problems) = around.environment();
+        let (rank, node_name) = (around.rank, around.node_name.clone());
+        let here = around.working_directory.as_deref().ok();
+        let place = here.and_then(|here| meeting_place(&environment, here));
+        // Of a program that calls us all ranks come.
+        let by_calls = around.host.door() == Door::Calls;
+        let place = place.filter(|_| around.size > 1 && !by_calls);
+        let required = Required::of_environment(&around, &environment);
+        let prepared = match problems.is_empty() {
+            true => Preparation::new(around, environment),
+            false => Err(Problems(problems).into()),
+        };
+        match (prepared, place) {
+            (Ok(None), _) => None,
+            (Ok(Some(ready)), _) if by_calls => Some(Arrival::Ready(Box::new(ready))),
+            (Ok(Some(mut ready)), _) => match ready.launch_is_whole(herald) {
+                Ok(whole) => whole.then(|| Arrival::Ready(Box::new(ready))),
+                Err(error) => Some(Arrival::Unable { why: error.to_string(), required }),
+            },
+            // No launch check: the others wait in their first collective.
+            (Err(error), None) => Some(Arrival::Unable { why: error.to_string(), required }),
+            // The settings of another node may be right: its ranks wait for us.
+            (Err(error), Some(place)) => {
+                excuse(place, node_name, rank, error.to_string());
+                required.fall_back(&error.to_string(), rank == 0);
+                None
+            }
+        }
+    }
+}
+
+impl Preparation {
+    fn new(around: Surroundings, environment: Environment) -> Result<Option<Self>> {
+        let Surroundings { rank, size, node_name, node_root: root, process, host, .. } = around;
+        let here = around
+            .working_directory
+            .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
+        let inputs = Inputs {
+            environment: &environment,
+            working_directory: &here,
+            system_file: &around.system_file,
+            program: &around.program,
+        };
+        let settings = load(&inputs)?;
+        if !settings.get(keys::ENABLE) {
+            return Ok(None);
+        }
+        if host.door() == Door::Files && !has_patterns(&settings) {
+            if rank == 0 && !host.may_be_called() {
+                log::warn(without_pattern(&settings));
+            }
+            return Ok(None);
+        }
+        let prefix = canonical(&settings.get(keys::PREFIX))?;
+        // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
+        let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
+        let job = job(&settings, &prefix, &environment)?;
+        let bases: Vec<PathBuf> = descriptors
+            .stores
+            .iter()
+            .filter(|store| store.enabled && store.mkdir)
+            .map(|store| store.base.clone())
+            .collect();
+        let control = settings.get(keys::CNTL_BASE);
+        let trouble = secure(&root, (&control, &bases), &job).err().map(|error| error.to_string());
+        let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
+        let mut layout = Layout::new(&root, &control, &names, (&job.0, &job.1));
+        for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
+            layout.declare_shared(&store.base.display().to_string());
+        }
+        Ok(Some(Preparation {
+            settings,
+            host,
+            rank,
+            size,
+            node_name,
+            process,
+            prefix,
+            root,
+            layout,
+            job,
+            launch: None,
+            trouble,
+            environment,
+        }))
+    }
+
+    /// False: ranks are without us. One of the others has said so.
+    ///
+    /// # Errors
+    /// Communication failed.
+    fn launch_is_whole(&mut self, herald: &dyn Herald) -> Result<bool> {
+        let variable = |name: &str| self.environment.get(name).cloned();
+        let found = nonce(variable);
+        let Some(nonce) = found.filter(|_| self.size > 1) else { return Ok(true) };
+        let launch = Launch {
+            prefix_state: self.prefix.join(STATE_FOLDER),
+            // A directory that is not safely ours is not used, not even for this.
+            control: self.trouble.is_none().then(|| self.layout.control_dir.clone()),
+            nonce,
+            host: self.node_name.clone(),
+            rank: self.rank,
+            size: self.size,
+            node_size: node_size(variable),
+        };
+        if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
+            Required::of(self).fall_back(&reason, own);
+            return Ok(false);
+        }
+        self.launch = Some(launch);
+        Ok(true)
+    }
+}
+
+/// What a setting is before the session is there; `None` if nobody has set it. Local.
+///
+/// # Errors
+/// The settings are wrong.
+pub fn program_setting(around: &Surroundings, asked: &Asked) -> Result<Option<String>> {
+    let (environment, problems) = around.environment();
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+    let inputs = Inputs {
+        environment: &environment,
+        working_directory: &around.here(),
+        system_file: &around.system_file,
+        program: &around.program,
+    };
+    Ok(asked.find(&load(&inputs)?))
+}
+
+/// The prefix, symlinks resolved. Records are text, so its name has to be.
+fn canonical(wanted: &Path) -> Result<PathBuf> {
+    let resolve =
+        || wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e));
+    let prefix = again(resolve)?;
+    match prefix.to_str() {
+        Some(_) => Ok(prefix),
+        None => Err(Error::Other(format!(
+            "cannot use SCR_PREFIX: the name of the directory {prefix:?} is not UTF-8 text"
+        ))),
+    }
+}
+
+fn has_patterns(settings: &Settings) -> bool {
+    !settings.family(keys::CHECKPOINT_PATTERN).is_empty()
+        || !settings.family(keys::OUTPUT_PATTERN).is_empty()
+}
+
+/// The prefix, symlinks resolved, and this node's control directory under these settings.
+pub(in crate::session) fn places(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<(PathBuf, PathBuf)> {
+    let prefix = canonical(&settings.get(keys::PREFIX))?;
+    let (user, job) = job(settings, &prefix, environment)?;
+    let control = settings.get(keys::CNTL_BASE);
+    Ok((prefix, Layout::new(Path::new("/"), &control, &[], (&user, &job)).control_dir))
+}
+
+/// Where a job has its directories, as one of its nodes sees them.
+#[derive(Debug, Clone)]
+pub struct JobPlaces {
+    /// The prefix, symlinks resolved.
+    pub prefix: PathBuf,
+    /// This node's directories, those of stores that only records of the job name included.
+    pub layout: Layout,
+    /// Its user.
+    pub user: String,
+    /// Its id.
+    pub job: String,
+}
+
+impl JobPlaces {
+    /// Finds them; nothing is made. The environment names the job, as that of the run did.
+    ///
+    /// # Errors
+    /// The settings are wrong, or the prefix is not there.
+    pub fn new(settings: &Settings, environment: &Environment) -> Result<JobPlaces> {
+        let prefix = canonical(&settings.get(keys::PREFIX))?;
+        let (user, job) = job(settings, &prefix, environment)?;
+        let descriptors = Descriptors::new(settings, &[system::hostname()])?;
+        let stores = descriptors.stores.iter().filter(|store| store.enabled);
+        let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
+        let mut layout =
+            Layout::new(Path::new("/"), &settings.get(keys::CNTL_BASE), &names, (&user, &job));
+        for name in stores_in_records(&layout.control_dir) {
+            layout.add_store(Path::new("/"), &name, (&user, &job), true);
+        }
+        Ok(JobPlaces { prefix, layout, user, job })
+    }
+}
+
+/// User and job id, which name our directories. The job is the resource manager's, else the same
+/// for every start with this prefix.
+fn job(settings: &Settings, prefix: &Path, environment: &Environment) -> Result<(String, String)> {
+    let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
+    let job = settings
+        .get_optional(keys::JOB_ID)
+        .or_else(|| resources::job_id(environment))
+        .unwrap_or_else(|| format!("{:016x}", stable_number(&prefix.to_string_lossy())));
+    for (name, text) in [("user name", &user), ("SCR_JOB_ID", &job)] {
+        if text.is_empty() || text.contains('/') || text.starts_with('.') {
+            return Err(Error::Other(format!("the {name} '{text}' cannot be part of a path")));
+        }
+    }
+    Ok((user, job))
+}
+
+/// Makes our directories, or makes sure that they are ours alone.
+fn secure(
+    root: &Path,
+    (control, bases): (&Path, &[PathBuf]),
+    job: &(String, String),
+) -> Result<()> {
+    for base in bases.iter().map(PathBuf::as_path).chain([control]) {
+        system::secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,372 @@
+//! The collective part of the start: settings, locks, what an earlier launch left.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::aliases;
+use super::lease::{self, Lease, Taken};
+use super::prepare::Arrival;
+use super::prepare::Preparation;
+use super::required::Required;
+use super::resources;
+use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
+use crate::comm::Comm;
+use crate::descriptors::{Descriptors, Groups};
+use crate::error::{Error, Result, again};
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::params::{Settings, keys};
+use crate::patterns::{PatternConfig, SeriesSet, Template};
+use crate::session::ending::halt::Halt;
+use crate::session::ending::need::Need;
+use crate::session::handles::children::Counter;
+use crate::session::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
+use crate::session::names::directories::Directories;
+use crate::session::names::moving::Moves;
+use crate::session::namespace::View;
+use crate::session::program::Program;
+use crate::session::rank::books::Tokens;
+use crate::session::rank::publishing::{Publishing, Shared};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::{Links, Site};
+use crate::session::report::events::Events;
+use crate::session::report::tally::Tally;
+use crate::session::report::unprotected::Unmatched;
+use crate::session::restart::arrival::{purge, take_over_other_size};
+use crate::session::stores::protection::Sets;
+use crate::session::stores::setback::Setbacks;
+use crate::session::updates::elsewhere::ToldElsewhere;
+use crate::session::updates::knowledge;
+use crate::session::updates::loud::Hushed;
+use crate::session::updates::neighbours::Neighbours;
+use crate::system::{monotonic_ms, random_u64, unix_seconds};
+use crate::transfer::{Options, ask_to_stop, recover_journal};
+
+/// What the settings say that is not so, or does nothing.
+fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
+    let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
+    warnings.chain(series.warnings()).for_each(log::warn);
+    site.misdeclared(sharing).iter().for_each(log::warn);
+    site.ineffective().iter().for_each(log::warn);
+}
+
+impl Arrival {
+    /// Everything that all ranks do together before the program goes on. `None`: the launch stays
+    /// without us, and a message has said why. `world` is ours alone.
+    ///
+    /// # Errors
+    /// Communication failed, or something that makes this launch go without us.
+    pub fn start(mut self, world: Box<dyn Comm>) -> Result<Session> {
+        let trouble = match &mut self {
+            Arrival::Ready(ready) => {
+                if let Some(launch) = ready.launch.take() {
+                    launch.clean_up();
+                }
+                ready.trouble.take()
+            }
+            Arrival::Unable { why, .. } => Some(std::mem::take(why)),
+        };
+        share_trouble(world.as_ref(), &trouble.unwrap_or_default())?;
+        match self {
+            Arrival::Ready(ready) => ready.start(world),
+            Arrival::Unable { .. } => Err(Error::Other("a rank cannot take part".to_string())),
+        }
+    }
+
+    /// What is to become of the run if [`Arrival::start`] fails.
+    pub fn required(&self) -> Required {
+        match self {
+            Arrival::Ready(ready) => Required::of(ready),
+            Arrival::Unable { required, .. } => required.clone(),
+        }
+    }
+}
+
+/// What one rank cannot do, none does.
+fn share_trouble(world: &dyn Comm, own: &str) -> Result<()> {
+    let all = world.all_gather(own.as_bytes())?;
+    let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+    let Some((rank, text)) = first else { return Ok(()) };
+    Err(Error::Other(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+}
+
+impl Preparation {
+    fn start(mut self, world: Box<dyn Comm>) -> Result<Session> {
+        let begin = Instant::now();
+        self.share_settings(world.as_ref())?;
+        let hosts = Groups::gather_hosts(world.as_ref(), &self.node_name)?;
+        let node_ranks: Vec<usize> =
+            (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
+        let first = node_ranks.first().copied().unwrap_or(self.rank);
+        let node = require(world.split(first as i64, self.rank as i64)?)?;
+        let leads = if node.rank() == 0 { 0 } else { -1 };
+        let leaders = world.split(leads, self.rank as i64)?;
+        let for_sets = require(world.split(0, self.rank as i64)?)?;
+        let descriptors = Descriptors::new(&self.settings, &hosts)?;
+        let leases = self.take_leases(world.as_ref(), node.rank() == 0)?;
+        let sets = Sets::new(for_sets, descriptors.clone(), &self.settings);
+        self.add_former_stores(world.as_ref(), node.rank() == 0)?;
+        let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
+        let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
+        let series = SeriesSet::new(&patterns)?.with_program();
+        let identity = self.identity(&series);
+        let site = Arc::new(Site {
+            filemap: FilemapFile::new(&self.layout, node.rank(), self.rank),
+            host: self.host,
+            rank: self.rank,
+            size: self.size,
+            node_name: self.node_name,
+            aliases: aliases::agree(world.as_ref(), &self.prefix, &series)?,
+            prefix: self.prefix,
+            layout: self.layout,
+            leads_node: first == self.rank,
+            ranks_on_node: node_ranks.len() as u64,
+            store_sharers: sharing.counts(),
+            transfer: Options::new(&self.settings),
+            settings: self.settings,
+            overheads: descriptors.overheads(self.rank),
+            descriptors,
+            end_time: resources::end_time(&self.environment),
+            begun: SystemTime::now(),
+        });
+        if site.rank == 0 {
+            warn(&site, &series, &sharing);
+        }
+        let links = Links { world, node, node_ranks, leaders, sets, sharing };
+        let left = recover_journal(&links.ctx(&site))?;
+        let mut events = purge(&links, &site)?;
+        events.append(&mut take_over_other_size(&links, &site, &identity)?);
+        let mut report = rebuild(&links.ctx(&site), &identity)?;
+        if let Takeover::Foreign { hosts } = &report.takeover {
+            return Err(foreign(hosts));
+        }
+        let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
+        let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
+        let mut launch = random_u64().to_be_bytes().to_vec();
+        links.world.broadcast(&mut launch, 0)?;
+        let mut session = build(site, series, links, machine, &known, identity, leases);
+        session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
+        session.share_messages();
+        session.begin_records(&hosts, &mut report, events);
+        session.meet_neighbours()?;
+        session.offer(&mut report, &left, begin.elapsed())?;
+        session.hush_restored(&known);
+        session.tell_uncached();
+        session.record_places();
+        session.started(begin);
+        Ok(session)
+    }
+
+    /// Rank 0's settings hold everywhere.
+    fn share_settings(&mut self, world: &dyn Comm) -> Result<()> {
+        let mut bytes = self.settings.to_tree().encode();
+        world.broadcast(&mut bytes, 0)?;
+        let tree = KvTree::decode(&bytes).ok();
+        let shared = tree.as_ref().and_then(Settings::from_tree);
+        self.settings = shared
+            .ok_or_else(|| Error::Other("the settings of rank 0 are not readable".to_string()))?;
+        let differences = self.settings.environment_differences(&self.environment);
+        let all = world.all_gather(differences.join(", ").as_bytes())?;
+        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+        if let (0, Some((rank, text))) = (self.rank, first) {
+            log::warn(format_args!(
+                "rank {rank} has other settings in its environment ({}); those of rank 0 hold",
+                String::from_utf8_lossy(text)
+            ));
+        }
+        log::set_level(self.settings.get(keys::DEBUG).min(9) as u8);
+        Ok(())
+    }
+
+    /// The locks on the prefix and on this node; an error if another live launch has one.
+    fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
+        let holder =
+            format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
+        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
+        let host = self.host.clone();
+        let enter_thread = move || host.enter_thread();
+        let take =
+            |path: &Path, patience| lease::take(path, &holder, patience, enter_thread.clone());
+        if self.rank == 0 {
+            let dir = self.prefix.join(crate::session::namespace::STATE_FOLDER);
+            let failed = |error| Error::io("cannot create the directory", &dir, error);
+            if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
+                trouble = error.to_string(); // told below: the others wait there
+            }
+            paths.push(dir.join("lease"));
+        }
+        if leads_node {
+            paths.push(self.layout.control_dir.join("lease"));
+        }
+        for path in paths {
+            // A process that finishes the last run's flush leaves them to us.
+            let taken = take(&path, Duration::ZERO).and_then(|taken| match taken {
+                Taken::Busy(_) => ask_to_stop(&self.layout.control_dir)
+                    .and_then(|()| take(&path, lease::PATIENCE)),
+                taken => Ok(taken),
+            });
+            match taken {
+                Ok(Taken::Ours(lease)) => leases.push(lease),
+                Ok(Taken::Busy(other)) => {
+                    let is_node_own = path.starts_with(&self.layout.control_dir);
+                    trouble = busy(&path, &other, is_node_own.then_some(&self.node_name));
+                }
+                Err(error) if trouble.is_empty() => trouble = error.to_string(),
+                Err(_) => {}
+            }
+        }
+        let all = world.all_gather(trouble.as_bytes())?;
+        match all.iter().find(|text| !text.is_empty()) {
+            Some(why) => Err(Error::Other(String::from_utf8_lossy(why).into_owned())),
+            None => Ok(leases),
+        }
+    }
+
+    /// What a launch must share with the one whose cache it takes over.
+    fn identity(&self, series: &SeriesSet) -> String {
+        let patterns = series.series().iter().filter(|one| !one.explicit);
+        let texts: Vec<_> = patterns.map(|one| format!("{}={}", one.name, one.text)).collect();
+        format!("{} | {} | {}", self.prefix.display(), self.size, texts.join("; "))
+    }
+}
+
+/// That somebody else holds a lease; `node`: who asks for one that each node has of its own.
+fn busy(path: &Path, holder: &str, node: Option<&String>) -> String {
+    let of_host = |host: &&str| node.is_some_and(|node| node != host);
+    let host = holder.strip_prefix("host ").and_then(|rest| rest.split(", ").next());
+    let path = path.display();
+    match (host.filter(of_host), node) {
+        (Some(other), Some(node)) => format!(
+            "nodes {other} and {node} share the control directory, which has to be storage of each \
+             node (SCR_CNTL_BASE): {path}"
+        ),
+        _ => format!("another run uses {path} ({holder})"),
+    }
+}
+
+fn require(comm: Option<Box<dyn Comm>>) -> Result<Box<dyn Comm>> {
+    comm.ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))
+}
+
+fn build(
+    site: Arc<Site>,
+    series: SeriesSet,
+    links: Links,
+    machine: Machine,
+    known: &[Knowledge],
+    identity: String,
+    leases: Vec<Lease>,
+) -> Session {
+    let state = State {
+        machine,
+        view: View::default(),
+        books: BTreeMap::new(),
+        tokens: Tokens::default(),
+        templates: templates(known),
+        shadows: 0,
+        kept_out: BTreeSet::new(),
+        rivals: BTreeMap::new(),
+        claims: BTreeMap::new(),
+        late: Vec::new(),
+        loans: Vec::new(),
+        told: ToldElsewhere::default(),
+        moves: Moves::default(),
+        out_of_reach: Vec::new(),
+        troubles: Default::default(),
+        publishing: Publishing::default(),
+    };
+    Session {
+        site,
+        series,
+        links: Mutex::new(Some(Arc::new(links))),
+        state: Arc::new(Shared::new(state)),
+        routing: AtomicBool::new(true),
+        child: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        exiting: AtomicBool::new(false),
+        finishing: AtomicBool::new(false),
+        halt: Halt::default(),
+        flushing: AtomicBool::new(false),
+        background: Mutex::new(None),
+        flushes: Mutex::default(),
+        launch: 0,
+        identity,
+        _leases: leases,
+        tally: Tally::new(),
+        setbacks: Setbacks::default(),
+        places: Mutex::default(),
+        events: Events::default(),
+        neighbours: Neighbours::default(),
+        counter: Counter::default(),
+        need: Mutex::new(Need::new(monotonic_ms())),
+        hushed: Hushed::new(known),
+        unmatched: Unmatched::new(),
+        directories: Directories::new(known),
+        program: Program::default(),
+    }
+}
+
+/// Why this launch goes without us, and what a person can do.
+fn foreign(hosts: &[String]) -> Error {
+    Error::Other(format!(
+        "the cache on {} belongs to another launch (other patterns or number of ranks); it is left \
+         untouched. Start that one again to go on from it (SCR_FLUSH_ON_RESTART=1 copies its \
+         checkpoint to the prefix first), or this one with SCR_CACHE_PURGE=1 to delete it",
+        hosts.join(", ")
+    ))
+}
+
+fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
+    let of = |(series, known): (usize, &Knowledge)| {
+        let texts = known.temporaries.clone().into_iter();
+        texts.filter_map(move |text| Some((series, Template::from_text(&text)?)))
+    };
+    known.iter().enumerate().flat_map(of).collect()
+}
+
+fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineConfig {
+    let settings = &site.settings;
+    let learn = settings.get(keys::LEARN);
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let numbered = hosts.iter().enumerate();
+    let nodes = numbered.map(|(rank, host)| *first.entry(host).or_insert(rank)).collect();
+    let one = |series: &crate::patterns::Series| SeriesConfig {
+        output: series.output,
+        output_only: series.output && !series.checkpoint,
+        explicit: series.explicit,
+        learn: learn && !series.explicit,
+        cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
+        places: site.places(series.output),
+        flush_every: settings.get(keys::FLUSH),
+        flushes_last: !series.explicit || settings.get(keys::FLUSH) > 0,
+        ..SeriesConfig::new(series.name.clone(), series.has_id)
+    };
+    let all = series.series().iter().map(one).collect();
+    let mut config = MachineConfig::new(site.rank, nodes, all);
+    config.settle_ms = settings.get(keys::SETTLE_MILLISECONDS).as_millis() as u64;
+    config.unsealed_ms = settings.get(keys::UNSEALED_SECONDS).as_millis() as u64;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_share_a_control_directory_are_told_from_another_run() {
+        let (path, node) = (Path::new("/shared/scr.1/lease"), "node1".to_string());
+        let told = |holder: &str, node| busy(path, holder, node);
+        let shared = told("host node2, process 7, 1000", Some(&node));
+        assert!(shared.contains("node2 and node1 share the control directory"), "{shared}");
+        for (holder, node) in [
+            ("host node1, process 7, 1000", Some(&node)),
+            ("host node2, process 7, 1000", None),
+            ("", Some(&node)),
+        ] {
+            assert!(told(holder, node).starts_with("another run uses /shared"), "{holder}");
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! Names that go and move: unlink, rename, rmdir; and look-ups.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::intake::take_in;
+use super::opening::{Manner, file_ref};
+use crate::error::Result;
+use crate::log;
+use crate::session::handles::others::{deleted_at, of_another};
+use crate::session::machine::{self, Deletion, Placed, Placement};
+use crate::session::namespace::answer::{Answer, Entry};
+use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::session::rank::books::Way;
+use crate::session::rank::runtime::{Session, State};
+use crate::system::monotonic_ms;
+use crate::transfer::publish_file;
+
+impl Session {
+    /// Whether `name` can have anything to do with us.
+    pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
+        self.match_name(name).is_some() || state.view.changes(name)
+    }
+
+    /// stat, access, readlink, statfs, realpath.
+    pub fn lookup(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let state = self.state_to_look();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        if !self.concerns(&state, name) {
+            let foreign = self.is_foreign(&state, name);
+            return if foreign { Answer::Foreign } else { Answer::PASS };
+        }
+        if let Some(copy) = state.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        match state.view.place(name) {
+            Place::Prefix => Answer::PASS,
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
+            Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
+            Place::Deleted => Answer::Fail(libc::ENOENT),
+            Place::Ghost(attributes) => Answer::Known(attributes),
+        }
+    }
+
+    /// chmod, chown, utime, truncate by path: like a write-open that keeps the content.
+    pub fn change(&self, path: &Path) -> Answer {
+        let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
+        let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
+            return answer;
+        };
+        if token == 0 {
+            return answer;
+        }
+        // The call that follows is a single one: nothing stays open. A shadow becomes the file
+        // at once, since there is no close at which it could be compared.
+        let place = self.settle_change(token);
+        place.map_or(Answer::PASS, Answer::at)
+    }
+
+    /// What a listing of `path` shows beyond, or hides from, what the PFS has.
+    pub fn list(&self, path: &Path) -> Vec<Entry> {
+        let dir = match self.name_of(path) {
+            Some(name) => name,
+            None if path == self.site.prefix => "",
+            None => return Vec::new(),
+        };
+        ns::entries(&self.state_to_look().view, &self.site.prefix, dir)
+    }
+
+    /// unlink.
+    pub fn unlink(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        self.heed_link(&[path]);
+        self.wake_path(path);
+        let mut state = self.state_to_change(&[name]);
+        if !self.concerns(&state, name) || self.is_child() {
+            return Answer::PASS;
+        }
+        let place = state.view.place(name);
+        match place.clone() {
+            Place::Deleted => return Answer::Fail(libc::ENOENT),
+            Place::Private(here) => {
+                // In a store that cannot remove it, it is in nobody's way.
+                let _ = ns::remove(&here);
+                let left = self.leave_private(&mut state, name);
+                return left.map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
+            }
+            Place::Ghost(_) => {
+                state.view.delete(name);
+                return Answer::Done;
+            }
+            Place::Prefix if path.symlink_metadata().is_err() => return Answer::PASS,
+            _ if !ns::may_create(path) => return Answer::Fail(libc::EACCES),
+            Place::Prefix if path.is_dir() => return Answer::PASS,
+            _ => {}
+        }
+        let deletion = match self.file_ref(name) {
+            Some(file) => deleted_at(&mut state, &file, &place),
+            None => Deletion::Now,
+        };
+        match self.delete(&mut state, name, &place, deletion) {
+            Ok(()) => {
+                let shadows = state.tokens.shadows_of(name);
+                self.forget_shadows(&mut state, &shadows);
+                Answer::Done
+            }
+            Err(error) => {
+                drop(state);
+                self.give_up_routing(&error.to_string());
+                Answer::Fail(libc::EIO)
+            }
+        }
+    }
+
+    /// Takes `name` out of what the program sees, and out of the world if `deletion` says so.
+    pub(in crate::session) fn delete(
+        &self,
+        state: &mut State,
+        name: &str,
+        place: &Place,
+        deletion: Deletion,
+    ) -> Result<()> {
+        if deletion == Deletion::Deferred {
+            state.view.delete(name);
+            return Ok(());
+        }
+        state.tokens.orphan(name);
+        match place {
+            Place::Cached(key, here) => {
+                let (key, here) = (key.clone(), here.clone());
+                let revoked = match deletion {
+                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(&key)),
+                    _ => Ok(()),
+                };
+                // In a store that cannot remove it, it is hidden; a start finds it as if the run
+                // had been killed right before.
+                let removed = revoked.and_then(|()| ns::remove(&here));
+                state.leave_file(&key, name);
+                // An older dataset, or the PFS, may hold an older file of that name.
+                if removed.is_err()
+                    || state.view.place(name) != Place::Prefix
+                    || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
+                {
+                    state.view.delete(name);
+                }
+                Ok(())
+            }
+            _ => {
+                ns::remove(&self.site.on_prefix(name))?;
+                let holders: Vec<_> = state
+                    .books
+                    .iter()
+                    .filter(|(_, book)| book.files.contains_key(name))
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                holders.iter().for_each(|key| state.leave_file(key, name));
+                // Beneath it, a dataset may hold an older file of that name.
+                if state.view.place(name) != Place::Prefix {
+                    state.view.delete(name);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// rename; either name may lie outside the prefix.
+    pub fn rename(&self, from: &Path, to: &Path) -> Answer {
+        let names = (self.name_of(from), self.name_of(to));
+        if self.is_child() || names.0.is_some_and(ns::is_ours) || names.1.is_some_and(ns::is_ours) {
+            return Answer::PASS;
+        }
+        if let Some(name) = names.0
+            && from.symlink_metadata().is_ok_and(|found| found.is_dir())
+        {
+            return self.rename_dir(name, from, to);
+        }
+        self.heed_link(&[from, to]);
+        self.wake_path(from);
+        self.wake_path(to);
+        let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
+        let state = self.state_to_change(&both);
+        let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
+        if !ours(names.0) && !ours(names.1) {
+            names.1.into_iter().for_each(|name| self.note_unmatched(name));
+            return Answer::PASS;
+        }
+        let Some(mut state) = self.bring_all_near(state, names.0) else {
+            return Answer::Fail(libc::EXDEV);
+        };
+        let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
+        if let Some(answer) = rename_rules(&state, (from, to), names, &source) {
+            return answer;
+        }
+        let source = match names.0 {
+            Some(name) if !state.tokens.shadows_of(name).is_empty() => {
+                if !self.adopt_shadows(&mut state, name) {
+                    return Answer::Fail(libc::EXDEV);
+                }
+                state.view.place(name)
+            }
+            _ => source,
+        };
+        let of_another = names.0.filter(|name| of_another(&state, name).is_some());
+        let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
+        let outcome = match (&source, names.1) {
+            (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
+            (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
+            (Place::Elsewhere(..), _) => return Answer::Fail(libc::EXDEV),
+            (Place::Private(here), _) => {
+                let here = here.clone();
+                self.rename_private(&mut state, names.0.unwrap_or_default(), &here, to)
+            }
+            (_, Some(name)) if self.match_name(name).is_some() => {
+                self.rename_into(&mut state, names.0, from, name, &source)
+            }
+            _ => self.rename_out(&mut state, names.0, to, &source),
+        };
+        match outcome {
+            Ok(answer) => {
+                if !matches!(answer, Answer::Fail(_)) {
+                    self.forget_shadows(&mut state, &replaced);
+                    of_another.into_iter().for_each(|name| state.view.delete(name));
+                }
+                answer
+            }
+            Err(error) => {
+                drop(state);
+                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+                Answer::Fail(error.errno())
+            }
+        }
+    }
+
+    /// The new name is not ours: what is cached goes to the PFS under it.
+    fn rename_out(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        to: &Path,
+        source: &Place,
+    ) -> Result<Answer> {
+        let (Some(name), Place::Cached(_, here)) = (name, source) else {
+            if let Some(name) = name {
+                self.forget(state, name);
+            }
+            self.replace_private(state, to);
+            return Ok(Answer::PASS);
+        };
+        if state.tokens.count(name) > 0 {
+            let (here, key) = (here.clone(), self.file_ref(name));
+            return self.rename_out_open(state, (name, key), &here, to);
+        }
+        publish_file(&self.site.prefix, here, to)?;
+        self.replace_private(state, to);
+        let deletion = match self.file_ref(name) {
+            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            None => Deletion::Now,
+        };
+        self.delete(state, name, source, deletion)?;
+        Ok(Answer::Done)
+    }
+
+    /// A file on the PFS moves away under a name that is not ours.
+    fn forget(&self, state: &mut State, name: &str) {
+        if let Some(file) = self.file_ref(name)
+            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
+        {
+            state.tokens.orphan(name);
+        }
+        let holders: Vec<_> = state.books.keys().cloned().collect();
+        holders.iter().for_each(|key| state.leave_file(key, name));
+        // Beneath it, a dataset may hold an older file of that name.
+        if state.view.place(name) != Place::Prefix {
+            state.view.delete(name);
+        }
+    }
+
+    /// The new name is ours: the file belongs to its dataset.
+    fn rename_into(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        from: &Path,
+        to: &str,
+        source: &Place,
+    ) -> Result<Answer> {
+        let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
+        self.unmatched.matches();
+        if let (Some(name), Place::Prefix) = (name, source) {
+            self.learn_template(state, name, to, matched.series);
+        }
+        let old = name.and_then(|name| self.file_ref(name));
+        let cached = matches!(source, Place::Cached(..));
+        let new = file_ref(to, &matched);
+        let real = match source {
+            Place::Cached(_, here) => here.clone(),
+            _ => from.to_path_buf(),
+        };
+        let bytes = real.metadata().map_or(0, |found| found.len());
+        let routed = self.is_routing() || state.machine.goes_with_cached(&new);
+        let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
+        let keep = !routed || matches!(joins, Ok(false));
+        let has_room = cached || (!keep && self.takes_now(state, joins, &new));
+        let now = monotonic_ms();
+        let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
+        let placed = match renamed.to {
+            Placement::Dataset(placed) if has_room || placed.on_prefix => placed,
+            Placement::Dataset(placed) => {
+                state.machine.moved_to_prefix(&placed.key, to);
+                Placed { on_prefix: true, ..placed }
+            }
+            _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
+            _ => return Ok(Answer::PASS),
+        };
+        let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
+        match source {
+            Place::Cached(key, here) => {
+                let (key, here) = (key.clone(), here.clone());
+                let put = |target: &Path| self.move_file(&here, target, last.is_some());
+                if !self.put_in_cache(state, &placed, to, put) {
+                    let old = (name.unwrap_or_default(), &key, here.as_path());
+                    return self.rename_onto_prefix(state, old, to, &placed.key, renamed.from);
+                }
+                self.replace_private(state, &self.site.on_prefix(to));
+                if let Some(name) = name {
+                    self.after_move(state, &key, name, renamed.from);
+                    state.tokens.rename(name, to, &placed.key);
+                }
+                state.enter_file(&placed.key, to, false);
+                Ok(Answer::Done)
+            }
+            _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
+                match last.filter(|name| !state.view.is_in_a_layer(name)) {
+                    Some(name) => state.view.delete(name),
+                    None => ns::remove(from)?,
+                }
+                self.replace_private(state, &self.site.on_prefix(to));
+                state.enter_file(&placed.key, to, false);
+                Ok(Answer::Done)
+            }
+            _ => self.rename_on_prefix(state, name, from, to, &placed.key),
+        }
+    }
+
+    /// The file is on the PFS and stays there.
+    fn rename_on_prefix(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        from: &Path,
+        to: &str,
+        key: &machine::DatasetKey,
+    ) -> Result<Answer> {
+        if let Some(name) = name {
+            state.tokens.rename(name, to, key);
+        }
+        let target = self.site.on_prefix(to);
+        std::fs::rename(from, &target)
+            .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+        self.replace_private(state, &target);
+        state.enter_file(key, to, true);
+        Ok(Answer::Done)
+    }
+
+    /// The cached file belongs on the PFS under its new name. One that is open goes there when it
+    /// is closed, with what its descriptors will have written.
+    fn rename_onto_prefix(
+        &self,
+        state: &mut State,
+        (name, key, here): (&str, &machine::DatasetKey, &Path),
+        to: &str,
+        target: &machine::DatasetKey,
+        deletion: Option<Deletion>,
+    ) -> Result<Answer> {
+        if state.tokens.count(name) > 0 {
+            self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
+            self.after_move(state, key, name, deletion);
+            state.tokens.rename_as(name, to, target, &Way::OnPrefix);
+        } else {
+            publish_file(&self.site.prefix, here, &self.site.on_prefix(to))?;
+            let source = Place::Cached(key.clone(), here.to_path_buf());
+            self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
+        }
+        state.enter_file(target, to, true);
+        Ok(Answer::Done)
+    }
+
+    /// A sealed file keeps its place; the new name gets a link to the same content.
+    pub(in crate::session) fn move_file(
+        &self,
+        here: &Path,
+        target: &Path,
+        keep: bool,
+    ) -> Result<()> {
+        if keep {
+            ns::remove(target)?;
+            return ns::copy_up(here, target);
+        }
+        ns::move_to(here, target)
+    }
+
+    pub(in crate::session) fn after_move(
+        &self,
+        state: &mut State,
+        key: &machine::DatasetKey,
+        name: &str,
+        deletion: Option<Deletion>,
+    ) {
+        match deletion {
+            Some(Deletion::Deferred) => state.view.delete(name),
+            _ => {
+                state.leave_file(key, name);
+                if ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent {
+                    state.view.delete(name);
+                }
+            }
+        }
+    }
+
+    /// rmdir.
+    pub fn rmdir(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let mut state = self.state();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let shown = ns::entries(&state.view, &self.site.prefix, name);
+        if shown.iter().any(|entry| !entry.hide) {
+            return Answer::Fail(libc::ENOTEMPTY);
+        }
+        // The PFS decides; what waits there for its deletion keeps the directory, which then goes
+        // with the last of it.
+        if shown.is_empty() {
+            state.view.note_rmdir(name);
+            return Answer::PASS;
+        }
+        state.view.remove_dir(name);
+        self.site.host.names_changed();
+        Answer::Done
+    }
+}
+
+/// What rename(2) says before anything is done: a source that is missing, a target that is a
+/// directory or lies in none, two names of one file.
+fn rename_rules(
+    state: &State,
+    (from, to): (&Path, &Path),
+    names: (Option<&str>, Option<&str>),
+    source: &Place,
+) -> Option<Answer> {
+    match source {
+        Place::Deleted => return Some(Answer::Fail(libc::ENOENT)),
+        // The kernel finds the right words.
+        Place::Prefix if from.symlink_metadata().is_err() => return Some(Answer::PASS),
+        _ => {}
+    }
+    if names.1.is_some_and(|to| state.view.is_removed_dir(ns::parent(to))) {
+        return Some(Answer::Fail(libc::ENOENT));
+    }
+    if !to.parent().is_some_and(Path::is_dir) {
+        return Some(Answer::PASS);
+    }
+    let mut places = names.0.into_iter().chain(names.1).map(|name| state.view.place(name));
+    let on_prefix = places.all(|place| place == Place::Prefix);
+    if from == to || on_prefix && same_file(from, to) {
+        return Some(Answer::Done);
+    }
+    let is_dir = to.symlink_metadata().is_ok_and(|found| found.is_dir());
+    if is_dir && !names.1.is_some_and(|to| state.view.is_removed_dir(to)) {
+        return Some(Answer::Fail(libc::EISDIR));
+    }
+    // What a symlink leads to is not its own: it takes no part in a checkpoint.
+    let moves_link = from.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    (moves_link && on_prefix).then_some(Answer::PASS)
+}
+
+/// Whether these are two names of one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let found = [one, other].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
+    matches!(&found, [Ok(one), Ok(other)] if one == other)
+}

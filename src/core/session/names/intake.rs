@@ -1,0 +1,69 @@
+//! Files on the PFS that join a cached dataset when they are renamed: what a program wrote under a
+//! temporary name that was not known as one, and checkpoints of earlier runs that it rotates.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file};
+use crate::session::machine::FileRef;
+use crate::session::namespace as ns;
+use crate::session::rank::runtime::{Session, State};
+use crate::session::stores::setback::Setback;
+use crate::system::has_writers;
+
+impl Session {
+    /// Whether a file that the program wrote on the PFS under a temporary name, before that name
+    /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
+    /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
+    ///
+    /// # Errors
+    /// It could not be looked at, which says nothing of the program.
+    pub(in crate::session) fn can_take_in(
+        &self,
+        state: &State,
+        name: Option<&str>,
+        from: &Path,
+        new: &FileRef,
+    ) -> Result<bool> {
+        let Some(name) = name else { return Ok(false) };
+        let unknown = |error| Error::io("cannot look at", from, error);
+        let found = from.symlink_metadata().map_err(unknown)?;
+        let single_file = found.is_file() && found.nlink() == 1;
+        // One that another rank has written: that one would not see it any more.
+        let own = || state.books.values().any(|book| book.files.contains_key(name));
+        // A checkpoint of an earlier run that the program moves. If that kept its files on the
+        // PFS, it would all newer ones of its names. Flushes keep the times of files.
+        let is_old = || found.modified().is_ok_and(|modified| modified < self.site.begun);
+        let earlier = || new.id.is_none() && !state.view.is_in_a_layer(name) && is_old();
+        Ok(state.tokens.count(name) == 0
+            && (self.match_name(name).is_none() || own() || earlier())
+            && single_file
+            && has_writers(from).map_err(unknown)? == Some(false))
+    }
+
+    /// Whether the store takes the file `new` now, of which `joins` is what [`Self::can_take_in`]
+    /// has found. If not, it is on the PFS this time.
+    pub(in crate::session) fn takes_now(
+        &self,
+        state: &State,
+        joins: Result<bool>,
+        new: &FileRef,
+    ) -> bool {
+        if let Err(error) = joins {
+            self.setbacks.met(Setback::Failed(error.to_string()));
+            return false;
+        }
+        self.has_room(state, new).is_some()
+    }
+}
+
+/// Copies a file of the PFS to its place in the cache.
+///
+/// # Errors
+/// It is not there, not even in part.
+pub(in crate::session) fn take_in(from: &Path, target: &Path) -> Result<()> {
+    ns::remove(target)?;
+    let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
+    copy_file(from, target, options).map(drop).inspect_err(|_| drop(ns::remove(target)))
+}

@@ -1,0 +1,343 @@
+//! Calls that need the real thing on the PFS: hard links, and directories that move. What is cached
+//! is written there first, under its own name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::opening::file_ref;
+use crate::cache::disk::describe;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::machine::{Deletion, Placement, Why};
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::session::prefix::abandoned::remove_dirs;
+use crate::session::rank::books::Way;
+use crate::session::rank::runtime::{Session, State};
+use crate::system::monotonic_ms;
+use crate::transfer::{is_published, publish_file};
+
+impl Session {
+    /// link or symlink `target` as `path`.
+    pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
+        if symbolic {
+            self.give_way(path);
+            return Answer::PASS;
+        }
+        let names = (self.name_of(target), self.name_of(path));
+        self.wake_path(target);
+        let state = self.state();
+        let ours = |name: &&str| self.concerns(&state, name);
+        let (old, new) = (names.0.filter(ours), names.1.filter(ours));
+        if new.is_some_and(|name| self.match_name(name).is_some()) {
+            self.unmatched.matches();
+        }
+        let source = old.map_or(Place::Prefix, |name| state.view.place(name));
+        if source == Place::Prefix && new.is_none() {
+            return Answer::PASS;
+        }
+        let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
+        match (&source, &goal) {
+            (Place::Deleted | Place::Ghost(_), _) => return Answer::Fail(libc::ENOENT),
+            (Place::Prefix, _) if target.symlink_metadata().is_err() => return Answer::PASS,
+            (_, Place::Prefix | Place::Deleted) => {}
+            _ => return Answer::Fail(libc::EEXIST),
+        }
+        if !path.parent().is_some_and(Path::is_dir) {
+            return Answer::PASS;
+        }
+        if goal == Place::Prefix && path.symlink_metadata().is_ok() {
+            return Answer::Fail(libc::EEXIST);
+        }
+        let Some(mut state) = self.bring_all_near(state, old) else {
+            return Answer::Fail(libc::EPERM);
+        };
+        let source = old.map_or(Place::Prefix, |name| state.view.place(name));
+        let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
+        let busy = self.is_child() && source != Place::Prefix;
+        if busy || !old.is_none_or(|name| self.land(&mut state, name, &source)) {
+            // Programs that link fall back to copying when the file system cannot.
+            return Answer::Fail(libc::EPERM);
+        }
+        if goal == Place::Deleted && ns::remove(path).is_err() {
+            return Answer::Fail(libc::EACCES);
+        }
+        match std::fs::hard_link(&at, path) {
+            Err(error) => Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO)),
+            Ok(()) => {
+                // Two names of one file are beyond the cache: both are on the PFS from now on.
+                if let (Some(name), Place::Cached(key, _)) = (old, &source) {
+                    state.machine.moved_to_prefix(key, name);
+                    state.enter_file(key, name, true);
+                }
+                new.into_iter().for_each(|name| self.enter_landed(&mut state, name));
+                Answer::Done
+            }
+        }
+    }
+
+    /// Something that is no regular file is about to be made at `path`: what the program has
+    /// deleted there gives way. The datasets that have it go without it; none has what comes.
+    pub(in crate::session) fn give_way(&self, path: &Path) {
+        let Some(name) = self.name_of(path) else { return };
+        let mut state = self.state();
+        if !self.concerns(&state, name) || state.view.place(name) != Place::Deleted {
+            return;
+        }
+        let at = self.site.on_prefix(name);
+        let is_in_the_way = ns::on_prefix(&at) != OnPrefix::Absent && !at.is_dir();
+        let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
+        if let Err(error) = removed.and_then(|()| self.leave_to_prefix(&mut state, name)) {
+            drop(state);
+            log::warn_once("give way", format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// The program is about to open `path` by MPI-IO, several ranks together: the name is one
+    /// that several ranks write. What this rank has cached of it is on the PFS before, where all
+    /// find it.
+    pub fn shared_open(&self, path: &Path) {
+        let Some(name) = self.name_of(path) else { return };
+        let Some(file) = self.file_ref(name) else { return };
+        if self.is_child() {
+            return;
+        }
+        let mut state = self.state();
+        state.machine.mark_unsafe(&file, Why::Writers);
+        let place = state.view.place(name);
+        if let Place::Cached(key, _) = &place
+            && self.land(&mut state, name, &place)
+        {
+            state.machine.moved_to_prefix(key, name);
+            state.enter_file(key, name, true);
+        }
+    }
+
+    /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
+    pub(in crate::session) fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
+        let target = self.site.on_prefix(name);
+        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+        match place {
+            Place::Prefix | Place::Deleted | Place::Ghost(_) => true,
+            Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
+            Place::Cached(..) | Place::Private(_) if open => false,
+            Place::Private(_) => {
+                self.publish_private(state, name);
+                target.exists()
+            }
+            // Another rank may have it open there already: it is not put there anew.
+            Place::Cached(_, here)
+                if describe(here, name).is_ok_and(|meta| is_published(&target, &meta)) =>
+            {
+                true
+            }
+            Place::Cached(_, here) => match publish_file(&self.site.prefix, here, &target) {
+                Ok(_) => true,
+                Err(error) => {
+                    self.tell_unpublished(name, here, &error);
+                    false
+                }
+            },
+        }
+    }
+
+    /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
+    fn enter_landed(&self, state: &mut State, name: &str) {
+        let Some(matched) = self.match_name(name) else { return };
+        if self.is_child() {
+            return;
+        }
+        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
+        let file = file_ref(name, &matched);
+        let renamed = state.machine.renamed(None, Some(&file), bytes, true, monotonic_ms());
+        let Placement::Dataset(placed) = renamed.to else {
+            state.view.revive(name);
+            return;
+        };
+        match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
+            Ok(()) => state.enter_file(&placed.key, name, true),
+            Err(error) => {
+                log::warn_once("link", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+    }
+
+    /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
+    /// cached are on the PFS before it moves.
+    pub(in crate::session) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
+        self.wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
+        let state = self.state();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+            return answer;
+        }
+        drop(state);
+        self.give_way(to);
+        let state = self.state();
+        let below = format!("{name}/");
+        let new_dir = self.name_of(to);
+        new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
+        let state = match new_dir.filter(|_| !self.is_child()) {
+            Some(last) => match self.rename_waiting(state, (name, last), (from, to)) {
+                Ok(answer) => return answer,
+                Err(state) => state,
+            },
+            None => state,
+        };
+        let names = state.view.names_below(name);
+        let covers = new_dir.is_some_and(|dir| !state.view.names_below(dir).is_empty());
+        if (names.is_empty() && !covers) || self.is_child() {
+            return Answer::PASS;
+        }
+        let Some(mut state) = self.bring_all_near(state, &names) else {
+            return Answer::Fail(libc::EXDEV);
+        };
+        let places: Vec<(String, Place)> = names
+            .into_iter()
+            .map(|name| {
+                let place = state.view.place(&name);
+                (name, place)
+            })
+            .collect();
+        if !places.iter().all(|(name, place)| self.land(&mut state, name, place)) {
+            // Programs that rename fall back to copying when the file system cannot.
+            return Answer::Fail(libc::EXDEV);
+        }
+        if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
+            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+        }
+        if let Err(error) = std::fs::rename(from, to) {
+            return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
+        }
+        let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
+        for (old, place) in &places {
+            let new = moved(old);
+            if let Err(error) = self.move_name(&mut state, old, new.as_deref(), place) {
+                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
+        let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();
+        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir, &deleted));
+        let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
+        for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
+            state.view.settle_dir(dir);
+            moved(dir).iter().for_each(|dir| state.view.remove_dir(dir));
+        }
+        self.site.host.names_changed();
+        Answer::Done
+    }
+
+    /// A directory is about to become `dir`, which is empty or gone for the program: what waits
+    /// there for its deletion goes now, as it would without us. What replaces it is complete.
+    fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
+        let below = format!("{dir}/");
+        for name in state.view.names_below(dir) {
+            let waits = ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            if waits && state.view.place(&name) == Place::Deleted {
+                self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
+            }
+        }
+        remove_dirs(&self.site.on_prefix(dir));
+        let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
+        for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
+            state.view.settle_dir(gone);
+        }
+        Ok(())
+    }
+
+    /// A directory has come to `dir`: what it has is there, although files of such names were
+    /// deleted or moved away before; but for those that were `deleted` where it comes from.
+    fn uncover(&self, state: &mut State, dir: &str, deleted: &BTreeSet<String>) {
+        for name in state.view.names_below(dir).difference(deleted).cloned().collect::<Vec<_>>() {
+            let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            if state.view.place(&name) == Place::Deleted && is_there() {
+                state.view.revive(&name);
+                self.enter_landed(state, &name);
+            }
+        }
+    }
+
+    /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
+    fn dir_rename_rules(&self, state: &State, from: &str, to: &Path) -> Option<Answer> {
+        let to_name = self.name_of(to)?;
+        let inside = to_name.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+        if from == to_name || inside {
+            return Some(Answer::PASS);
+        }
+        if to.is_dir() && !state.view.is_removed_dir(to_name) {
+            let shown = ns::entries(&state.view, &self.site.prefix, to_name);
+            let hides = |found: &std::ffi::OsStr| {
+                shown.iter().any(|one| one.hide && found == one.name.as_str())
+            };
+            let mut there = std::fs::read_dir(to).into_iter().flatten().flatten();
+            // An empty directory in it counts, too: it must not go with those that wait for it.
+            let full = shown.iter().any(|entry| !entry.hide)
+                || there.any(|found| !hides(&found.file_name()));
+            return full.then_some(Answer::Fail(libc::ENOTEMPTY));
+        }
+        match state.view.place(to_name) {
+            Place::Prefix | Place::Deleted => None,
+            _ => Some(Answer::Fail(libc::ENOTDIR)),
+        }
+    }
+
+    pub(in crate::session) fn rename_ghost(
+        &self,
+        state: &mut State,
+        names: (Option<&str>, Option<&str>),
+    ) -> Answer {
+        if let Some(from) = names.0 {
+            let attributes =
+                state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
+            state.view.delete(from);
+            if let (Some(to), Some(attributes)) = (names.1, attributes) {
+                state.view.leave_ghost(to.to_string(), attributes);
+            }
+        }
+        Answer::Done
+    }
+
+    /// One file of a directory that has moved.
+    fn move_name(
+        &self,
+        state: &mut State,
+        old: &str,
+        new: Option<&str>,
+        place: &Place,
+    ) -> Result<()> {
+        match place {
+            Place::Ghost(_) => {
+                self.rename_ghost(state, (Some(old), new));
+                return Ok(());
+            }
+            Place::Deleted => {
+                // What waits on the PFS for its deletion has moved along.
+                if state.view.is_deleted(old) {
+                    state.view.settle(old);
+                    new.into_iter().for_each(|new| state.view.delete(new));
+                } else {
+                    state.view.unhide(old);
+                    new.into_iter().for_each(|new| state.view.hide(new));
+                }
+                if state.view.place(old) != Place::Prefix {
+                    state.view.delete(old);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let deletion = match self.file_ref(old) {
+            Some(file) => state.machine.moved_away(&file, monotonic_ms()),
+            None => Deletion::Now,
+        };
+        let done = self.delete(state, old, place, deletion);
+        if state.view.place(old) != Place::Prefix {
+            state.view.delete(old);
+        }
+        new.into_iter().for_each(|new| self.enter_landed(state, new));
+        done.map_err(|error| Error::Other(format!("{old}, which has moved: {error}")))
+    }
+}

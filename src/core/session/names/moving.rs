@@ -1,0 +1,383 @@
+//! A directory gets its final name when all ranks have written into it. The files in it that are
+//! cached belong to their dataset from the start (`directories.rs`, `machine/moved.rs`); the rename
+//! moves them within the cache: on the node of the rank that renames at once, on the others when
+//! they hear of it, at the next agreement. Nobody waits, and no other rank is asked.
+//!
+//! Where that rank finds something else in the directory than files of a checkpoint in progress,
+//! this is a rename like any other: `landing.rs`. Where the prefix has files of it, which get their
+//! final name at once, the others must be there with them, or a crash would leave a part of a
+//! checkpoint under a name that means a whole one: so all that are known are brought to the prefix
+//! before, and from then on such files stay there.
+//!
+//! What a restart must know of a rename that not all have heard of is noted on the prefix before:
+//! that a directory is empty if its checkpoint is lost, and what it was called, if the prefix has
+//! files of it, but perhaps not those of ranks that had not been heard of.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+use crate::cache::RebuildReport;
+use crate::cache::disk::{describe, names_in};
+use crate::error::{Error, Result};
+use crate::files::remove_file_if_there;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::session::machine::{DatasetKey, DatasetState, Why};
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, Move, Place};
+use crate::session::prefix::abandoned::{has_no_file, remove_dirs};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::updates::neighbours::Locked;
+use crate::system::monotonic_ms;
+use crate::transfer::{is_published, publish_file};
+
+/// What begins the names of the files, below the state folder, in which each rank notes what it has
+/// renamed; the rank follows.
+const NOTE: &str = "moved.";
+
+/// Directories in such a file. Older ones are sealed.
+const NOTED_MAX: usize = 8;
+
+/// Directories that were renamed.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Moves {
+    /// By this rank.
+    made: u64,
+    /// Of them, those that no agreement has told yet.
+    pub untold: Vec<Move>,
+    /// Series and template of what the others are to learn from them.
+    pub learned: Vec<(usize, String)>,
+    /// Rank and number of those that ranks of this node have told, and no agreement yet.
+    heard: BTreeSet<(usize, u64)>,
+    noted: VecDeque<Move>,
+    /// The last of them that was told at an agreement, until the next one.
+    pub told: u64,
+}
+
+impl Session {
+    /// The directory `names.0`, at `from`, becomes `names.1`, at `to`, where nothing is in the way.
+    /// `Err`: this is no checkpoint that gets its name, or not one that can move in the cache.
+    pub(in crate::session) fn rename_waiting<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        (dir, last): (&str, &str),
+        (from, to): (&Path, &Path),
+    ) -> std::result::Result<Answer, Locked<'a>> {
+        if self.links().is_none() {
+            return Err(state);
+        }
+        if !self.is_final_of(dir, last) {
+            self.notice_directory(&mut state, dir, last);
+            return Err(state);
+        }
+        let names = state.view.names_below(dir);
+        let vacant = to.symlink_metadata().is_err()
+            && !state.view.is_removed_dir(last)
+            && state.view.names_below(last).is_empty();
+        if !vacant || !names.iter().all(|name| self.may_move(&state, name, (dir, last))) {
+            return Err(state);
+        }
+        let landed = !has_no_file(from);
+        if landed && !names.is_empty() {
+            let Some(near) = self.bring_all_near(state, &names) else {
+                return Ok(Answer::Fail(libc::EXDEV));
+            };
+            state = near;
+            let mut there = names.iter().map(|name| {
+                let place = state.view.place(name);
+                self.land(&mut state, name, &place)
+            });
+            if !there.all(|there| there) {
+                return Ok(Answer::Fail(libc::EXDEV));
+            }
+        }
+        let number = state.moves.made + 1;
+        let (from_name, to_name) = (dir.to_string(), last.to_string());
+        let one = Move { number, from: from_name, to: to_name, landed };
+        if let Err(error) = self.note_moved(&mut state, one.clone()) {
+            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            return Err(state);
+        }
+        Ok(self.move_dir(&mut state, one, from, to))
+    }
+
+    /// Whether the file moves with its directory as part of a checkpoint in progress.
+    fn may_move(&self, state: &State, name: &str, (dir, last): (&str, &str)) -> bool {
+        let Some(waiting) = self.waiting(name) else { return false };
+        let fits = (waiting.dir.as_str(), waiting.last_dir.as_str()) == (dir, last);
+        let of_checkpoint = match state.view.place(name) {
+            Place::Cached(key, _) | Place::Elsewhere(key, _) => {
+                is_open(state, &key) && waiting.matched.id.as_deref() == Some(key.id.as_str())
+            }
+            Place::Prefix => true,
+            Place::Private(_) | Place::Deleted | Place::Ghost(_) => false,
+        };
+        fits && of_checkpoint && state.tokens.shadows_of(name).is_empty()
+    }
+
+    fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
+        let back = Move { from: one.to.clone(), to: one.from.clone(), ..one };
+        let moved = move_in_cache(state, &one).map_err(|_| libc::EXDEV).and_then(|()| {
+            std::fs::rename(from, to).map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
+        });
+        if let Err(errno) = moved {
+            let _ = move_in_cache(state, &back);
+            return Answer::Fail(errno);
+        }
+        state.moves.made = one.number;
+        self.follow(state, &one);
+        state.view.tell_move(one.clone());
+        state.moves.untold.push(one);
+        state.machine.note_move();
+        self.site.host.names_changed();
+        Answer::Done
+    }
+
+    /// `rank`, of this node, has just renamed a directory.
+    pub(in crate::session) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
+        state.moves.heard.insert((rank, one.number));
+        self.take_move(state, one);
+    }
+
+    /// `rank` tells of a directory that it has renamed before the agreement.
+    pub(in crate::session) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
+        if !state.moves.heard.remove(&(rank, one.number)) {
+            self.take_move(state, one);
+        }
+    }
+
+    fn take_move(&self, state: &mut State, one: &Move) {
+        if let Err(error) = move_in_cache(state, one) {
+            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+        }
+        self.follow(state, one);
+    }
+
+    /// What this rank knows of the directory's files gets their new names.
+    fn follow(&self, state: &mut State, one: &Move) {
+        let mut own = Vec::new();
+        for (key, book) in state.books.iter().filter(|(_, book)| book.id == 0) {
+            let below = book.files.iter().filter_map(|(name, on_prefix)| {
+                Some((key.clone(), name.clone(), one.new_name(name)?, *on_prefix))
+            });
+            own.extend(below);
+        }
+        for (key, old, new, on_prefix) in own {
+            if let Err(error) = self.follow_file(state, &key, (&old, &new), (on_prefix, one.landed))
+            {
+                let reason = format!("{old}, which has become {new}: {error}");
+                state.machine.failed(&key, &reason, monotonic_ms());
+            }
+        }
+        let State { view, books, told, .. } = state;
+        let open = |key: &DatasetKey| books.get(key).is_none_or(|book| book.id == 0);
+        view.follow(one, open);
+        told.follow(one);
+    }
+
+    fn follow_file(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        (old, new): (&str, &str),
+        (was_on_prefix, landed): (bool, bool),
+    ) -> Result<()> {
+        let Some(file) = self.file_ref(new) else { return Ok(()) };
+        let here = state.view.layer(key).map(|layer| layer.dir.join(new));
+        let target = self.site.on_prefix(new);
+        let is_there = |here: &PathBuf| {
+            describe(here, new).is_ok_and(|meta| is_published(&target, &meta))
+                || publish_file(&self.site.prefix, here, &target).is_ok()
+        };
+        let may_land = landed && !was_on_prefix && state.tokens.count(old) == 0;
+        let lands = may_land && here.as_ref().is_some_and(is_there);
+        let on_prefix = was_on_prefix || lands;
+        if landed && !was_on_prefix {
+            state.machine.mark_unsafe(&file, Why::Stays);
+        }
+        let moved = state.machine.moved((key, old), &file, on_prefix, monotonic_ms());
+        let Some(revoke) = moved else { return Ok(()) };
+        if revoke {
+            self.site.filemap.revoke(&self.record_key(key))?;
+        }
+        state.tokens.rename(old, new, key);
+        state.leave_file(key, old);
+        if let Some(book) = state.books.get_mut(key) {
+            book.files.insert(new.to_string(), on_prefix);
+        }
+        if let Some(layer) = state.view.layer_mut(key)
+            && on_prefix
+        {
+            layer.set_on_prefix(new, true);
+        }
+        match here.filter(|_| lands) {
+            Some(here) => ns::remove(&here),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the PFS is to have the file `name`, when no agreement comes: one that waits in a
+    /// directory that another rank has renamed belongs where that is now.
+    pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
+        let path = self.site.on_prefix(name);
+        match self.waiting(name) {
+            Some(waiting)
+                if !self.site.on_prefix(&waiting.dir).is_dir()
+                    && self.site.on_prefix(&waiting.last_dir).is_dir() =>
+            {
+                self.site.on_prefix(&waiting.last)
+            }
+            _ => path,
+        }
+    }
+
+    /// Files of this rank in directories that the program has not renamed, and begun its next
+    /// checkpoint, or ended: they are on the PFS, where they would be without us.
+    pub(in crate::session) fn release_left_behind(&self) {
+        let mut state = self.state();
+        for left in state.machine.left_behind() {
+            if !left.on_prefix
+                && let Err((source, error)) = self.publish_left(&state, &left.key, &left.name)
+            {
+                self.tell_unpublished(&left.name, &source, &error);
+                continue;
+            }
+            state.leave_file(&left.key, &left.name);
+            state.machine.withdrawn(&left.key, &left.name);
+        }
+    }
+
+    fn publish_left(
+        &self,
+        state: &State,
+        key: &DatasetKey,
+        name: &str,
+    ) -> std::result::Result<(), (PathBuf, Error)> {
+        let Some(layer) = state.view.layer(key) else { return Ok(()) };
+        let source = layer.dir.join(name);
+        let target = self.on_prefix_now(name);
+        if !source.exists() {
+            return Ok(());
+        }
+        let there = describe(&source, name).is_ok_and(|meta| is_published(&target, &meta));
+        let done = match there {
+            true => Ok(()),
+            false => publish_file(&self.site.prefix, &source, &target).map(drop),
+        };
+        done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
+    }
+
+    /// See the file's head.
+    fn note_moved(&self, state: &mut State, one: Move) -> Result<()> {
+        let noted = &mut state.moves.noted;
+        noted.push_back(one);
+        if noted.len() > NOTED_MAX {
+            noted.pop_front();
+        }
+        self.write_noted(state)
+    }
+
+    fn write_noted(&self, state: &State) -> Result<()> {
+        let mut tree = KvTree::new();
+        for one in &state.moves.noted {
+            let entry = tree.child_mut(&one.to);
+            if one.landed {
+                entry.set_value("FROM", &one.from);
+            }
+        }
+        tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
+    }
+
+    /// After the first step of an agreement: what was told at the one before, all ranks have heard
+    /// and done. Nothing of it has to be taken back.
+    pub(in crate::session) fn settle_noted(&self) {
+        let mut state = self.state();
+        let told = std::mem::take(&mut state.moves.told);
+        if told == 0 {
+            return;
+        }
+        let before = state.moves.noted.len();
+        state.moves.noted.retain(|one| !one.landed || one.number > told);
+        if state.moves.noted.len() != before
+            && let Err(error) = self.write_noted(&state)
+        {
+            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// Directories that got their final name in the run before: those of which not all ranks had
+    /// heard have their old one again, those without any file go, since the checkpoint was lost
+    /// with the cache. For rank 0, before anybody looks.
+    pub(in crate::session) fn take_back_moves(&self, report: &RebuildReport) {
+        let folder = self.site.state_dir();
+        let notes = names_in(&folder).unwrap_or_default();
+        for path in notes.iter().filter(|note| note.starts_with(NOTE)).map(|note| folder.join(note))
+        {
+            let tree = KvTree::read_file(&path).unwrap_or_default().unwrap_or_default();
+            for (last, entry) in tree.iter() {
+                match entry.get_value("FROM") {
+                    Some(from) => self.take_back(from, last),
+                    None => self.remove_if_lost(last, report),
+                }
+            }
+            let _ = remove_file_if_there(&path); // else looked at again, in vain
+        }
+    }
+
+    fn take_back(&self, from: &str, last: &str) {
+        let (old, new) = (self.site.on_prefix(from), self.site.on_prefix(last));
+        if old.symlink_metadata().is_err()
+            && new.is_dir()
+            && let Err(error) = std::fs::rename(&new, &old)
+        {
+            log::warn(format_args!(
+                "{} may lack files: the run before ended while it got that name, and it cannot be \
+                 called {from} again: {error}",
+                new.display()
+            ));
+        }
+    }
+
+    fn remove_if_lost(&self, last: &str, report: &RebuildReport) {
+        let dir = self.site.on_prefix(last);
+        if !report.offered.iter().any(|offered| offered.holds(last)) && has_no_file(&dir) {
+            remove_dirs(&dir);
+        }
+    }
+
+    /// Nothing is in the cache any more that this rank has renamed.
+    pub(in crate::session) fn forget_moved(&self) {
+        if self.state().moves.made > 0 {
+            let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
+            let _ = remove_file_if_there(&note);
+        }
+    }
+}
+
+/// The dataset is not sealed, as far as this rank knows.
+fn is_open(state: &State, key: &DatasetKey) -> bool {
+    let mut known = state.machine.datasets(key.series).iter();
+    let shared = known.find(|known| known.key == *key);
+    state.books.get(key).is_none_or(|book| book.id == 0)
+        && shared.is_none_or(|shared| shared.state == DatasetState::Open)
+}
+
+/// Renames the directory in what this node has cached of checkpoints in progress; another rank of
+/// the node may have done so.
+fn move_in_cache(state: &State, one: &Move) -> Result<()> {
+    let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
+    for layer in layers {
+        let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
+        if !from.is_dir() {
+            continue;
+        }
+        ns::make_parents(&layer.dir, &one.to)?;
+        match std::fs::rename(&from, &to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("cannot rename", &from, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

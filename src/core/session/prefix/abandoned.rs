@@ -1,0 +1,187 @@
+//! Directories of a checkpoint that the run before had begun: its files were in caches that are
+//! lost, or never sealed, and nothing but directories is left on the prefix. A program that goes on
+//! from its newest directory would choose one with nothing in it.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs::read_dir;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::hiding::own_dirs;
+use crate::cache::{Offered, RebuildReport};
+use crate::patterns::Match;
+use crate::session::namespace as ns;
+use crate::session::rank::runtime::Session;
+
+/// Files of a checkpoint on the prefix that are looked at to know when it was written.
+const LOOKED_AT_MAX: usize = 64;
+
+/// A checkpoint that the program reads on the prefix.
+#[derive(Debug)]
+pub(in crate::session) struct InPlace {
+    /// Its captured id.
+    pub captured: String,
+    /// Its files.
+    pub names: Vec<String>,
+}
+
+/// A part of a path that carries the captured id.
+pub(in crate::session) struct IdPart {
+    /// What is above it, relative to the prefix.
+    pub parent: String,
+    /// What it has before the id, and after it.
+    pub before: String,
+    /// See `before`.
+    pub after: String,
+    /// Of a file below it, or of that name.
+    matched: Match,
+}
+
+/// The checkpoint that the program begins with.
+pub(in crate::session) struct Newest<'a> {
+    /// Its captured id.
+    pub captured: &'a str,
+    names: Vec<Cow<'a, str>>,
+    /// When the last of its files was written: seconds, nanoseconds.
+    written: Option<(i64, i64)>,
+}
+
+impl Newest<'_> {
+    fn of_cache(offered: &Offered) -> Newest<'_> {
+        let files = || offered.catalog.entries().map(|entry| entry.meta);
+        Newest {
+            captured: &offered.key.id,
+            names: files().map(|file| file.name.into()).collect(),
+            written: files().map(|file| (file.mtime_seconds, file.mtime_nanoseconds)).max(),
+        }
+    }
+}
+
+impl Session {
+    /// Removes directories beside those of the newest checkpoint in the cache, or of the one
+    /// that is read on the prefix if there is none, that carry another
+    /// id, are younger than its files and have no file in them; and what a rename has left. For
+    /// rank 0, before anybody looks.
+    pub(in crate::session) fn remove_begun_dirs(
+        &self,
+        report: &RebuildReport,
+        in_place: Option<&InPlace>,
+    ) {
+        self.take_back_moves(report);
+        let Some(newest) = self.newest(report, in_place) else { return };
+        let Some(written) = newest.written else { return };
+        for dir in self.siblings(&newest) {
+            let is_younger = dir
+                .symlink_metadata()
+                .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
+            if is_younger && has_no_file(&dir) {
+                remove_dirs(&dir);
+            }
+        }
+    }
+
+    /// The newest checkpoint in the cache, or the one that is read on the prefix.
+    pub(in crate::session) fn newest<'a>(
+        &self,
+        report: &'a RebuildReport,
+        in_place: Option<&'a InPlace>,
+    ) -> Option<Newest<'a>> {
+        let newest = report.offered.last().map(Newest::of_cache);
+        newest.or_else(|| Some(self.newest_in_place(in_place?)))
+    }
+
+    fn newest_in_place<'a>(&self, found: &'a InPlace) -> Newest<'a> {
+        let some = found.names.iter().take(LOOKED_AT_MAX);
+        let times = some.filter_map(|name| self.site.on_prefix(name).symlink_metadata().ok());
+        Newest {
+            captured: &found.captured,
+            names: found.names.iter().map(Cow::from).collect(),
+            written: times.map(|found| (found.mtime(), found.mtime_nsec())).max(),
+        }
+    }
+
+    /// Directories that would hold a checkpoint of another id than this one's.
+    fn siblings(&self, newest: &Newest) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::new();
+        for one in self.id_parts(newest, false) {
+            let parent = self.site.on_prefix(&one.parent);
+            let Ok(entries) = read_dir(&parent) else { continue };
+            for entry in entries.flatten() {
+                let Ok(own) = entry.file_name().into_string() else { continue };
+                if self.other_id(&one, &own).is_some_and(|id| id != newest.captured) {
+                    found.insert(parent.join(own));
+                }
+            }
+        }
+        found
+    }
+
+    /// The parts of the files' paths that carry the captured id first: directories, and if
+    /// `files`, names of files in directories that do not.
+    pub(in crate::session) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
+        let mut seen = BTreeSet::new();
+        let mut parts = Vec::new();
+        for name in newest.names.iter().map(|name| &**name) {
+            let Some(matched) = self.match_name(name) else { continue };
+            let dir = own_dirs(name, &matched.masked).next();
+            let Some(own) = dir.or(files.then_some(name)) else { continue };
+            let parent = ns::parent(own);
+            let depth = own.matches('/').count();
+            let Some(part) = matched.masked.split('/').nth(depth) else { continue };
+            let Some((before, after)) = part.split_once("{id}") else { continue };
+            if seen.insert((parent.to_string(), part.to_string())) {
+                parts.push(IdPart {
+                    parent: parent.to_string(),
+                    before: before.to_string(),
+                    after: after.to_string(),
+                    matched,
+                });
+            }
+        }
+        parts
+    }
+
+    /// The id that `own` carries as the same part of a path of the same series.
+    pub(in crate::session) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
+        let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
+        let other = self.match_name(&part.matched.masked.replace("{id}", id))?;
+        (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)
+    }
+}
+
+/// Nothing but directories, all the way down; `false` if that cannot be seen.
+pub(in crate::session) fn has_no_file(dir: &Path) -> bool {
+    let Ok(entries) = read_dir(dir) else { return false };
+    entries.into_iter().all(|entry| {
+        entry.is_ok_and(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && has_no_file(&entry.path())
+        })
+    })
+}
+
+/// Removes empty directories; what has got a file meanwhile stays.
+pub(in crate::session) fn remove_dirs(dir: &Path) {
+    let Ok(entries) = read_dir(dir) else { return };
+    entries.flatten().for_each(|entry| remove_dirs(&entry.path()));
+    let _ = std::fs::remove_dir(dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tree_without_any_file_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let (empty, used) = (base.path().join("empty"), base.path().join("used"));
+        std::fs::create_dir_all(empty.join("a/b")).unwrap();
+        std::fs::create_dir_all(used.join("a/b")).unwrap();
+        std::fs::write(used.join("a/b/file"), "").unwrap();
+        assert!(has_no_file(&empty) && !has_no_file(&used));
+        assert!(!has_no_file(&base.path().join("none")));
+        remove_dirs(&empty);
+        remove_dirs(&used);
+        assert!(!empty.exists() && used.join("a/b/file").exists());
+    }
+}

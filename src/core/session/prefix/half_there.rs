@@ -1,0 +1,81 @@
+//! Checkpoints that cannot be offered, and that the prefix has a part of: files that went there on
+//! their own, when a directory was renamed, say. A program that scans for its newest checkpoint
+//! would begin with half of one, so that part is hidden like a damaged checkpoint.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::hiding::Hidden;
+use crate::cache::{Catalog, RebuildReport, Withheld};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::records::FileMeta;
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::session::restart::restore::Index;
+
+impl Session {
+    /// Adds those names to what is hidden. Collective.
+    pub(in crate::session) fn hide_halves(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        known: &Index,
+        hidden: &mut Hidden,
+    ) -> Result<()> {
+        let counts = |one: &&Withheld| one.id > 0 && !one.deleted && !one.key.id.is_empty();
+        let chosen: Vec<&Withheld> = known.lost(report).filter(counts).collect();
+        let is_offered = |name: &str| report.offered.iter().any(|offered| offered.has(name));
+        for one in chosen {
+            let catalog = self.catalog_of(one);
+            // Each node has one; a single rank looks at the prefix.
+            let having = links.world.all_gather(&[u8::from(catalog.is_some())])?;
+            let Some(root) = having.iter().position(|has| has == &[1]) else { continue };
+            let mut tree = KvTree::new();
+            if let Some(catalog) = catalog.filter(|_| root == self.site.rank) {
+                for name in self.part_on_prefix(&catalog, one.spoiled) {
+                    tree.child_mut(name);
+                }
+            }
+            let mut bytes = tree.encode();
+            links.world.broadcast(&mut bytes, root)?;
+            let tree = KvTree::decode(&bytes)?;
+            let names = tree.keys().filter(|name| !is_offered(name));
+            hidden.names.extend(names.map(str::to_string));
+        }
+        Ok(())
+    }
+
+    /// What this rank's node has of a dataset that is withheld.
+    fn catalog_of(&self, one: &Withheld) -> Option<Catalog> {
+        let record = self.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
+        let found = Catalog::read(&self.site.layout.data_dir(&record)).ok().flatten()?;
+        (found.id == one.id && found.key == one.key).then_some(found)
+    }
+
+    /// The files that the prefix has as they were sealed, or, of one that is `spoiled`, in whatever
+    /// state; none if it has all of them.
+    fn part_on_prefix<'a>(
+        &self,
+        catalog: &'a Catalog,
+        spoiled: bool,
+    ) -> impl Iterator<Item = &'a str> {
+        let is_there = |file: &FileMeta| {
+            let time = (file.mtime_seconds, file.mtime_nanoseconds);
+            let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
+            self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
+                let same = found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time;
+                changed || same
+            })
+        };
+        let files = catalog.entries.iter().map(|entry| &entry.meta);
+        let there: Vec<&str> =
+            files.clone().filter(|file| is_there(file)).map(|it| &*it.name).collect();
+        let is_absent =
+            |file: &FileMeta| self.site.on_prefix(&file.name).symlink_metadata().is_err();
+        let is_part = match spoiled {
+            true => files.clone().any(is_absent), // else somebody may have written all of it anew
+            false => there.len() < catalog.entries.len(),
+        };
+        there.into_iter().filter(move |_| is_part)
+    }
+}

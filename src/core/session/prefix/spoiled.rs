@@ -1,0 +1,71 @@
+//! Cached checkpoints whose files on the prefix are not what was sealed (`cache/on_prefix.rs`).
+
+use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
+use crate::error::Result;
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::session::restart::arrival::newest_left;
+use crate::session::restart::restore::{Index, Listed};
+use crate::transfer::{Verified, names_on_prefix};
+
+impl Session {
+    /// Takes them out of what is offered; the index does not have them either. Files that no
+    /// pattern matches any more, or that are never quiet, belong to no checkpoint. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn withhold_spoiled(
+        &self,
+        links: &Links,
+        report: &mut RebuildReport,
+        known: &mut Index,
+    ) -> Result<()> {
+        let counts = |name: &str| self.match_name(name).is_some();
+        let rewritten = withhold_spoiled(&links.ctx(&self.site), report, &counts)?;
+        known.flushed.retain(|id| spoiled(report, *id).is_none());
+        for (id, name) in rewritten {
+            let Some(one) = report.offered.iter().find(|one| one.id == id) else { continue };
+            if newest_left(&one.key.series, report, known) == id {
+                self.tell(format_args!(
+                    "{} (dataset {id}): {} was written to after the checkpoint was complete; if \
+                     that was for a newer one, they do not fit together",
+                    one.key.title(),
+                    self.site.on_prefix(&name).display()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a look at such a checkpoint on the prefix gives. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn look_at_spoiled(
+        &self,
+        links: &Links,
+        one: &Listed,
+        report: &RebuildReport,
+    ) -> Result<Option<Verified>> {
+        let Some(withheld) = spoiled(report, one.id) else { return Ok(None) };
+        let names = names_on_prefix(&links.ctx(&self.site), one.id)?;
+        Ok(Some(Verified { names, fault: Some(withheld.reason.clone()), ..Verified::default() }))
+    }
+
+    /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
+    pub(in crate::session) fn tell_damaged(
+        &self,
+        one: &Listed,
+        report: &RebuildReport,
+        what: &str,
+    ) {
+        if spoiled(report, one.id).is_none() {
+            self.tell(format_args!("{} (dataset {}): {what}", one.name, one.id));
+        }
+    }
+}
+
+/// What is withheld for that reason under this id.
+fn spoiled(report: &RebuildReport, id: u64) -> Option<&Withheld> {
+    report.withheld.iter().find(|one| one.id == id && one.spoiled)
+}

@@ -1,0 +1,17 @@
+//! The session of one rank: what it is built from, its state, and its helper thread.
+//!
+//! | file | job |
+//! |---|---|
+//! | `host.rs` | what a session is built from: door, process, machine |
+//! | `site.rs` | what stays the same for the life of a launch |
+//! | `runtime.rs` | the state of a rank, and what the hooks report |
+//! | `books.rs` | what this rank knows of its own files |
+//! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
+//! | `helper.rs` | files without a sync point |
+
+pub(super) mod books;
+pub(super) mod helper;
+pub(super) mod host;
+pub(super) mod publishing;
+pub(super) mod runtime;
+pub(super) mod site;

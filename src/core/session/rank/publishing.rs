@@ -1,0 +1,111 @@
+//! The state, and who waits for it: threads of this rank that give files their names on the PFS.
+//!
+//! A rename there can take as long as the file system likes, and the program's calls need the
+//! state. So a thread notes the name, lets the state go, renames, and says what has come of it.
+//! Meanwhile what only looks goes on, and so does what changes other names; who changes that name
+//! waits: a deletion finds the file published, and the content that comes next is not replaced by
+//! an older one. Nothing could be put right afterwards, when the program has a new file there.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::runtime::State;
+use crate::error::Result;
+use crate::session::machine::DatasetKey;
+use crate::system::test_pause;
+
+/// What threads are about to rename on the PFS.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Publishing {
+    names: BTreeSet<String>,
+    /// So many calls wait for it. Threads let them go first: each has many files.
+    awaited: usize,
+}
+
+impl Publishing {
+    /// Nothing is being renamed.
+    pub fn is_over(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// `name` is being given to a file.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+}
+
+/// The state, and where those wait who cannot have it yet.
+pub(in crate::session) struct Shared {
+    state: Mutex<State>,
+    settled: Condvar,
+}
+
+impl Shared {
+    pub fn new(state: State) -> Shared {
+        Shared { state: Mutex::new(state), settled: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held has ended routing; what is left is still worth saving.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        until: impl Fn(&Publishing) -> bool,
+    ) -> MutexGuard<'a, State> {
+        let waited = self.settled.wait_while(state, |state| !until(&state.publishing));
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, as soon as threads have no more to do with it than is `allowed`.
+    pub fn lock_when(&self, allowed: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        if allowed(&state) {
+            return state;
+        }
+        state.publishing.awaited += 1;
+        let waited = self.settled.wait_while(state, |state| !allowed(state));
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.publishing.awaited -= 1;
+        self.settled.notify_all();
+        state
+    }
+
+    /// A thread's turn to give `name` to its file of `key` by `publish`. `false`: the program has
+    /// deleted it, or the PFS has a newer content.
+    ///
+    /// # Errors
+    /// What `publish` says.
+    pub fn publish(
+        &self,
+        (key, name): (&DatasetKey, &str),
+        publish: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool> {
+        let mut state = self.wait(self.lock(), |now| now.awaited == 0 && !now.has(name));
+        if state.machine.is_left_out_now(key, name) {
+            return Ok(false);
+        }
+        state.publishing.names.insert(name.to_string());
+        drop(state);
+        let _turn = Turn { shared: self, name };
+        test_pause("publish.name");
+        publish()?;
+        self.lock().machine.published(key, name);
+        Ok(true)
+    }
+}
+
+/// A name is being given; it is over when this goes, whatever has come of it.
+struct Turn<'a> {
+    shared: &'a Shared,
+    name: &'a str,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().publishing.names.remove(self.name);
+        self.shared.settled.notify_all();
+    }
+}

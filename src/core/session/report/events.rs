@@ -1,0 +1,244 @@
+//! What is logged (`SCR_LOG_ENABLE`), and where to. Rank 0 writes; what it does not know is not
+//! logged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::phases::Phases;
+use super::tally::Count;
+use crate::cache::{Catalog, RebuildReport};
+use crate::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
+use crate::log;
+use crate::params::{Settings, Source, keys};
+use crate::session::machine::DatasetKey;
+use crate::session::rank::runtime::Session;
+use crate::session::restart::arrival::newest_vanished;
+use crate::session::restart::restore::Index;
+use crate::system::block_signals;
+use crate::transfer::{JournalReport, Left};
+
+/// File names in `<prefix>/.scr`.
+const TEXT_NAME: &str = "log";
+const DATABASE_NAME: &str = "log.sqlite";
+
+/// How long the end of a run waits for the log.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The log of rank 0, if there is one.
+#[derive(Default)]
+pub(in crate::session) struct Events {
+    log: OnceLock<EventLog>,
+    begin: OnceLock<Instant>,
+    /// Flushes in the background that are not over, by dataset.
+    flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
+    pub phases: Phases,
+}
+
+impl Session {
+    /// Begins the log, if the settings want one.
+    pub(in crate::session) fn begin_log(&self, hosts: &[String]) {
+        let settings = &self.site.settings;
+        self.events.begin.get_or_init(Instant::now);
+        if self.site.rank != 0 || !settings.get(keys::LOG_ENABLE) {
+            return;
+        }
+        let (user, job_id) = user_and_job(&self.site.layout.control_dir);
+        let job = Job {
+            user,
+            job_id,
+            job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),
+            cluster: settings.get_optional(keys::CLUSTER_NAME).unwrap_or_default(),
+            host: self.site.node_name.clone(),
+            launch: format!("{:016x}", self.launch),
+        };
+        let host = self.site.host.clone();
+        let begun = EventLog::start(job, self.log_sinks(), move || {
+            block_signals();
+            host.enter_thread();
+        });
+        match begun {
+            Ok(begun) => drop(self.events.log.set(begun)),
+            Err(error) => log::warn(format_args!("{error}; nothing is logged")),
+        }
+        let nodes = hosts.iter().collect::<BTreeSet<_>>().len();
+        let (ranks, prefix) = (self.site.size, self.site.prefix.display());
+        self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
+    }
+
+    /// The start is over: the program's own work begins.
+    pub(in crate::session) fn started(&self, begin: Instant) {
+        self.tally.time(Count::StartNs, begin);
+        self.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
+        self.compute_begun();
+    }
+
+    fn log_sinks(&self) -> Vec<Box<dyn Sink>> {
+        let (settings, state_dir) = (&self.site.settings, self.site.state_dir());
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        if settings.get(keys::LOG_TXT_ENABLE) {
+            sinks.push(Box::new(TextFile::new(state_dir.join(TEXT_NAME))));
+        }
+        if settings.get(keys::LOG_SYSLOG_ENABLE) {
+            // It is on by default, and many a container has none.
+            let chosen = is_chosen(settings, keys::LOG_SYSLOG_ENABLE.param.name);
+            sinks.push(Box::new(Syslog::new(chosen)));
+        }
+        if settings.get(keys::LOG_DB_ENABLE) {
+            let name = settings.get_optional(keys::LOG_DB_NAME);
+            let path = match name {
+                Some(name) => self.site.prefix.join(PathBuf::from(name)),
+                None => state_dir.join(DATABASE_NAME),
+            };
+            let tells = settings.get(keys::LOG_DB_DEBUG) > 0;
+            sinks.push(Box::new(Database::new(path, tells)));
+        }
+        sinks
+    }
+
+    /// Whether this process writes the log.
+    pub(in crate::session) fn logs(&self) -> bool {
+        self.events.log.get().is_some() && !self.is_child()
+    }
+
+    /// Something has happened: logged if there is a log.
+    pub(in crate::session) fn event(&self, event: impl FnOnce() -> Event) {
+        if let Some(log) = self.events.log.get().filter(|_| !self.is_child()) {
+            log.tell(event());
+        }
+    }
+
+    /// The same of a dataset.
+    pub(in crate::session) fn dataset_event(
+        &self,
+        what: &'static str,
+        (key, id): (&DatasetKey, u64),
+        more: impl FnOnce(Event) -> Event,
+    ) {
+        self.event(|| more(Event::new(what).dataset(id, self.title(key))));
+    }
+
+    /// A flush in the background has begun.
+    pub(in crate::session) fn flush_begun(&self, key: &DatasetKey, id: u64) {
+        self.flushes_begun().insert(id, (key.clone(), Instant::now()));
+        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event.note("in the background"));
+    }
+
+    /// It is over, for a reason if not well. Whoever sees it first says it.
+    pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
+        let begun = self.flushes_begun().remove(&id);
+        let Some((key, begun)) = begun else { return };
+        let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
+        let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
+        self.dataset_event(what, (&key, id), |mut event| {
+            event.seconds = Some(begun.elapsed().as_secs_f64());
+            let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
+            let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
+            event.size = catalog.map(|catalog| (catalog.entries.len() as u64, catalog.bytes()));
+            event.note(why.unwrap_or_default())
+        });
+        self.log_left(&left.unwrap_or_default());
+    }
+
+    /// Datasets have left the prefix for a newer one.
+    pub(in crate::session) fn log_left(&self, left: &Left) {
+        deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
+    }
+
+    /// A file of rank 0 is on the prefix by itself, since no agreement came for it.
+    pub(in crate::session) fn log_published(&self, key: &DatasetKey, name: &str, bytes: u64) {
+        self.dataset_event("PUBLISHED", (key, 0), |event| {
+            event.size(1, bytes).note(format!("overdue: {name}"))
+        });
+    }
+
+    /// A dataset is on the prefix since a rank of another node has opened a file of it.
+    pub(in crate::session) fn log_wanted(&self, id: u64) {
+        self.event(|| {
+            let record = self.site.filemap.get_id(id);
+            let title = record.map(|record| record.key.title()).unwrap_or_default();
+            Event::new("PUBLISHED").dataset(id, title).note("another node reads it")
+        });
+    }
+
+    /// What became of flushes that an earlier launch had under way.
+    pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
+        let all = [
+            (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
+            (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
+            (&report.gone, "FLUSH_FAILED", "an earlier launch had it under way; not all is there"),
+        ];
+        for (ids, what, note) in all {
+            for id in ids {
+                let listed = known.listed.iter().find(|one| one.id == *id);
+                let title = listed.map(|one| one.key.title()).unwrap_or_default();
+                self.event(|| Event::new(what).dataset(*id, title).note(note));
+            }
+        }
+        self.log_left(&report.left);
+    }
+
+    fn flushes_begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
+        self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the start has found in the cache.
+    pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
+        for one in &report.offered {
+            if !one.rebuilt.is_empty() {
+                let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
+                let event = Event::new("REBUILD").dataset(one.id, one.key.title());
+                self.event(|| event.seconds(one.seconds).note(note));
+            }
+            let note = match (&one.unprotected, one.moved.is_empty()) {
+                (Some(why), _) => format!("not protected: {why}"),
+                (None, false) => format!("moved from other nodes: ranks {:?}", one.moved),
+                (None, true) => String::new(),
+            };
+            let (files, bytes) = one.catalog.size();
+            let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
+            self.event(|| event.seconds(one.seconds).note(note));
+        }
+        for one in known.lost(report) {
+            let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
+            self.event(|| event.note(one.reason.clone()));
+        }
+        if let Some((id, name)) = newest_vanished(report, known) {
+            let event = Event::new("WITHHELD").dataset(id, name);
+            self.event(|| event.note("no node of this job has anything of it"));
+        }
+    }
+
+    /// No more events: all are written, or the log is left behind.
+    pub(in crate::session) fn end_log(&self, what: &'static str) {
+        let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
+        let begin = self.events.begin.get_or_init(Instant::now);
+        log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));
+        log.close(CLOSE_LIMIT);
+    }
+}
+
+/// Why a dataset has left the prefix for a newer one.
+pub(in crate::session) const OUTSIDE_WINDOW: &str = "outside the window (SCR_PREFIX_SIZE)";
+
+/// An event for each dataset that has left the prefix.
+pub(in crate::session) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {
+    left.iter().map(move |(id, key)| Event::new("DELETED").dataset(*id, key.title()).note(why))
+}
+
+/// Whether somebody has set the parameter.
+pub(in crate::session) fn is_chosen(settings: &Settings, name: &str) -> bool {
+    settings.setting(name).is_some_and(|setting| setting.origin.source != Source::Default)
+}
+
+/// User and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
+fn user_and_job(control_dir: &Path) -> (String, String) {
+    let text = |name: Option<&OsStr>| {
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let job = text(control_dir.file_name());
+    let user = text(control_dir.parent().and_then(Path::file_name));
+    (user, job.strip_prefix("scr.").unwrap_or(&job).to_string())
+}

@@ -1,0 +1,13 @@
+//! What a launch tells of itself.
+//!
+//! | file | job |
+//! |---|---|
+//! | `tally.rs` | what it did and what it cost |
+//! | `events.rs` | the log of events |
+//! | `phases.rs` | the program's phases in that log |
+//! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
+
+pub(super) mod events;
+pub(super) mod phases;
+pub(super) mod tally;
+pub(super) mod unprotected;

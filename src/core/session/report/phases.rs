@@ -1,0 +1,83 @@
+//! The program's phases for the log of events: it writes a dataset, or it computes (001,
+//! SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins with
+//! the first file of it that rank 0 opens for writing; what is between datasets is computing.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::events::Event;
+use crate::session::machine::DatasetKey;
+use crate::session::rank::runtime::Session;
+
+/// What the program is doing.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Phases(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Datasets that are being written, and since when.
+    writes: BTreeMap<DatasetKey, Instant>,
+    computes: Option<Instant>,
+}
+
+impl Phases {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// The start is over, or nothing is being written any more.
+    pub(in crate::session) fn compute_begun(&self) {
+        if self.logs() {
+            self.events.phases.known().computes = Some(Instant::now());
+            self.event(|| Event::new("COMPUTE_BEGIN"));
+        }
+    }
+
+    /// Something is being written, or the program ends.
+    pub(in crate::session) fn compute_ended(&self) {
+        let since = self.events.phases.known().computes.take();
+        if let Some(since) = since {
+            let seconds = since.elapsed().as_secs_f64();
+            self.event(|| Event::new("COMPUTE_END").seconds(seconds));
+        }
+    }
+
+    /// The program begins to write a dataset.
+    pub(in crate::session) fn write_begun(&self, key: &DatasetKey) {
+        let series = &self.series.series()[key.series];
+        // One without its id yet belongs to a dataset that begins by itself.
+        if !self.logs() || series.has_id && key.id.is_empty() {
+            return;
+        }
+        self.compute_ended();
+        self.events.phases.known().writes.insert(key.clone(), Instant::now());
+        let what = if series.checkpoint { "CHECKPOINT_BEGIN" } else { "OUTPUT_BEGIN" };
+        self.dataset_event(what, (key, 0), |event| event);
+    }
+
+    /// It is sealed as `id`: this is what it cost the program, from the first file on.
+    pub(in crate::session) fn write_ended(&self, key: &DatasetKey, id: u64) {
+        let begun = self.events.phases.known().writes.get(key).copied();
+        if let Some(begun) = begun {
+            let series = &self.series.series()[key.series];
+            let what = if series.checkpoint { "CHECKPOINT_END" } else { "OUTPUT_END" };
+            self.dataset_event(what, (key, id), |event| {
+                event.seconds(begun.elapsed().as_secs_f64())
+            });
+            self.write_given_up(key);
+        }
+    }
+
+    /// It is not being written any more, sealed or not.
+    pub(in crate::session) fn write_given_up(&self, key: &DatasetKey) {
+        let mut known = self.events.phases.known();
+        let was_last = known.writes.remove(key).is_some() && known.writes.is_empty();
+        drop(known);
+        if was_last {
+            self.compute_begun();
+        }
+    }
+}

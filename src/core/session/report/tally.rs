@@ -1,0 +1,166 @@
+//! What a launch did and what it cost, told at its end when SCR_DEBUG asks for it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::log;
+use crate::session::machine::{Outcome, SealPlan, WORDS};
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+
+/// What is counted on a rank. Those up to `Voided` are equal on all ranks.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::session) enum Count {
+    /// Sync points that carried an agreement.
+    Agreements,
+    /// Agreements that led to a conference.
+    Conferences,
+    /// Seals that succeeded.
+    Seals,
+    /// Seals of datasets that had been sealed before.
+    Amendments,
+    /// Seals that the program or an error voided.
+    Voided,
+    /// Opens for writing that went to the cache.
+    Cached,
+    /// Opens for writing of matching files that went to the prefix.
+    OnPrefix,
+    /// Files that were to be cached and went to the prefix: for want of room, or because no
+    /// agreement came.
+    FellBack,
+    /// Nanoseconds in the start.
+    StartNs,
+    /// Nanoseconds in agreements, what they decided included.
+    AgreementNs,
+    /// Nanoseconds in the end.
+    EndNs,
+}
+
+const COUNTS: usize = Count::EndNs as usize + 1;
+
+/// How often the cost of an allreduce is measured.
+const TRIES: usize = 51;
+
+/// The counters of a rank.
+#[derive(Debug)]
+pub(in crate::session) struct Tally {
+    counts: [AtomicU64; COUNTS],
+    /// By series.
+    amended: Mutex<BTreeMap<usize, u64>>,
+    begun: Instant,
+}
+
+impl Tally {
+    /// All zero; the clock runs.
+    pub fn new() -> Tally {
+        let counts = std::array::from_fn(|_| AtomicU64::new(0));
+        Tally { counts, amended: Mutex::default(), begun: Instant::now() }
+    }
+
+    /// One more.
+    pub fn one(&self, count: Count) {
+        self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The time since `begin`.
+    pub fn time(&self, count: Count, begin: Instant) {
+        let passed = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.counts[count as usize].fetch_add(passed, Ordering::Relaxed);
+    }
+
+    /// A seal is over.
+    pub fn sealed(&self, plan: &SealPlan, outcome: Outcome) {
+        match outcome {
+            Outcome::Done if plan.resealed => {
+                self.one(Count::Amendments);
+                let mut amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
+                *amended.entry(plan.key.series).or_default() += 1;
+            }
+            Outcome::Done => self.one(Count::Seals),
+            Outcome::Touched | Outcome::Failed => self.one(Count::Voided),
+        }
+    }
+
+    fn get(&self, count: Count) -> u64 {
+        self.counts[count as usize].load(Ordering::Relaxed)
+    }
+
+    /// The most amendments of one series.
+    fn most_amended(&self) -> u64 {
+        let amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
+        amended.values().copied().max().unwrap_or(0)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let words = self.counts.iter().map(|count| count.load(Ordering::Relaxed).to_be_bytes());
+        words.flatten().collect()
+    }
+}
+
+/// All ranks' sum and largest value of one counter.
+fn over_ranks(all: &[Vec<u8>], count: Count) -> (u64, u64) {
+    let at = count as usize * 8;
+    let words = all.iter().filter_map(|bytes| bytes.get(at..at + 8)?.try_into().ok());
+    let words = words.map(u64::from_be_bytes);
+    words.fold((0, 0), |(sum, most), word| (sum.saturating_add(word), most.max(word)))
+}
+
+/// What an agreement costs where nobody has to be waited for: the median. Collective.
+fn measure_allreduce(world: &dyn Comm) -> Result<Duration> {
+    let mut times = Vec::with_capacity(TRIES);
+    for _ in 0..TRIES {
+        let begin = Instant::now();
+        world.all_max(&mut [0; WORDS])?;
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    Ok(times[TRIES / 2])
+}
+
+impl Session {
+    /// Rank 0 tells, if asked to (SCR_DEBUG, the same on all ranks). Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn tell_tally(&self, links: &Links) -> Result<()> {
+        if log::level() < 1 {
+            return Ok(());
+        }
+        let in_all = self.tally.begun.elapsed();
+        let all = links.world.all_gather(&self.tally.to_bytes())?;
+        let allreduce = measure_allreduce(links.world.as_ref())?;
+        if self.site.rank != 0 {
+            return Ok(());
+        }
+        let seconds = |count| Duration::from_nanos(over_ranks(&all, count).1).as_secs_f64();
+        let own = |count| self.tally.get(count);
+        log::message(
+            1,
+            format_args!(
+                "in this run: {} sealed, {} amended ({} in one series), {} seals voided; files \
+                 opened for writing: {} in cache, {} on the prefix; {} fell back to it; {} \
+                 agreements, {} conferences; an allreduce takes {:.1} us; seconds: {:.3} start, \
+                 {:.3} agreements and seals, {:.3} end, {:.3} in all",
+                own(Count::Seals),
+                own(Count::Amendments),
+                self.tally.most_amended(),
+                own(Count::Voided),
+                over_ranks(&all, Count::Cached).0,
+                over_ranks(&all, Count::OnPrefix).0,
+                over_ranks(&all, Count::FellBack).0,
+                own(Count::Agreements),
+                own(Count::Conferences),
+                1e6 * allreduce.as_secs_f64(),
+                seconds(Count::StartNs),
+                seconds(Count::AgreementNs),
+                seconds(Count::EndNs),
+                in_all.as_secs_f64(),
+            ),
+        );
+        Ok(())
+    }
+}

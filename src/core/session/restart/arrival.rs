@@ -1,0 +1,313 @@
+//! What the settings ask of a start: purges before the cache is taken over; after it, datasets that
+//! go to the prefix before the program runs, a cache that is dropped, and an end where a complete
+//! checkpoint was lost.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::restore::Index;
+use crate::cache::agree::agree;
+use crate::cache::{self, Offered, RebuildReport};
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::log;
+use crate::params::keys;
+use crate::patterns::PROGRAM;
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::{Links, Site};
+use crate::session::report::events::{OUTSIDE_WINDOW, deletions};
+use crate::transfer::{
+    Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
+};
+
+/// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
+///
+/// # Errors
+/// Communication failed, or something could not be deleted.
+pub(in crate::session) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>> {
+    let is_root = site.rank == 0;
+    let mut events = Vec::new();
+    if site.settings.get(keys::CACHE_PURGE) {
+        agree(links.world.as_ref(), cache::finish(&links.ctx(site)))?;
+        links.world.barrier()?;
+        events.push(Event::new("CLEARED").note("the cache (SCR_CACHE_PURGE=1)"));
+        if is_root {
+            log::message(1, "the cache is deleted (SCR_CACHE_PURGE=1)");
+        }
+    }
+    if site.settings.get(keys::PREFIX_PURGE) {
+        let purged = if is_root { purge_prefix(&site.prefix) } else { Ok(Left::new()) };
+        let purged = agree(links.world.as_ref(), purged)?;
+        events.extend(deletions(&purged, "SCR_PREFIX_PURGE=1"));
+        if is_root && !purged.is_empty() {
+            log::warn(format_args!(
+                "{} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
+                purged.len(),
+                site.prefix.display()
+            ));
+        }
+    }
+    Ok(events)
+}
+
+/// A run with another number of ranks has left a cache: what it holds goes to the prefix, where
+/// this program reads it by files. Returns what is to be logged. Collective.
+///
+/// # Errors
+/// Communication failed. All else leaves the cache as it is.
+pub(in crate::session) fn take_over_other_size(
+    links: &Links,
+    site: &Site,
+    identity: &str,
+) -> Result<Vec<Event>> {
+    let begin = Instant::now();
+    let enter = || site.host.enter_thread();
+    let outcome = publish_other_size(&links.ctx(site), identity, &enter);
+    let taken = || Event::new("TAKEOVER").seconds(begin.elapsed().as_secs_f64());
+    let found = match outcome {
+        Err(error @ Error::Comm(_)) => return Err(error),
+        Ok(None) => return Ok(Vec::new()),
+        Err(error) => {
+            let text = format!(
+                "the cache of a run with another number of ranks cannot be published: {error}"
+            );
+            let event = taken().note(&text);
+            if site.rank == 0 {
+                log::warn(text);
+            }
+            return Ok(vec![event]);
+        }
+        Ok(Some(found)) => found,
+    };
+    let mut events = vec![taken().note(format!("the cache of a run with {} ranks", found.ranks))];
+    for (id, key) in &found.published {
+        let note = format!("from the cache of a run with {} ranks", found.ranks);
+        events.push(Event::new("PUBLISHED").dataset(*id, key.title()).note(note));
+    }
+    events.extend(deletions(&found.left, OUTSIDE_WINDOW));
+    for (id, key, why) in &found.withheld {
+        events.push(Event::new("WITHHELD").dataset(*id, key.title()).note(why));
+    }
+    if site.rank == 0 {
+        tell_taken_over(site, &found);
+    }
+    Ok(events)
+}
+
+/// What became of the cache of a run with another number of ranks.
+fn tell_taken_over(site: &Site, found: &OtherSize) {
+    for (id, key, reason) in &found.withheld {
+        let title = key.title();
+        log::warn(format_args!("{title} (dataset {id}) cannot be had again: {reason}"));
+    }
+    let newest = found.published.last().map_or_else(
+        || "nothing in it is newer than what is there".to_string(),
+        |(_, key)| format!("{} is the newest in it, and is there now", key.title()),
+    );
+    log::warn(format_args!(
+        "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
+        found.ranks,
+        site.size,
+        site.prefix.display()
+    ));
+}
+
+/// The newest dataset of the series that can be had; 0 without one.
+pub(in crate::session) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
+    let cached = report.offered.iter().filter(|one| one.key.series == series);
+    let listed = known.listed.iter().filter(|one| one.key.series == series);
+    let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
+    cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
+}
+
+/// Id and name of complete datasets that only the cache had, and that are newer than all of their
+/// series that can be had.
+fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
+    known.in_cache.iter().filter_map(|(id, name)| {
+        let offered = report.offered.iter().find(|one| one.id == *id);
+        if offered.is_some() {
+            return None;
+        }
+        // Any other name is one that the program has given.
+        let series = name.split_once('.').map_or(PROGRAM, |(series, _)| series);
+        let of_pattern = ["checkpoint", "output"].iter().any(|stem| series.starts_with(stem));
+        let series = if of_pattern { series } else { PROGRAM };
+        (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
+    })
+}
+
+impl Session {
+    /// `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does not
+    /// have is written there; then the cache is dropped if that is wanted, so that the program
+    /// reads the prefix. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or the cache could not be dropped.
+    pub(in crate::session) fn arrange(
+        &self,
+        links: &Links,
+        report: &mut RebuildReport,
+        known: &mut Index,
+    ) -> Result<()> {
+        let settings = &self.site.settings;
+        let drops = !settings.get(keys::DISTRIBUTE) || settings.get(keys::GLOBAL_RESTART);
+        if !drops && !settings.get(keys::FLUSH_ON_RESTART) {
+            return Ok(());
+        }
+        for offered in self.worth_flushing(links, report, known)? {
+            let ctx = links.ctx(&self.site);
+            let Some(one) = report.offered.iter().find(|one| one.id == offered) else { continue };
+            let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
+                continue;
+            };
+            let key = self.machine_key(&one.key);
+            if let Some(key) = &key {
+                self.dataset_event("FLUSH_BEGIN", (key, offered), |event| {
+                    event.note("at the start")
+                });
+            }
+            let flushed = flush_sync(&ctx, offered, &|name| kept.contains(name));
+            if let Some(key) = &key {
+                self.log_flush(key, offered, &flushed);
+            }
+            match flushed {
+                Ok(_) => {
+                    known.flushed.push(offered);
+                    self.tell_written(report, offered);
+                }
+                Err(error @ Error::Comm(_)) => return Err(error),
+                Err(error) => {
+                    self.tell(format_args!(
+                        "dataset {offered} cannot be written to {}: {error}; the cache stays",
+                        self.site.prefix.display()
+                    ));
+                    return Ok(());
+                }
+            }
+        }
+        if drops {
+            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
+            self.event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
+            let highest_id = report.highest_id;
+            *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
+            report.highest_id = report.highest_id.max(highest_id);
+            let again = self.read_index(links)?;
+            *known = again;
+        }
+        Ok(())
+    }
+
+    fn tell_written(&self, report: &RebuildReport, id: u64) {
+        let one = report.offered.iter().find(|one| one.id == id);
+        let key = one.and_then(|one| self.machine_key(&one.key));
+        if let (0, Some(key)) = (self.site.rank, key) {
+            let (title, prefix) = (self.title(&key), self.site.prefix.display());
+            log::message(1, format_args!("{title} is written to {prefix} before the program runs"));
+        }
+    }
+
+    /// What the cache holds and the prefix does not have, oldest first. Without ids only the newest
+    /// of a series and those that were due: the others have its names.
+    fn worth_flushing(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+        known: &Index,
+    ) -> Result<Vec<u64>> {
+        let every = self.site.settings.get(keys::FLUSH);
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        let stays = |one: &&Offered| !self.is_left(known, one.id);
+        for one in report.offered.iter().filter(stays) {
+            let id = newest.entry(&one.key.series).or_default();
+            *id = one.id.max(*id);
+        }
+        let numbers = self.numbers(links, report)?;
+        let wanted = |(one, (number, output)): (&Offered, (u64, bool))| {
+            let output =
+                output || self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
+            let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
+            let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
+            let there = known.flushed.contains(&one.id) || one.is_on_prefix();
+            let wanted = due || is_newest || !one.key.id.is_empty();
+            (wanted && !there && stays(&one)).then_some(one.id)
+        };
+        Ok(report.offered.iter().zip(numbers).filter_map(wanted).collect())
+    }
+
+    fn is_output(&self, series: usize) -> bool {
+        self.series.series().get(series).is_some_and(|series| series.output)
+    }
+
+    /// A checkpoint that was complete and is newer than all that can be had, in words; `None` if
+    /// nothing was lost. The same on all ranks.
+    pub(in crate::session) fn lost_checkpoint(
+        &self,
+        report: &RebuildReport,
+        known: &Index,
+    ) -> Option<String> {
+        let withheld = report.withheld.iter().filter(|one| one.id > 0);
+        let withheld = withheld.map(|one| (one.id, &one.key));
+        let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
+        let damaged = damaged.filter(|one| !known.flushed.contains(&one.id));
+        let damaged = damaged.filter(|one| !known.gone.contains(&one.id));
+        let damaged = damaged.map(|one| (one.id, &one.key));
+        let lost = withheld.chain(damaged);
+        let lost = lost.filter(|(id, key)| *id > newest_left(&key.series, report, known));
+        let lost = lost.map(|(id, key)| {
+            let title = self.machine_key(key).map(|key| self.title(&key));
+            (id, title.unwrap_or_else(|| key.series.clone()))
+        });
+        let vanished = vanished(report, known).map(|(id, name)| (id, name.to_string()));
+        let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
+        Some(format!("{title} (dataset {id})"))
+    }
+
+    /// The user wants to begin anew, whatever there was.
+    pub(in crate::session) fn purges(&self) -> bool {
+        let settings = &self.site.settings;
+        settings.get(keys::CACHE_PURGE) || settings.get(keys::PREFIX_PURGE)
+    }
+
+    /// `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
+    pub(in crate::session) fn require_restart(
+        &self,
+        links: &Links,
+        lost: Option<String>,
+    ) -> Result<()> {
+        let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
+            return Ok(());
+        };
+        self.tell(format_args!(
+            "SCR_RESTART_REQUIRED=1: the run ends before it computes, since {lost} cannot be had \
+             again; without the setting it would go on from what is left"
+        ));
+        let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
+        self.event(|| Event::new("HALT").note(note));
+        self.end_log("EXIT");
+        links.world.barrier()?;
+        self.site.host.end_process(1)
+    }
+}
+
+/// The newest complete checkpoint that is nowhere any more, although no record is left that could
+/// be told of as withheld: id and name.
+pub(in crate::session) fn newest_vanished<'a>(
+    report: &RebuildReport,
+    known: &'a Index,
+) -> Option<(u64, &'a str)> {
+    let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
+    let newest = vanished(report, known).max_by_key(|(id, _)| *id);
+    newest.filter(|(id, _)| !told(*id))
+}
+
+/// The same in words.
+pub(in crate::session) fn vanished_in_words(
+    report: &RebuildReport,
+    known: &Index,
+) -> Option<String> {
+    let (id, name) = newest_vanished(report, known)?;
+    Some(format!(
+        "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no node \
+         of this job has anything of it"
+    ))
+}

@@ -1,0 +1,93 @@
+//! The way back to an older generation of a series without ids, whose names a newer one has taken
+//! on the prefix: its files are kept beside, as far as the window (`SCR_PREFIX_SIZE`) reaches.
+
+use super::restore::{Index, Listed};
+use crate::cache::RebuildReport;
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::transfer::bring_back;
+
+impl Session {
+    /// Gives the files of `one`, which are kept, their names again. With `damaged` the newer one,
+    /// which has the names, has been found so. `false`: it stays as it is. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn bring_back(
+        &self,
+        links: &Links,
+        one: &Listed,
+        index: &mut Index,
+        damaged: bool,
+    ) -> Result<bool> {
+        let name = &one.name;
+        let refused = |index: &mut Index| {
+            index.listed.iter_mut().filter(|it| it.id == one.id).for_each(|it| it.kept = false);
+            Ok(false)
+        };
+        match bring_back(&links.ctx(&self.site), one.id, damaged) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(error) => {
+                self.tell(format_args!("{name}: {error}; the next start tries again"));
+                return refused(index);
+            }
+            Ok(Err(why)) => {
+                self.tell(format_args!("{name}, which was kept, stays where it is: {why}"));
+                return refused(index);
+            }
+            Ok(Ok(())) => {}
+        }
+        let same =
+            |other: &Listed| (&other.key.series, &other.key.id) == (&one.key.series, &one.key.id);
+        let mut newer = None;
+        for other in index.listed.iter_mut().filter(|other| same(other)) {
+            if other.id == one.id {
+                (other.holds_names, other.replaced, other.kept) = (true, false, false);
+            } else if other.holds_names {
+                newer = Some(other.id);
+                (other.holds_names, other.replaced) = (false, true);
+                index.flushed.retain(|id| *id != other.id);
+            }
+        }
+        let rest = newer.map_or_else(String::new, |id| {
+            let dir = self.site.on_prefix(&format!(".scr/scr.dataset.{id}/files"));
+            format!("; those of dataset {id} are in {}", dir.display())
+        });
+        self.tell(format_args!(
+            "the files of {name} (dataset {}) are in place again{rest}",
+            one.id
+        ));
+        self.event(|| Event::new("PUT_BACK").dataset(one.id, one.key.title()));
+        Ok(true)
+    }
+
+    /// The user goes back to dataset `limit`: of each series the newest that is not newer gets its
+    /// names again. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn bring_back_chosen(
+        &self,
+        links: &Links,
+        index: &mut Index,
+        report: &RebuildReport,
+        limit: u64,
+    ) -> Result<()> {
+        for series in 0..self.series.series().len() {
+            let counts = |one: &&Listed| {
+                one.series == Some(series) && one.id <= limit && (one.holds_names || one.kept)
+            };
+            let newest = index.listed.iter().find(counts).filter(|one| one.kept).cloned();
+            let cached = |one: &Listed| {
+                let mut offered = report.offered.iter().filter(|it| it.id <= limit);
+                offered.any(|it| it.id >= one.id && it.key.series == one.key.series)
+            };
+            if let Some(one) = newest.filter(|one| !cached(one)) {
+                self.bring_back(links, &one, index, false)?;
+            }
+        }
+        Ok(())
+    }
+}

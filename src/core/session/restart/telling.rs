@@ -1,0 +1,108 @@
+//! What a restart tells: rank 0, one line for each that is lost, and one for what is offered.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::arrival::{newest_left, vanished_in_words};
+use super::restore::Index;
+use crate::cache::{RebuildReport, Withheld};
+use crate::log;
+use crate::params::keys;
+use crate::records::DatasetRecord;
+use crate::session::prefix::hiding::Hidden;
+use crate::session::rank::runtime::Session;
+
+impl Session {
+    /// Tells what the cache has given and what it has not. On rank 0.
+    pub(in crate::session) fn tell_offers(
+        &self,
+        report: &RebuildReport,
+        known: &Index,
+        hidden: &Hidden,
+        elapsed: Duration,
+    ) {
+        for filemap in &report.damaged {
+            log::warn(format_args!(
+                "{filemap} is damaged: the files that it names count as lost, and stay there"
+            ));
+        }
+        self.tell_lost(report, known, hidden);
+        let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
+        self.repoint_links(report, hidden.in_place.as_ref(), chosen);
+        self.tell_former_groups(report);
+        self.tell_offered(report, elapsed);
+        self.log_offered(report, known);
+    }
+
+    /// What the cache cannot give and the prefix has not, and in the last of these lines where the
+    /// run goes on if that is from the prefix.
+    fn tell_lost(&self, report: &RebuildReport, known: &Index, hidden: &Hidden) {
+        // What the program has deleted of one that a newer one has followed is nobody's loss.
+        let (lost, past): (Vec<_>, Vec<_>) = known
+            .lost(report)
+            .partition(|one| !one.spoiled || one.id > newest_left(&one.key.series, report, known));
+        self.describe_lost(&past).into_iter().for_each(|line| self.mention(line));
+        let mut lines = self.describe_lost(&lost);
+        lines.extend(vanished_in_words(report, known));
+        let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
+        let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);
+        if let (Some(last), Some(one)) = (lines.last_mut(), begins) {
+            let prefix = self.site.prefix.display();
+            last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
+        }
+        lines.iter().for_each(log::warn);
+    }
+
+    /// A line for each reason.
+    fn describe_lost(&self, lost: &[&Withheld]) -> Vec<String> {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for one in lost {
+            let title = self.title_withheld(one);
+            match by_reason.iter_mut().find(|(reason, _)| *reason == one.reason) {
+                Some((_, titles)) => titles.push(title),
+                None => by_reason.push((&one.reason, vec![title])),
+            }
+        }
+        let line = |(reason, titles): (&str, Vec<String>)| {
+            format!("{} cannot be offered from the cache: {reason}", titles.join(", "))
+        };
+        by_reason.into_iter().map(line).collect()
+    }
+
+    fn title_withheld(&self, withheld: &Withheld) -> String {
+        let title = self.machine_key(&withheld.key).map(|key| self.title(&key));
+        let title = title.unwrap_or_else(|| withheld.key.series.clone());
+        format!("{title} (dataset {})", withheld.id)
+    }
+
+    /// What was protected across groups that the settings do not have any more.
+    fn tell_former_groups(&self, report: &RebuildReport) {
+        let records = report.offered.iter().filter_map(|one| self.site.filemap.get_id(one.id));
+        let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
+        let groups: BTreeSet<String> = records.filter_map(former).collect();
+        for group in groups {
+            log::warn(format_args!(
+                "checkpoints in the cache are protected across GROUP={group}, which no GROUPS line \
+                 gives any more: they are across nodes (NODE) from now on"
+            ));
+        }
+    }
+
+    fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {
+        let Some(newest) = report.offered.iter().rfind(|one| !one.fetched) else { return };
+        let Some(key) = self.machine_key(&newest.key) else { return };
+        let list = |ranks: &[usize]| {
+            let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+            texts.join(", ")
+        };
+        let mut text = format!("{} is in the cache", self.title(&key));
+        if !newest.rebuilt.is_empty() {
+            let ranks = list(&newest.rebuilt);
+            text.push_str(&format!("; rebuilt by {}: ranks {ranks}", newest.scheme));
+        }
+        if !newest.moved.is_empty() {
+            text.push_str(&format!("; moved from other nodes: ranks {}", list(&newest.moved)));
+        }
+        log::warn(format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
+    }
+}

@@ -1,0 +1,146 @@
+//! Which store a dataset goes to, and whether there is room in it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::path::Path;
+
+use crate::cache::{Sharing, Store, on_node, stores_in_records};
+use crate::comm::Comm;
+use crate::descriptors::RedundancyDesc;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::session::launch::prepare::Preparation;
+use crate::session::machine::{DatasetKey, Places};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Site;
+use crate::system::secure_dir;
+
+impl Site {
+    /// The descriptor for the dataset with this number in its series.
+    pub fn descriptor(&self, output: bool, number: u64) -> &RedundancyDesc {
+        self.descriptors.select(number, output)
+    }
+
+    /// The stores of a series' datasets, for its machine.
+    pub fn places(&self, output: bool) -> Places {
+        let sizes = self.descriptors.stores.iter();
+        let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
+        Places::new(self.descriptors.intervals(output), sizes.collect())
+    }
+}
+
+impl Site {
+    /// Stores that are shared otherwise than the settings say, in sentences.
+    pub(in crate::session) fn misdeclared(&self, sharing: &Sharing) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for one in self.descriptors.stores.iter().filter(|one| one.enabled && one.mkdir) {
+            let base = one.base.display();
+            let stores = &self.layout.stores;
+            let index = stores.iter().position(|store| store.name == base.to_string());
+            let seen = index.map_or(&[][..], |index| sharing.groups(index));
+            let declared = self.descriptors.groups.of_ranks(&one.group).unwrap_or(&[]);
+            let hosts = self.descriptors.groups.hosts();
+            let named =
+                |(one, other): (usize, usize)| format!("{} and {}", hosts[one], hosts[other]);
+            let group = &one.group;
+            if let Some(nodes) = parted(seen, declared).map(named) {
+                sentences.push(format!(
+                    "the store {base} is said to belong to one {group} (GROUP={group}), but \
+                     {nodes} share it: it is used as one storage for all that reach it. \
+                     STORE={base} GROUP=WORLD says so for one that all nodes reach"
+                ));
+            }
+            if let Some(nodes) = parted(declared, seen).map(named) {
+                sentences.push(format!(
+                    "the store {base} is said to be shared (GROUP={group}), but {nodes} do not see \
+                     one another's files in it: it is used as storage of each of them"
+                ));
+            }
+        }
+        sentences
+    }
+}
+
+/// Two ranks that are together in `one` grouping of the ranks but not in the `other`.
+fn parted<A: Hash + Eq, B: Eq>(one: &[A], other: &[B]) -> Option<(usize, usize)> {
+    let mut first: HashMap<&A, usize> = HashMap::new();
+    let mut pairs = one.iter().zip(other).enumerate();
+    pairs.find_map(|(rank, (in_one, in_other))| {
+        let before = *first.entry(in_one).or_insert(rank);
+        (other[before] != *in_other).then_some((before, rank))
+    })
+}
+
+impl Preparation {
+    /// Stores that an earlier launch of the job has used and that are configured no more: what lies
+    /// in them is brought back like the rest. Collective.
+    pub(in crate::session) fn add_former_stores(
+        &mut self,
+        world: &dyn Comm,
+        leads_node: bool,
+    ) -> Result<()> {
+        let mut own = KvTree::new();
+        if leads_node {
+            let named = stores_in_records(&self.layout.control_dir);
+            for name in named {
+                own.child_mut(name);
+            }
+        }
+        let mut all = BTreeSet::new();
+        for bytes in world.all_gather(&own.encode())? {
+            all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
+        }
+        let (user, job) = &self.job;
+        for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
+            let below = [user, &format!("scr.{job}")];
+            let base = on_node(&self.root, Path::new(name));
+            let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
+            self.layout.add_store(&self.root, name, (user, job), usable);
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// The descriptor of the dataset with this number.
+    pub(in crate::session) fn descriptor(&self, series: usize, number: u64) -> &RedundancyDesc {
+        let output = self.series.series().get(series).is_some_and(|one| one.output);
+        self.site.descriptor(output, number)
+    }
+
+    /// Name of the store for the files of `key`: where its first file on this rank went, else by
+    /// its number.
+    pub(in crate::session) fn store_for(&self, state: &State, key: &DatasetKey) -> String {
+        let begun = state.books.get(key).filter(|book| !book.store.is_empty());
+        begun.map_or_else(
+            || self.store_of_number(key.series, state.machine.number_of(key)),
+            |book| book.store.clone(),
+        )
+    }
+
+    /// Name of the store of the dataset with this number.
+    pub(in crate::session) fn store_of_number(&self, series: usize, number: u64) -> String {
+        self.descriptor(series, number).base.display().to_string()
+    }
+
+    /// What this rank may still put into a store whose capacity the user has given, bytes.
+    pub(in crate::session) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
+        let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
+        let books = state.books.iter().filter(|(_, book)| book.store == store.name);
+        let used = books.map(|(key, book)| state.machine.cached_bytes(key) + book.redundancy_bytes);
+        capacity.saturating_sub(used.sum())
+    }
+
+    /// This rank's share of what the user says that a store has, bytes.
+    pub(in crate::session) fn capacity_of(&self, store: &Store) -> Option<u64> {
+        let mut described = self.site.descriptors.stores.iter();
+        let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
+        Some(described?.capacity_bytes? / self.sharers(store))
+    }
+
+    /// Ranks that share a store, at least 1.
+    pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
+        let index = self.site.layout.store_index(&store.name);
+        self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
+    }
+}

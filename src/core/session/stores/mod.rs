@@ -1,0 +1,15 @@
+//! Where a dataset lies on a node, and what happens where it finds no room.
+//!
+//! | file | job |
+//! |---|---|
+//! | `choice.rs` | which store a dataset goes to |
+//! | `room.rs` | room for a file before it is routed there |
+//! | `setback.rs` | a store that cannot take a file |
+//! | `space.rs` | a store that is full or fails in mid-write |
+//! | `protection.rs` | redundancy sets on the placement of this launch |
+
+pub(super) mod choice;
+pub(super) mod protection;
+pub(super) mod room;
+pub(super) mod setback;
+pub(super) mod space;

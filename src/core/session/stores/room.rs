@@ -1,0 +1,244 @@
+//! Room for a file in the store: looked for before the file is routed, set aside when it is open,
+//! and given back where it was not needed. What its scheme will keep beside it counts, too: a
+//! checkpoint that is in the cache as a whole, but cannot be protected, cannot be sealed.
+//!
+//! On a RAM disk a reservation costs a tenth of the time of the write itself (each page is touched
+//! twice), so it is made only when room is scarce: otherwise nothing could come of it. On other
+//! file systems it costs nothing, and the file lies better.
+
+use std::io::ErrorKind;
+
+use super::setback::Setback;
+use crate::cache::{self, Ctx, Store};
+use crate::descriptors::Overhead;
+use crate::log;
+use crate::redundancy::Spares;
+use crate::session::machine::{DatasetKey, FileRef};
+use crate::session::namespace::Place;
+use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::runtime::{Session, State};
+use crate::system::{allocated, release_excess, reserve, room, space};
+
+/// Room is plenty if this rank's part of it is so many times what its open files are going to take.
+const PLENTY: u64 = 4;
+
+/// Files that a rank must still be able to make for one more to be cached: itself, its directories,
+/// a record and what takes its place, redundancy data, catalogs.
+const FILES_MIN: u64 = 8;
+
+/// What a rank may still take of a store.
+struct Left {
+    bytes: u64,
+    files: u64,
+}
+
+impl Session {
+    /// Whether the store can take a file that is as large as it was last time, and how that is to
+    /// be made sure.
+    pub(in crate::session) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
+        if !self.is_routing() && !state.machine.goes_with_cached(file) {
+            return None;
+        }
+        let number = state.machine.number_for(file);
+        let descriptor = self.descriptor(file.series, number);
+        if descriptor.bypass {
+            return None;
+        }
+        let expected = state.machine.expected_bytes(file.series, &file.masked);
+        let store = self.site.layout.store(&descriptor.base.display().to_string())?;
+        let mut left = self.left(state, store)?;
+        let open = state.tokens.all().map(|(_, one)| one.room.expected);
+        let wanted = open.fold(expected, u64::saturating_add);
+        let beside = self.overhead(file.series, number).of(expected);
+        let beside = beside.saturating_add(self.redundancy_to_come(state, store));
+        let wanted = wanted.saturating_add(beside);
+        if left.bytes <= wanted || left.files < FILES_MIN {
+            self.give_up_spares(store);
+            left = self.left(state, store)?;
+        }
+        if left.files < FILES_MIN {
+            self.setbacks.met(Setback::NoInodes(store.cache_dir.clone()));
+            return None;
+        }
+        if left.bytes <= wanted {
+            self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
+            return None;
+        }
+        let useful = || left.bytes / PLENTY < wanted || !in_memory(store);
+        Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
+    }
+
+    /// Bytes of redundancy data for what this rank has in a store and is not sealed yet, files
+    /// that are open included.
+    fn redundancy_to_come(&self, state: &State, store: &Store) -> u64 {
+        let overhead = |key: &DatasetKey| {
+            let overhead = self.overhead(key.series, state.machine.number_of(key));
+            (overhead != Overhead::NONE).then_some(overhead)
+        };
+        let unsealed = state.books.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
+        let closed = unsealed
+            .filter_map(|(key, _)| Some(overhead(key)?.of(state.machine.cached_bytes(key))));
+        let open = state.tokens.all().filter_map(|(_, one)| {
+            let bytes = one.room.expected.max(one.room.reserved);
+            (bytes > 0).then(|| overhead(&one.key)).flatten().map(|overhead| overhead.of(bytes))
+        });
+        closed.chain(open).fold(0, u64::saturating_add)
+    }
+
+    fn overhead(&self, series: usize, number: u64) -> Overhead {
+        let index = self.descriptor(series, number).index;
+        self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
+    }
+
+    /// What this rank may still take of the store; `None` if that does not say.
+    fn left(&self, state: &State, store: &Store) -> Option<Left> {
+        let sharers = self.sharers(store);
+        let asked = room(&store.cache_dir).and_then(|bytes| Ok((bytes, space(&store.cache_dir)?)));
+        match asked {
+            Ok((bytes, space)) => Some(Left {
+                bytes: (bytes / sharers).min(self.capacity_left(state, store)),
+                files: space.free_files / sharers,
+            }),
+            Err(error) => {
+                self.setbacks.met(Setback::of(&store.cache_dir, &error));
+                None
+            }
+        }
+    }
+
+    /// The dataset is about to be evicted: its redundancy files stay as spares if there is room for
+    /// another checkpoint like it beside them.
+    pub(in crate::session) fn keep_spares(
+        &self,
+        state: &State,
+        ctx: &Ctx,
+        key: &DatasetKey,
+        id: u64,
+    ) {
+        let Some(book) = state.books.get(key) else { return };
+        let Some(store) = self.site.layout.store(&book.store) else { return };
+        let like_it = state.machine.cached_bytes(key).saturating_add(book.redundancy_bytes);
+        let fits = |left: Left| left.bytes.saturating_sub(book.redundancy_bytes) >= like_it;
+        let worth_it =
+            book.redundancy_bytes >= Spares::BYTES_MIN && self.left(state, store).is_some_and(fits);
+        let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
+        if let Err(error) = done {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// There is better use for the room that spares take.
+    pub(in crate::session) fn give_up_spares(&self, store: &Store) {
+        if let Err(error) = self.spares(store).clear() {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    fn spares(&self, store: &Store) -> Spares {
+        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
+    }
+
+    /// The file of `token` is open: what it is expected to take is set aside, if it is to be.
+    /// `false`: there is no room after all.
+    pub(in crate::session) fn set_aside(&self, token: u64, fd: i32) -> bool {
+        let mut state = self.state_to_look();
+        let State { tokens, kept_out, .. } = &mut *state;
+        let Some(one) = tokens.get(token) else { return true };
+        kept_out.remove(&one.name);
+        let room = one.room;
+        drop(state);
+        !room.wanted || self.reserve_now(token, fd, 0, room.expected)
+    }
+
+    /// The program will write these bytes in a way that cannot be made again elsewhere. `false`:
+    /// the store has no room for them.
+    pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
+        let in_store = |one: &Tracked| match &one.way {
+            Way::Cached | Way::Temporary => true,
+            Way::Shadow { copy, .. } => !copy.starts_with(self.refuge()),
+            Way::OnPrefix | Way::Lazy { .. } => false,
+        };
+        let state = self.state_to_look();
+        let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
+        let name = self.store_for(&state, &one.key);
+        let Some(store) = self.site.layout.store(&name) else { return true };
+        let Some(left) = self.left(&state, store) else { return false };
+        if left.bytes <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
+            self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
+            return false;
+        }
+        drop(state);
+        self.reserve_now(token, fd, offset, bytes)
+    }
+
+    /// Without the lock: it takes a while for a large file.
+    fn reserve_now(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
+        let done = reserve(fd, offset, bytes);
+        let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        if done.as_ref().is_err_and(|error| full(error.kind())) {
+            let state = self.state_to_look();
+            if let Some(one) = state.tokens.get(token) {
+                let name = self.store_for(&state, &one.key);
+                self.setbacks.met(Setback::full(self.site.layout.cache_dir(&name)));
+            }
+            return false;
+        }
+        if let Some(one) = self.state_to_look().tokens.get_mut(token) {
+            one.room.wanted = false;
+            // A file system that cannot reserve leaves it at what was found free.
+            if done.is_ok() {
+                let end = offset.saturating_add(bytes);
+                one.room = Room { reserved: one.room.reserved.max(end), ..Room::default() };
+            }
+        }
+        true
+    }
+
+    /// A descriptor was closed. With the last one on its file, what is reserved beyond the file's
+    /// end goes back to the store.
+    pub(in crate::session) fn give_back(&self, state: &mut State, tracked: &Tracked) {
+        let reserved = tracked.room.reserved;
+        if reserved == 0 {
+            return;
+        }
+        if let Some(twin) = state.tokens.twin(tracked) {
+            twin.room.reserved = twin.room.reserved.max(reserved);
+            return;
+        }
+        let path = match (&tracked.way, state.view.place(&tracked.name)) {
+            (Way::Shadow { copy, .. }, _) => copy.clone(),
+            (Way::Cached, Place::Cached(_, here)) | (Way::Temporary, Place::Private(here)) => here,
+            _ => return,
+        };
+        let unused = path.metadata().is_ok_and(|found| found.len() < reserved);
+        if unused && !release(&path) && tracked.way == Way::Cached {
+            state.late.push((tracked.key.clone(), tracked.name.clone()));
+        }
+    }
+
+    /// Before a seal: what could not be given back at the close, since a child still had the file.
+    pub(in crate::session) fn give_back_late(&self, key: &DatasetKey) {
+        let mut state = self.state();
+        let (ready, later) =
+            std::mem::take(&mut state.late).into_iter().partition(|(of, _)| of == key);
+        state.late = later;
+        let ready: Vec<(DatasetKey, String)> = ready;
+        for (_, name) in ready {
+            if let Some(layer) = state.view.layer(key) {
+                release(&layer.dir.join(name));
+            }
+        }
+    }
+}
+
+fn in_memory(store: &Store) -> bool {
+    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
+}
+
+/// What cannot be given back is only room: the file is as it should be.
+fn release(path: &std::path::Path) -> bool {
+    release_excess(path).unwrap_or_else(|error| {
+        log::message(1, format_args!("{}: reserved room stays taken: {error}", path.display()));
+        true
+    })
+}

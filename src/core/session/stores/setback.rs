@@ -1,0 +1,291 @@
+//! The cache cannot take a file: its store is full, without inodes, or fails. The file goes to the
+//! PFS, where the program's call succeeds or fails as it would without us; and that is told, once
+//! for the whole launch.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::cache::NodeCatalog;
+use crate::cache::disk::describe;
+use crate::error::{Error, Result};
+use crate::log;
+use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement};
+use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+use crate::system::{monotonic_ms, space};
+use crate::transfer::is_published;
+
+/// Why the cache could not take a file.
+#[derive(Debug, Clone)]
+pub(in crate::session) enum Setback {
+    /// The store in this directory has no room.
+    NoRoom(PathBuf),
+    /// It has no inodes.
+    NoInodes(PathBuf),
+    /// Something else, in words.
+    Failed(String),
+}
+
+impl Setback {
+    /// No file can be made or written in the store in this directory.
+    pub fn full(place: &Path) -> Setback {
+        match space(place) {
+            Ok(space) if space.free_files == 0 => Setback::NoInodes(place.to_path_buf()),
+            _ => Setback::NoRoom(place.to_path_buf()),
+        }
+    }
+
+    /// The store in the directory `place` met `error`.
+    pub fn of(place: &Path, error: &Error) -> Setback {
+        match error.is_no_room() {
+            true => Setback::full(place),
+            false => Setback::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The first setback of this rank, and whether one has been told.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Setbacks {
+    met: Mutex<Option<Setback>>,
+    told: AtomicBool,
+}
+
+impl Setbacks {
+    /// This rank has met one.
+    pub fn met(&self, setback: Setback) {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        met.get_or_insert(setback);
+    }
+
+    fn first(&self) -> Option<Setback> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether open(2) says with `errno` what is true of the file or of the caller, wherever the file
+/// lies.
+fn is_about_the_file(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::EACCES
+            | libc::EEXIST
+            | libc::EFAULT
+            | libc::EINTR
+            | libc::EINVAL
+            | libc::EISDIR
+            | libc::ELOOP
+            | libc::ENAMETOOLONG
+            | libc::ENOENT
+            | libc::ENOTDIR
+            | libc::EOVERFLOW
+            | libc::EPERM
+            | libc::ETXTBSY
+    )
+}
+
+/// Whether a failed open with `errno` leaves a checkpoint without a file that was to be in it.
+fn leaves_a_gap(errno: i32) -> bool {
+    !matches!(errno, libc::EEXIST | libc::EISDIR | libc::ELOOP | libc::ENOTDIR)
+}
+
+fn reason(name: &str, errno: i32) -> String {
+    format!("opening {name} failed: {}", std::io::Error::from_raw_os_error(errno))
+}
+
+impl Session {
+    /// One rank tells, once, why files of the dataset are on the PFS and not in the cache.
+    /// Collective only if files are there, which all ranks see in the catalog.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn tell_setback(
+        &self,
+        links: &Links,
+        title: &str,
+        catalog: &NodeCatalog,
+    ) -> Result<()> {
+        let setbacks = &self.setbacks;
+        if !catalog.has_files_on_prefix() || setbacks.told.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let own = self.site.rank as i64;
+        let setback = setbacks.first();
+        let mut teller = [if setback.is_some() { own } else { -1 }];
+        links.world.all_max(&mut teller)?;
+        if teller[0] < 0 {
+            return Ok(());
+        }
+        setbacks.told.store(true, Ordering::Relaxed);
+        if let Some(setback) = setback.filter(|_| teller[0] == own) {
+            self.warn_of(&setback, title);
+        }
+        Ok(())
+    }
+
+    fn warn_of(&self, setback: &Setback, title: &str) {
+        let (node, prefix) = (&self.site.node_name, self.site.prefix.display());
+        match setback {
+            Setback::NoRoom(place) => log::warn(format_args!(
+                "{node}: {} has no room for all of {title}; the rest goes straight to {prefix}. A \
+                 smaller SCR_CACHE_SIZE or a larger store makes room",
+                place.display()
+            )),
+            Setback::NoInodes(place) => log::warn(format_args!(
+                "{node}: {} has too few inodes for all of {title}; the rest goes straight to \
+                 {prefix}. A smaller SCR_CACHE_SIZE, or a store with more inodes (nr_inodes= for a \
+                 RAM disk), makes room",
+                place.display()
+            )),
+            Setback::Failed(why) => log::warn(format_args!(
+                "{node}: {why}; what the cache cannot take of {title} goes straight to {prefix}"
+            )),
+        }
+    }
+
+    /// `name`, of the dataset `key`, is to be on the PFS: its store met `error`.
+    pub(in crate::session) fn set_back(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        name: &str,
+        error: &Error,
+    ) {
+        let store = self.store_for(state, key);
+        self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), error));
+        state.machine.moved_to_prefix(key, name);
+    }
+
+    /// Begins what a file is placed in, as [`Self::record_begin`] does. A rank that cannot write
+    /// records goes straight to the PFS, with this file first; the dataset is as good with it
+    /// there. Returns whether the file may go to the cache.
+    pub(in crate::session) fn begin_in_cache(
+        &self,
+        state: &mut State,
+        placed: &Placed,
+        name: &str,
+    ) -> bool {
+        let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
+        let Err(error) = begun else { return !placed.on_prefix };
+        if placed.revoke {
+            // The record on the disk speaks of files that are about to change.
+            let text = format!("its record cannot be changed: {error}");
+            state.machine.failed(&placed.key, &text, monotonic_ms());
+        }
+        state.machine.moved_to_prefix(&placed.key, name);
+        self.fall_back(state, &error.to_string());
+        false
+    }
+
+    /// Puts a file that is renamed, or moves from the PFS, into its dataset in the cache, by `put`,
+    /// which gets its place there. Returns whether it is there; else it is to be on the PFS.
+    pub(in crate::session) fn put_in_cache(
+        &self,
+        state: &mut State,
+        placed: &Placed,
+        name: &str,
+        put: impl FnOnce(&Path) -> Result<()>,
+    ) -> bool {
+        if !self.begin_in_cache(state, placed, name) {
+            return false;
+        }
+        let Some(layer) = state.view.layer(&placed.key) else { return false };
+        let (dir, target) = (layer.dir.clone(), layer.dir.join(name));
+        let Err(error) = ns::make_parents(&dir, name).and_then(|()| put(&target)) else {
+            return true;
+        };
+        self.set_back(state, &placed.key, name, &error);
+        false
+    }
+
+    /// The real open for a token failed with `errno`. `true`: the file has another place now, and
+    /// the program's open is to be asked for once more.
+    pub(in crate::session) fn not_opened(&self, token: u64, errno: i32) -> bool {
+        let mut state = self.state();
+        let Some(tracked) = state.tokens.take(token) else { return false };
+        let name = tracked.name.as_str();
+        let first = !state.kept_out.remove(name);
+        let again = first && !is_about_the_file(errno) && self.is_in_store(&tracked);
+        if again {
+            let error = Error::io("cannot open", name, std::io::Error::from_raw_os_error(errno));
+            let store = self.store_for(&state, &tracked.key);
+            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
+            state.kept_out.insert(name.to_string());
+        }
+        match &tracked.way {
+            Way::Shadow { copy, .. } => {
+                if state.tokens.shadow_of(name).is_none() {
+                    let _ = ns::remove(copy);
+                }
+            }
+            Way::Temporary => {
+                if tracked.made {
+                    state.view.take_private(name);
+                }
+            }
+            Way::Lazy { .. } => {}
+            Way::Cached | Way::OnPrefix => {
+                if again || !leaves_a_gap(errno) {
+                    state.machine.open_failed(&tracked.key, name, monotonic_ms());
+                } else {
+                    let why = reason(name, errno);
+                    state.machine.open_refused(&tracked.key, name, &why, monotonic_ms());
+                }
+                if tracked.made {
+                    state.leave_file(&tracked.key, name);
+                }
+            }
+        }
+        let twin = state.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
+        drop(state);
+        // What is open already is one file for all: it goes along.
+        twin.into_iter().for_each(|twin| self.site.host.move_out(twin));
+        again
+    }
+
+    /// The bytes of the descriptor are in a store, and not on the PFS.
+    pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
+        match &tracked.way {
+            Way::Cached | Way::Temporary => true,
+            Way::Shadow { copy, .. } => !copy.starts_with(self.refuge()),
+            Way::Lazy { kept, .. } => kept.is_none(),
+            Way::OnPrefix => false,
+        }
+    }
+
+    /// The PFS will refuse to make `file`: that is its answer to the program, and the dataset lacks
+    /// this file. A directory that is missing is not its last word, and what is no file is none of
+    /// the dataset.
+    pub(in crate::session) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
+        let path = self.site.on_prefix(&file.name);
+        let is_other = ns::on_prefix(&path) == OnPrefix::Other;
+        if is_other || !path.parent().is_some_and(Path::is_dir) {
+            return;
+        }
+        let now = monotonic_ms();
+        if let Placement::Dataset(placed) = state.machine.write_open(file, wish, now) {
+            let why = format!("{} cannot be made in its directory", file.name);
+            state.machine.open_refused(&placed.key, &file.name, &why, now);
+        }
+    }
+
+    /// A cached file could not be opened to be read: if the PFS has the same, it is read there.
+    pub(in crate::session) fn unreadable(&self, path: &Path) {
+        let Some(name) = self.name_of(path) else { return };
+        let mut state = self.state();
+        if let Place::Cached(_, here) = state.view.place(name)
+            && self.has_the_same(name, &here)
+        {
+            state.view.moved_to_prefix(name);
+        }
+    }
+
+    /// Whether the PFS has under `name` what is at `here`.
+    pub(in crate::session) fn has_the_same(&self, name: &str, here: &Path) -> bool {
+        let target = self.site.on_prefix(name);
+        describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
+    }
+}

@@ -1,0 +1,241 @@
+//! A store that is full or fails in the middle of a write: the file moves to the PFS, its
+//! descriptor too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom};
+use std::os::fd::IntoRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::setback::Setback;
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, copy_file};
+use crate::log;
+use crate::session::namespace::{self as ns, Place};
+use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::report::tally::Count;
+use crate::system::{monotonic_ms, test_pause};
+
+impl Session {
+    /// A call on the file of `token` met a store that is full or fails, or the file is never quiet:
+    /// what is written so far moves to the PFS. Returns a new descriptor with the same access mode
+    /// and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
+    ///
+    /// For a [lazy](super::TOKEN_LAZY) token: its file is about to change, and gets its place.
+    ///
+    /// With -1 for `fd`: only what makes the file durable has failed, and it cannot move now. It
+    /// goes to the PFS at its close; -1 if it is not in the cache.
+    /// `errno` is what the call met; 0 if it met nothing.
+    pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
+        if errno != 0 {
+            self.met(token, errno);
+        }
+        if fd < 0 {
+            return if self.distrust(token) { 0 } else { -1 };
+        }
+        let woken = self.wake_lazy(token, fd);
+        let moved = woken.and_then(|file| match file {
+            Some(file) => Ok(Some(file)),
+            None => self.try_evacuate(token, fd),
+        });
+        match moved {
+            Ok(Some(file)) => file.into_raw_fd(),
+            Ok(None) => -1,
+            Err(error) => {
+                let mut state = self.state();
+                match state.tokens.get(token).cloned() {
+                    Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
+                        self.tell_unmoved(&mut state, &one, &error);
+                    }
+                    _ => {
+                        let rank = self.site.rank;
+                        log::warn_once("evacuate", format_args!("rank {rank}: {error}"));
+                    }
+                }
+                -1
+            }
+        }
+    }
+
+    /// A call on the file of `token` met `errno` in the store.
+    fn met(&self, token: u64, errno: i32) {
+        let state = self.state();
+        if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
+            let source = std::io::Error::from_raw_os_error(errno);
+            let error = Error::io("cannot write", &one.name, source);
+            let store = self.store_for(&state, &one.key);
+            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
+        }
+    }
+
+    /// The dataset of the file is told as invalid, with this reason.
+    fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
+        let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
+        state.machine.failed(&tracked.key, &text, monotonic_ms());
+    }
+
+    /// `None`: the file is on the PFS already, and that refuses.
+    fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
+        let mut state = self.state();
+        let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
+        if let Way::Shadow { copy, .. } = &tracked.way {
+            let copy = self.evacuate_shadow(&mut state, copy)?;
+            return open_alike(fd, &copy).map(Some);
+        }
+        let source = match (state.view.place(&tracked.name), &tracked.way) {
+            (Place::Private(here), Way::Temporary) => Some(here),
+            (Place::Cached(_, here), Way::Cached) => Some(here),
+            // Another descriptor on the same file was here before, a moment ago; if it was not, the
+            // store cannot even look the file up.
+            (Place::Prefix, Way::Cached) => {
+                let layer = state.view.layer(&tracked.key);
+                let layer = layer.filter(|layer| !layer.is_on_prefix(&tracked.name));
+                layer.map(|layer| layer.dir.join(&tracked.name))
+            }
+            (Place::Prefix, Way::Temporary) => None,
+            _ => return Ok(None),
+        };
+        if let Some(source) = &source {
+            self.copy_out(source, &tracked.name, false)?;
+        }
+        let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
+        test_pause("move.copied");
+        if let Some(one) = state.tokens.get_mut(token) {
+            (one.way, one.room) = (Way::OnPrefix, Room::default());
+        }
+        if let Some(source) = source {
+            self.moved_out(&mut state, &tracked, &source);
+        }
+        Ok(Some(file))
+    }
+
+    /// Copies the file at `source` to the place of `name` on the PFS.
+    ///
+    /// After an error of write-back the kernel tells it once and takes the pages for clean. They
+    /// are what was written as long as they are in memory, so a copy that is made at once is right,
+    /// and what the next fsync says of it is true. What is read from the device instead is its own
+    /// word: an error here, or what it keeps.
+    fn copy_out(&self, source: &Path, name: &str, sync: bool) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        let was_there = target.symlink_metadata().is_ok();
+        let options = CopyOptions { crc32: false, sync, ..CopyOptions::default() };
+        let copied = copy_file(source, &target, options).map(drop);
+        if copied.is_err() && !was_there {
+            let _ = ns::remove(&target); // no part of a file has its final name
+        }
+        copied
+    }
+
+    /// The PFS has what was at `source`. That takes up room until its dataset leaves, if it cannot
+    /// be removed.
+    fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
+        if state.view.take_private(&tracked.name).is_none() {
+            state.machine.moved_to_prefix(&tracked.key, &tracked.name);
+            self.tally.one(Count::FellBack);
+            state.enter_file(&tracked.key, &tracked.name, true);
+        }
+        let _ = ns::remove(source);
+    }
+
+    /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
+    fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
+        let refuge = self.refuge();
+        if copy.starts_with(&refuge) {
+            // Either another descriptor on it was here before, or the PFS is full, too.
+            return Ok(copy.to_path_buf());
+        }
+        let number = copy.file_name().unwrap_or_default();
+        let target = refuge.join(number);
+        ns::make_parents(&refuge, &number.to_string_lossy())?;
+        ns::copy_up(copy, &target)?;
+        state.tokens.move_shadow(copy, &target);
+        let _ = ns::remove(copy);
+        Ok(target)
+    }
+
+    /// The file of `token` is not sure to be durable where it is: it goes to the PFS at its close.
+    /// `false`: it is not in the cache.
+    fn distrust(&self, token: u64) -> bool {
+        let mut state = self.state();
+        let Some(one) = state.tokens.get_mut(token) else { return false };
+        let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
+        one.distrusted |= in_cache;
+        in_cache
+    }
+
+    /// The last descriptor of a [distrusted](Tracked::distrusted) file was closed: it goes to the
+    /// PFS. `false`: it could not, and its dataset is invalid.
+    pub(in crate::session) fn leave_distrusted(
+        &self,
+        state: &mut State,
+        tracked: &mut Tracked,
+    ) -> bool {
+        if let Some(twin) = state.tokens.twin(tracked) {
+            twin.distrusted = true;
+            return true;
+        }
+        let moved = match (&mut tracked.way, state.view.place(&tracked.name)) {
+            (Way::Shadow { copy, .. }, _) => {
+                self.evacuate_shadow(state, copy).map(|there| *copy = there)
+            }
+            (Way::Cached, Place::Cached(_, here)) => {
+                let copied = self.copy_out(&here, &tracked.name, true);
+                copied.map(|()| {
+                    tracked.way = Way::OnPrefix;
+                    self.moved_out(state, tracked, &here);
+                })
+            }
+            (Way::Temporary, Place::Private(here)) => {
+                let copied = self.copy_out(&here, &tracked.name, true);
+                copied.map(|()| self.moved_out(state, tracked, &here))
+            }
+            _ => Ok(()),
+        };
+        moved.inspect_err(|error| self.tell_unmoved(state, tracked, error)).is_ok()
+    }
+}
+
+/// Opens `path` with the access mode and the offset of `fd`.
+pub(in crate::session) fn open_alike(fd: i32, path: &Path) -> Result<File> {
+    let (flags, offset) = descriptor_info(fd)?;
+    let access = flags & libc::O_ACCMODE;
+    let mut file = OpenOptions::new()
+        .read(access != libc::O_WRONLY)
+        .write(access != libc::O_RDONLY)
+        .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
+        .open(path)
+        .map_err(|e| Error::io("cannot open", path, e))?;
+    file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", path, e))?;
+    Ok(file)
+}
+
+/// Flags and offset of a descriptor.
+pub(in crate::session) fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
+    let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
+    };
+    let flags = field("flags:").and_then(|word| i32::from_str_radix(word, 8).ok());
+    let offset = field("pos:").and_then(|word| word.parse().ok());
+    match (flags, offset) {
+        (Some(flags), Some(offset)) => Ok((flags, offset)),
+        _ => Err(Error::corrupt(path, "no flags or no position")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    #[test]
+    fn a_descriptor_tells_its_mode_and_place() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"12345").unwrap();
+        let (flags, offset) = descriptor_info(file.as_raw_fd()).unwrap();
+        assert_eq!((flags & libc::O_ACCMODE, offset), (libc::O_RDWR, 5));
+    }
+}

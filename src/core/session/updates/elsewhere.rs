@@ -1,0 +1,317 @@
+//! What ranks of other nodes have done with names (DESIGN section 5): told at the agreement that
+//! follows. A rank tells what has changed since it told the last time: closed files of datasets in
+//! progress, which no catalog has yet, and names that the program has deleted.
+//!
+//! It changes what is seen, nothing else, like what the ranks of one node tell one another
+//! (`neighbours.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cache::disk::describe;
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::log;
+use crate::records::{self, FileMeta, files_from_list, files_to_list};
+use crate::session::machine::DatasetKey;
+use crate::session::namespace::{Layer, Move, Remote, Told};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+
+/// Files by name.
+type Files = BTreeMap<String, FileMeta>;
+
+/// What this rank has told the others.
+#[derive(Debug, Default)]
+pub(in crate::session) struct ToldElsewhere {
+    files: BTreeMap<DatasetKey, Files>,
+    deleted: BTreeSet<String>,
+}
+
+impl ToldElsewhere {
+    /// The others know of it.
+    pub fn follow(&mut self, one: &Move) {
+        for files in self.files.values_mut() {
+            for (name, mut meta) in std::mem::take(files) {
+                let name = one.new_name(&name).unwrap_or(name);
+                meta.name.clone_from(&name);
+                files.insert(name, meta);
+            }
+        }
+    }
+}
+
+/// What a rank tells, as a tree:
+/// ```text
+/// DSET / <directory name of the key> / THERE / <name> / <fields of FileMeta>
+///                                      GONE / <name>
+/// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
+/// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
+/// ```
+/// The last two are for the ranks of its own node, too.
+///
+/// Not of directories that are removed: whoever makes one again finds it there, before he has heard
+/// of it, and must not lose it afterwards.
+struct Message(KvTree);
+
+impl Message {
+    /// As bytes; none where there is nothing to tell.
+    fn to_bytes(&self) -> Vec<u8> {
+        if self.0.is_empty() { Vec::new() } else { self.0.encode() }
+    }
+
+    /// The inverse. Total.
+    fn from_bytes(bytes: &[u8]) -> Option<Message> {
+        match bytes.is_empty() {
+            true => Some(Message(KvTree::new())),
+            false => KvTree::decode(bytes).ok().map(Message),
+        }
+    }
+
+    fn names(&mut self, kind: &str, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        for name in names {
+            self.0.child_mut(kind).set(name.as_ref(), KvTree::new());
+        }
+    }
+
+    fn moved(&mut self, one: &Move) {
+        let tree = self.0.child_mut("MOVED").child_mut(one.number);
+        tree.set_value("FROM", &one.from);
+        tree.set_value("TO", &one.to);
+        tree.set_flag("LANDED", one.landed);
+    }
+
+    /// What this rank has renamed and not told.
+    fn take_moves(&mut self, state: &mut State) {
+        std::mem::take(&mut state.moves.untold).iter().for_each(|one| self.moved(one));
+        for (series, template) in std::mem::take(&mut state.moves.learned) {
+            self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
+        }
+    }
+
+    fn tells_moves(&self) -> bool {
+        self.0.contains("MOVED") || self.0.contains("LEARNED")
+    }
+
+    /// Directories that have moved, in their order.
+    fn moves(&self) -> Vec<Move> {
+        let of = |(number, tree): (&str, &KvTree)| {
+            Some(Move {
+                number: number.parse().ok()?,
+                from: tree.get_value("FROM")?.to_string(),
+                to: tree.get_value("TO")?.to_string(),
+                landed: tree.get_flag("LANDED"),
+            })
+        };
+        let mut moves: Vec<Move> = self.0.child("MOVED").iter().filter_map(of).collect();
+        moves.sort_by_key(|one| one.number);
+        moves
+    }
+
+    fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
+        self.0.child(kind).keys().map(str::to_string)
+    }
+}
+
+impl Session {
+    /// All ranks tell all others what they have to tell, if it is time for it. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn tell_names(
+        &self,
+        links: &Links,
+        before_conference: bool,
+    ) -> Result<()> {
+        let mut state = self.state();
+        if !state.machine.tells_names(before_conference) {
+            return Ok(());
+        }
+        let own = self.news(&mut state);
+        drop(state);
+        self.exchange(links, &own)
+    }
+
+    /// At the end no agreement comes before the conference: what directories were called when the
+    /// program ended must be known. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn tell_moves(&self, links: &Links) -> Result<()> {
+        let mut state = self.state();
+        let mut untold = [i64::from(!state.moves.untold.is_empty())];
+        untold[0] |= i64::from(!state.moves.learned.is_empty());
+        let mut own = Message(KvTree::new());
+        own.take_moves(&mut state);
+        drop(state);
+        links.world.all_max(&mut untold)?;
+        if untold == [0] { Ok(()) } else { self.exchange(links, &own) }
+    }
+
+    /// Tells the others what this rank has to tell, and takes in what they have. Collective.
+    fn exchange(&self, links: &Links, own: &Message) -> Result<()> {
+        let all = links.world.all_gather(&own.to_bytes())?;
+        let (mut heard, mut near) = (Vec::new(), Vec::new());
+        for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+            let is_near = links.node_ranks.contains(&rank);
+            match Message::from_bytes(bytes) {
+                Some(news) if is_near => near.push((rank, news)),
+                Some(news) => heard.push((rank, news)),
+                None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
+            }
+        }
+        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
+        if heard.is_empty() && !moves {
+            return Ok(());
+        }
+        let mut state = self.state();
+        let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
+        let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
+        for (rank, news) in &heard {
+            self.hear_of_names(&mut state, (*rank, news), &made_here);
+        }
+        // What is there may be so again.
+        heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, own));
+        // Files that are told by what they were called before.
+        near.iter().chain(&heard).for_each(|(rank, news)| {
+            self.hear_of_moves(&mut state, *rank, news);
+        });
+        state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
+        drop(state);
+        self.site.host.names_changed();
+        Ok(())
+    }
+
+    /// What has changed since the last time; from now on it counts as told.
+    fn news(&self, state: &mut State) -> Message {
+        let mut news = Message(KvTree::new());
+        let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
+        for (key, names) in state.machine.visible() {
+            let Some(layer) = state.view.layer(&key) else { continue };
+            let before = state.told.files.get(&key);
+            let found = names.into_iter().filter_map(|(name, closed)| {
+                let meta = match closed {
+                    true => describe(&layer.dir.join(&name), &name).ok()?,
+                    false => before?.get(&name)?.clone(), // what it was stays to be seen
+                };
+                Some((name, meta))
+            });
+            let found = found.collect();
+            files.insert(key, found);
+        }
+        for (key, now) in &files {
+            let before = state.told.files.get(key);
+            let known = |name: &str| before.and_then(|before| before.get(name));
+            let new = now.iter().filter(|(name, meta)| known(name) != Some(meta));
+            let there: Vec<FileMeta> = new.map(|(_, meta)| meta.clone()).collect();
+            let gone = before.into_iter().flatten().filter(|(name, _)| !now.contains_key(*name));
+            let gone: Vec<&String> = gone.map(|(name, _)| name).collect();
+            if there.is_empty() && gone.is_empty() {
+                continue;
+            }
+            let mut tree = Message(KvTree::new());
+            tree.0.set("THERE", files_to_list(&there));
+            tree.names("GONE", gone);
+            news.0.child_mut("DSET").set(self.record_key(key).directory_name(), tree.0);
+        }
+        let deleted: BTreeSet<String> = state.view.deleted().map(str::to_string).collect();
+        let far = state.view.take_far_news();
+        news.names("LAID", far.laid);
+        news.names("ON_PREFIX", far.on_prefix);
+        news.names("DELETED", deleted.difference(&state.told.deleted));
+        news.names("SETTLED", state.told.deleted.difference(&deleted));
+        state.told = ToldElsewhere { files, deleted };
+        news.take_moves(state);
+        news
+    }
+
+    fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
+        if rank != self.site.rank {
+            news.moves().iter().for_each(|one| self.hear_of_move(state, rank, one));
+        }
+        for (series, texts) in news.0.child("LEARNED") {
+            let Ok(series) = series.parse() else { continue };
+            texts.keys().for_each(|text| self.learn_directory(state, series, text));
+        }
+    }
+
+    fn hear_of_names(
+        &self,
+        state: &mut State,
+        (rank, news): (usize, &Message),
+        made_here: &BTreeSet<String>,
+    ) {
+        news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
+        news.named("ON_PREFIX").for_each(|name| state.view.left_elsewhere(&name));
+        for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
+            state.view.deleted_elsewhere(rank, &name);
+        }
+        news.named("SETTLED").for_each(|name| state.view.hear(rank, Told::Settled(name)));
+    }
+
+    fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
+        for (name, tree) in news.0.child("DSET") {
+            let key = records::DatasetKey::from_directory_name(name);
+            let Some(key) = key.and_then(|key| self.machine_key(&key)) else { continue };
+            let there = files_from_list(tree.child("THERE")).unwrap_or_default();
+            if !there.is_empty() && state.view.layer(&key).is_none() {
+                let store = self.store_for(state, &key);
+                let dir = self.site.layout.open_dir(&store, &self.record_key(&key));
+                state.view.put(Layer::new(key.clone(), dir));
+            }
+            for (name, _) in tree.child("GONE") {
+                state.view.gone_elsewhere(&key, name, rank);
+            }
+            for meta in there {
+                let name = meta.name.clone();
+                let deleted =
+                    state.view.is_deleted(&name) && !own.0.child("DELETED").contains(&name);
+                if let Some(file) = self.file_ref(&name).filter(|_| deleted) {
+                    // It had heard of the deletion.
+                    state.machine.made_elsewhere(&file);
+                    state.view.revive(&name);
+                    state.told.deleted.remove(&name);
+                }
+                state.view.made_elsewhere(&key, Remote { owner: rank, meta });
+            }
+        }
+    }
+}
+
+/// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
+/// tells so in the next conference.
+fn made_here(state: &State) -> BTreeSet<String> {
+    let sealed = |key: &DatasetKey| state.books.get(key).is_some_and(|book| book.id != 0);
+    let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
+    let on_prefix = |layer: &Layer| {
+        let known = layer.known_below("").into_iter();
+        known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
+    };
+    open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_told_and_damaged_ones_are_none() {
+        let mut news = Message(KvTree::new());
+        assert!(news.to_bytes().is_empty());
+        assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
+        news.names("DELETED", ["a/b", "c"]);
+        let step = |number, landed| Move {
+            number,
+            from: format!("{number}.new"),
+            to: number.to_string(),
+            landed,
+        };
+        let moves = [step(9, true), step(10, false)];
+        moves.iter().rev().for_each(|one| news.moved(one));
+        let bytes = news.to_bytes();
+        let read = Message::from_bytes(&bytes).unwrap();
+        assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
+        assert_eq!(read.moves(), moves);
+        assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+        assert!(Message::from_bytes(b"?").is_none());
+    }
+}

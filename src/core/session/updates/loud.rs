@@ -1,0 +1,273 @@
+//! Files that are never quiet (`machine/loud.rs` finds them) are left alone from then on, as if
+//! SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use crate::error::Result;
+use crate::log;
+use crate::params::keys;
+use crate::patterns::Match;
+use crate::session::machine::{Knowledge, Loud, name_hash};
+use crate::session::namespace::{self as ns, Place};
+use crate::session::rank::books::Way;
+use crate::session::rank::runtime::{Session, State};
+use crate::system::has_children;
+use crate::transfer::publish_file;
+
+/// The parameter that leaves files alone from the start.
+const IGNORE: &str = "SCR_IGNORE_PATTERN";
+
+/// Templates that this rank leaves alone: the series, and the hash of the name with the id masked.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Hushed {
+    any: AtomicBool,
+    templates: RwLock<BTreeSet<(usize, u64)>>,
+}
+
+impl Hushed {
+    /// Those that an earlier launch has found.
+    pub fn new(known: &[Knowledge]) -> Self {
+        let hushed = Hushed::default();
+        for (series, known) in known.iter().enumerate() {
+            known.loud.iter().for_each(|template| hushed.add((series, *template)));
+        }
+        hushed
+    }
+
+    fn add(&self, template: (usize, u64)) {
+        self.templates.write().unwrap_or_else(PoisonError::into_inner).insert(template);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Whether a file that matches a pattern is left alone.
+    pub fn has(&self, matched: &Match) -> bool {
+        let template = || (matched.series, name_hash(&matched.masked));
+        self.any.load(Ordering::Acquire)
+            && self.templates.read().unwrap_or_else(PoisonError::into_inner).contains(&template())
+    }
+}
+
+impl Session {
+    /// Leaves alone what a conference has found never quiet, as far as it can be done now.
+    pub(in crate::session) fn hush(&self) {
+        self.hush_ahead();
+        self.move_out();
+    }
+
+    fn hush_ahead(&self) {
+        let mut state = self.state();
+        let ahead = state.machine.loud_ahead();
+        if ahead.is_empty() {
+            return;
+        }
+        let known = self.names_by_template(&state);
+        for (series, template) in ahead {
+            let none = BTreeSet::new();
+            let names = known.get(&(series, template)).unwrap_or(&none);
+            let mine = names.iter().filter(|name| is_mine(&state, name));
+            let mine: Vec<String> = mine.cloned().collect();
+            if !mine.iter().all(|name| can_leave(&state, name)) {
+                continue; // looked at again in the next conference
+            }
+            let out = mine.iter().try_for_each(|name| self.take_out(&mut state, name));
+            if let Err(error) = out {
+                let what = format_args!("rank {}: {error}; tried again", self.site.rank);
+                log::warn_once("hush", what);
+                continue;
+            }
+            self.hush_template(&mut state, series, template, names);
+        }
+    }
+
+    /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
+    /// open for the whole run would be lost with it. Not with the state locked.
+    fn move_out(&self) {
+        if !self.hushed.any.load(Ordering::Acquire) {
+            return;
+        }
+        let open: Vec<(u64, String)> = {
+            let state = self.state();
+            let open = state.tokens.all().filter(|(_, one)| {
+                one.way == Way::Temporary
+                    && state.view.is_private(&one.name)
+                    && self.is_hushed(&one.name)
+            });
+            open.map(|(token, one)| (token, one.name.clone())).collect()
+        };
+        // A child may have the descriptor, too, and go on writing to the old file.
+        if open.is_empty() || has_children() != Some(false) {
+            return; // looked at again in the next conference
+        }
+        for (token, name) in open {
+            self.site.host.move_out(token);
+            let mut state = self.state();
+            if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
+                state.tokens.orphan(&name);
+                state.view.leave_alone(&name);
+                drop(state);
+                self.site.host.names_changed();
+            }
+        }
+    }
+
+    /// The file is left alone.
+    pub(in crate::session) fn is_hushed(&self, name: &str) -> bool {
+        self.series.match_path(name).is_some_and(|matched| self.hushed.has(&matched))
+    }
+
+    /// What an earlier launch has found: the PFS has it all, unless that launch ended before.
+    pub(in crate::session) fn hush_restored(&mut self, known: &[Knowledge]) {
+        self.hushed = Hushed::new(known);
+        let mut state = self.state();
+        let known = self.names_by_template(&state);
+        let hushed =
+            |(series, template): &(usize, u64)| state.machine.is_hushed(*series, *template);
+        let known: Vec<_> = known.into_iter().filter(|(template, _)| hushed(template)).collect();
+        for (_, names) in known {
+            for name in names {
+                let bytes = |path: &std::path::Path| path.metadata().map_or(0, |found| found.len());
+                if let Place::Cached(_, here) = state.view.place(&name)
+                    && is_mine(&state, &name)
+                    && bytes(&self.site.on_prefix(&name)) < bytes(&here)
+                    && let Err(error) = self.take_out(&mut state, &name)
+                {
+                    log::warn_once("hush", format_args!("rank {}: {error}", self.site.rank));
+                }
+                state.view.leave_alone(&name);
+            }
+        }
+    }
+
+    /// All names that this rank knows of and that some pattern matches.
+    fn names_by_template(&self, state: &State) -> BTreeMap<(usize, u64), BTreeSet<String>> {
+        let mut names = state.view.names();
+        names.extend(state.books.values().flat_map(|book| book.files.keys().cloned()));
+        names.extend(state.tokens.all().map(|(_, one)| one.name.clone()));
+        let mut known: BTreeMap<(usize, u64), BTreeSet<String>> = BTreeMap::new();
+        for name in names {
+            if let Some(matched) = self.series.match_path(&name) {
+                let template = (matched.series, name_hash(&matched.masked));
+                known.entry(template).or_default().insert(name);
+            }
+        }
+        known
+    }
+
+    /// The content goes to the PFS; while the file is open in the cache it does so when its
+    /// descriptors can be moved, too ([`Session::move_out`]), at the latest at its close.
+    fn take_out(&self, state: &mut State, name: &str) -> Result<()> {
+        match state.view.place(name) {
+            Place::Cached(_, here) if state.tokens.count(name) > 0 => {
+                self.keep_private(state, &here, name, false)?;
+                state.tokens.become_temporary(name, name);
+            }
+            Place::Cached(_, here) => {
+                publish_file(&self.site.prefix, &here, &self.site.on_prefix(name))?;
+            }
+            // Nobody waits for the close of what is on the PFS.
+            Place::Prefix => state.tokens.orphan(name),
+            Place::Private(_) | Place::Elsewhere(..) | Place::Deleted | Place::Ghost(_) => {}
+        }
+        Ok(())
+    }
+
+    fn hush_template(
+        &self,
+        state: &mut State,
+        series: usize,
+        template: u64,
+        names: &BTreeSet<String>,
+    ) {
+        for gone in state.machine.hush(series, template) {
+            for name in &gone.names {
+                state.leave_file(&gone.key, name);
+                if let Some(layer) = state.view.layer(&gone.key) {
+                    let _ = ns::remove(&layer.dir.join(name));
+                }
+            }
+            if gone.revoke
+                && let Err(error) = self.site.filemap.revoke(&self.record_key(&gone.key))
+            {
+                log::warn_once("hush", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
+        self.hushed.add((series, template));
+        names.iter().for_each(|name| state.view.leave_alone(name));
+        self.site.host.names_changed();
+    }
+
+    /// Rank 0 tells what all have found: one message for files that are called alike.
+    pub(in crate::session) fn tell_loud(&self, loud: &[Loud]) {
+        let Some(first) = loud.first().filter(|_| self.site.rank == 0) else { return };
+        let more = match loud.len() {
+            1 => "is".to_string(),
+            count => format!("and {} more are", count - 1),
+        };
+        let names: Vec<&str> = loud.iter().map(|one| one.name.as_str()).collect();
+        let pattern = pattern_of(&names);
+        let ignored = self.site.settings.family(keys::IGNORE_PATTERN).into_iter();
+        let ignored = ignored.filter(|(parameter, _)| parameter == IGNORE);
+        let before: String = ignored.map(|(_, text)| format!("{text}, ")).collect();
+        let key = format!("loud {pattern}");
+        log::warn_once(
+            &key,
+            format_args!(
+                "{} {more} never quiet: open, or appended to, while checkpoints come and go. {} \
+                 matches, but no checkpoint can wait for that; from now on, in later runs too, \
+                 such files go straight to {} and belong to no checkpoint. To leave them out from \
+                 the start: {IGNORE}={before}{pattern}",
+                first.name,
+                self.series.series()[first.series].parameter,
+                self.site.prefix.display(),
+            ),
+        );
+    }
+}
+
+/// Files of this rank, not of another one on its node.
+fn is_mine(state: &State, name: &str) -> bool {
+    state.tokens.count(name) > 0 || state.books.values().any(|book| book.files.contains_key(name))
+}
+
+/// Nothing that is open has to find its dataset again when it is closed.
+fn can_leave(state: &State, name: &str) -> bool {
+    let plain = |way: &Way| matches!(way, Way::Cached | Way::OnPrefix);
+    !state.view.is_private(name)
+        && state.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
+}
+
+/// The name, or a pattern for names that differ by numbers.
+fn pattern_of(names: &[&str]) -> String {
+    let masked = |name: &str| {
+        let mut text = String::new();
+        for letter in name.chars() {
+            match letter {
+                '0'..='9' if text.ends_with('*') => {}
+                '0'..='9' => text.push('*'),
+                other => text.push(other),
+            }
+        }
+        text
+    };
+    match names {
+        [only] => (*only).to_string(),
+        names => {
+            let patterns: BTreeSet<String> = names.iter().map(|name| masked(name)).collect();
+            patterns.into_iter().collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern_of;
+
+    #[test]
+    fn names_that_differ_by_numbers_are_one_pattern() {
+        assert_eq!(pattern_of(&["a/run_0.log"]), "a/run_0.log");
+        assert_eq!(pattern_of(&["a/run_0.log", "a/run_17.log"]), "a/run_*.log");
+        assert_eq!(pattern_of(&["b1.log", "a/x.txt", "b2.log"]), "a/x.txt, b*.log");
+    }
+}

@@ -1,0 +1,15 @@
+//! What ranks of a node and of the job tell each other of names.
+//!
+//! | file | job |
+//! |---|---|
+//! | `neighbours.rs` | what the ranks of a node see at once |
+//! | `elsewhere.rs` | what those of other nodes see at the next agreement |
+//! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
+//! | `knowledge.rs` | what was learned of how the program writes |
+//! | `loud.rs` | files that are never quiet |
+
+pub(super) mod elsewhere;
+pub(super) mod knowledge;
+pub(super) mod loud;
+pub(super) mod neighbours;
+pub(super) mod wanted;

@@ -1,0 +1,279 @@
+//! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
+//! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
+//!
+//! Who looks where a name leads, to change that, claims the name first ([`super::rivals`]): the log
+//! takes a claim only from one who has heard all, so that of two the second hears of the first one
+//! and looks again. Between the claim and what it is for, a rank may be stopped; so a claim says
+//! what is to be done, and who cannot go on without it does it ([`Session::honour`]).
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{MutexGuard, OnceLock};
+
+use crate::error::Result;
+use crate::files::remove_file_if_there;
+use crate::log;
+use crate::session::namespace::{Claim, Told};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::{Links, Site};
+use crate::system::{Heard, SharedLog, Telling};
+
+/// The file's name in the control directory; it is there while the ranks start only.
+const FILE: &str = "names";
+
+/// What this rank tells and hears.
+#[derive(Default)]
+pub(in crate::session) struct Neighbours {
+    log: OnceLock<SharedLog>,
+    /// Ranks of this node.
+    ranks: OnceLock<Vec<usize>>,
+    /// Heard up to here. Changed with the state locked.
+    place: AtomicU64,
+}
+
+impl Neighbours {
+    /// Opens the log of this launch. Collective. Without one, what others do is seen when it is
+    /// agreed on.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn meet(&self, links: &Links, site: &Site) -> Result<()> {
+        if site.ranks_on_node < 2 {
+            return Ok(());
+        }
+        let path = site.layout.control_dir.join(FILE);
+        let made = !site.leads_node || make(&path);
+        links.node.all_max(&mut [0])?; // it is there
+        let log = if made { SharedLog::open(&path).ok() } else { None };
+        let mut missing = [i64::from(log.is_none())];
+        links.node.all_max(&mut missing)?;
+        if site.leads_node {
+            let _ = remove_file_if_there(&path); // the next start does it
+        }
+        let _ = self.ranks.set(links.node_ranks.clone());
+        match log.filter(|_| missing == [0]) {
+            Some(log) => drop(self.log.set(log)),
+            None => log::message(1, format_args!("{} cannot be shared", path.display())),
+        }
+        Ok(())
+    }
+
+    /// Ranks of this node, unless it has one only.
+    pub fn ranks(&self) -> &[usize] {
+        self.ranks.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn tell(&self, told: &[Told], rank: usize) {
+        if let Some(log) = self.log.get() {
+            for told in told {
+                let _ = log.tell(&told.to_bytes(rank)); // a name too long waits for the agreement
+            }
+        }
+    }
+}
+
+fn make(path: &Path) -> bool {
+    remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
+}
+
+/// What has just been heard.
+#[derive(Debug, Default)]
+pub(in crate::session) struct News {
+    /// Files that others have made, or begun to write, and who.
+    written: Vec<(String, usize)>,
+    /// And more than that.
+    missed: bool,
+}
+
+impl News {
+    /// Whether another rank may have begun to write `name`.
+    pub fn of(&self, name: &str) -> bool {
+        self.missed || self.writer_of(name).is_some()
+    }
+
+    /// Which one, if it is known.
+    pub fn writer_of(&self, name: &str) -> Option<usize> {
+        let mut writers = self.written.iter();
+        writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
+    }
+}
+
+/// A name that another rank of the node has claimed, until it says what has come of it.
+#[derive(Debug)]
+pub(in crate::session) struct Claimed {
+    claim: Claim,
+    /// It counts as done here: what the rank will say is known.
+    honoured: bool,
+    /// It has said something.
+    heard: bool,
+}
+
+impl Session {
+    /// Takes in what the others of the node have told since the last time.
+    pub(in crate::session) fn hear_neighbours(&self, state: &mut State) -> News {
+        let mut news = News::default();
+        let Neighbours { log, place: heard_to, .. } = &self.neighbours;
+        let Some(log) = log.get() else { return news };
+        let mut place = heard_to.load(Ordering::Relaxed);
+        loop {
+            match log.hear(&mut place) {
+                Heard::Nothing => break,
+                Heard::Missed => {
+                    news.missed = true;
+                    state.claims.clear();
+                    state.view.forget_told(self.neighbours.ranks());
+                    state.machine.forget_near();
+                    state.note_all_rivals();
+                }
+                Heard::Message(bytes) => match Told::from_bytes(&bytes) {
+                    Some((rank, told)) if rank != self.site.rank => {
+                        self.listen(state, &mut news, rank, told);
+                    }
+                    _ => {}
+                },
+            }
+        }
+        heard_to.store(place, Ordering::Relaxed);
+        news
+    }
+
+    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Told) {
+        let of = match &told {
+            Told::Made(name) | Told::OnPrefix(name) | Told::Unclaimed(name) => name.clone(),
+            Told::Claimed(claim) => claim.name.clone(),
+            _ => String::new(),
+        };
+        let of = (of, rank);
+        if matches!(told, Told::Made(_) | Told::OnPrefix(_))
+            && let Some(claimed) = state.claims.get_mut(&of)
+        {
+            claimed.heard = true;
+            if claimed.honoured {
+                return;
+            }
+        }
+        if matches!(told, Told::Claimed(_) | Told::Made(_) | Told::OnPrefix(_)) {
+            state.note_rival(&of.0, rank);
+            news.written.push(of.clone());
+        }
+        match told {
+            Told::Claimed(claim) => {
+                let claimed = Claimed { claim, honoured: false, heard: false };
+                drop(state.claims.insert(of, claimed));
+            }
+            Told::Unclaimed(_) => {
+                let undone = state.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
+                if undone && state.rivals.get(&of.0) == Some(&Some(rank)) {
+                    state.rivals.remove(&of.0);
+                }
+            }
+            told => self.heed(state, rank, told),
+        }
+    }
+
+    /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
+    /// they have not, either.
+    pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
+        let Neighbours { log, place, .. } = &self.neighbours;
+        let Some(log) = log.get().filter(|_| !self.is_child()) else { return true };
+        let bytes = Told::Claimed(claim.clone()).to_bytes(self.site.rank);
+        // One too long waits for the agreement.
+        log.tell_at(place.load(Ordering::Relaxed), &bytes) != Telling::Late
+    }
+
+    /// What has come of a claim is told, or it has failed.
+    pub(in crate::session) fn unclaim(&self, claim: &Claim) {
+        if !self.is_child() {
+            self.neighbours.tell(&[Told::Unclaimed(claim.name.clone())], self.site.rank);
+        }
+    }
+
+    /// What others have claimed of `name` and may not have done yet is done: they may be stopped,
+    /// and nobody waits for them. Returns the rank, if there is one.
+    pub(in crate::session) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
+        let all = state.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
+        let open: Vec<_> = all
+            .filter(|(_, claimed)| !claimed.honoured)
+            .map(|((_, rank), claimed)| {
+                claimed.honoured = true;
+                (*rank, claimed.claim.clone())
+            })
+            .collect();
+        for (rank, claim) in &open {
+            if let Some((from, to)) = &claim.rename {
+                // What is not there any more has its name, or was given up; else the rank will hear
+                // itself of what is in the way.
+                let _ = std::fs::rename(from, to);
+            }
+            if claim.on_prefix {
+                self.heed(state, *rank, Told::OnPrefix(name.to_string()));
+            }
+            self.heed(state, *rank, Told::Made(name.to_string()));
+        }
+        open.last().map(|(rank, _)| *rank)
+    }
+
+    /// Tells what this rank has done.
+    pub(in crate::session) fn tell_neighbours(&self, state: &mut State) {
+        let told = state.view.take_news();
+        if !told.is_empty() && !self.is_child() {
+            self.neighbours.tell(&told, self.site.rank);
+        }
+    }
+
+    fn heed(&self, state: &mut State, rank: usize, told: Told) {
+        let name = match &told {
+            Told::Deleted(name) | Told::Made(name) => name.as_str(),
+            Told::OnPrefix(name) | Told::DirGone(name) => name.as_str(),
+            _ => "",
+        };
+        match (&told, self.file_ref(name)) {
+            (Told::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
+            (Told::Made(_), Some(file)) => state.machine.made_just_now(&file),
+            (Told::OnPrefix(_), Some(file)) => {
+                for key in state.machine.taken_just_now(&file) {
+                    let book = state.books.entry(key).or_default();
+                    book.files.insert(file.name.clone(), true);
+                }
+            }
+            (Told::Moved(one), _) => self.see_move(state, rank, one),
+            (Told::Deleted(_) | Told::DirGone(_), None) => self.site.host.names_changed(),
+            _ => {}
+        }
+        state.view.hear(rank, told);
+    }
+
+    /// See [`Neighbours::meet`].
+    pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
+        self.links().map_or(Ok(()), |links| self.neighbours.meet(&links, &self.site))
+    }
+}
+
+/// The state, locked.
+pub(in crate::session) struct Locked<'a> {
+    pub(in crate::session) state: MutexGuard<'a, State>,
+    pub(in crate::session) session: &'a Session,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if self.state.view.has_news() {
+            self.session.tell_neighbours(&mut self.state);
+        }
+    }
+}
