@@ -5,6 +5,7 @@
 //! command line has to change, the launcher is executed again with the new one: once, since the
 //! process number stays and stands in the environment.
 
+mod at_exit;
 mod carried;
 mod hydra;
 mod in_files;
@@ -49,13 +50,15 @@ pub(crate) fn prepare() {
     let own = identity(std::process::id());
     let chosen_by = std::env::var(LAUNCHER).unwrap_or_default();
     if chosen_by == own {
+        at_exit::arrange();
         return;
     }
     let library = engine::library_path().into_os_string();
     let preload = preload_with(&std::env::var_os(PRELOAD).unwrap_or_default(), &library);
     set(PRELOAD, &preload);
     // srun, started by mpirun to reach the nodes, is part of the same launch.
-    if chosen_by != identity(std::os::unix::process::parent_id()) {
+    let begins = chosen_by != identity(std::os::unix::process::parent_id());
+    if begins {
         set(NONCE, OsStr::new(&random_number()));
         set(LAUNCHER, OsStr::new(&own));
         make_absolute("SCR_CONF_FILE");
@@ -64,6 +67,9 @@ pub(crate) fn prepare() {
     warn_of_static(&arguments);
     if let Some(changed) = carry(preload, library, &arguments) {
         execute_again(&changed);
+    }
+    if begins {
+        at_exit::arrange();
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
+mod after_launch;
 mod cntl_dir;
 mod config;
 mod copy;

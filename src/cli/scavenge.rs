@@ -8,13 +8,14 @@ use scr_core::operations::run::{Real, Shell, find};
 use scr_core::operations::{HostList, Scavenge, Scavenged};
 use scr_core::params::{Environment, Settings, keys};
 
+use crate::after_launch;
 use crate::job::shell;
 
 /// How long a node may take to copy what it has.
 pub const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Arguments of `scr scavenge`.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 #[command(after_help = "\
 The newest complete checkpoint of every series, and all complete output, come to the prefix; what \
 a lost node had is rebuilt (PARTNER, XOR, RS). Nothing that was not complete does. It can be done \
@@ -33,14 +34,24 @@ pub struct Args {
     /// Nodes that are not asked.
     #[arg(long, alias = "down", value_name = "HOSTS")]
     exclude: Option<String>,
-    /// Seconds that a node may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = LIMIT.as_secs())]
-    timeout: u64,
+    /// Seconds that a node may take; 3600 by default.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// For the shim: look what a launch has left that began so many seconds after 1970.
+    #[arg(long, hide = true)]
+    after_launch: Option<u64>,
+    /// For the shim: save it.
+    #[arg(long, hide = true, conflicts_with = "after_launch")]
+    save_launch: Option<u64>,
 }
 
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
-    exit("scavenge", outcome(args))
+    match (args.after_launch, args.save_launch) {
+        (Some(begun), _) => after_launch::look(begun),
+        (None, Some(_)) => after_launch::save(),
+        (None, None) => exit("scavenge", outcome(args)),
+    }
 }
 
 /// Prints what came of it, and says by the exit status whether the newest of everything is saved.
@@ -51,13 +62,14 @@ pub fn exit(tool: &str, outcome: Result<Scavenged>) -> ExitCode {
     if saved { printed } else { ExitCode::FAILURE }
 }
 
-fn outcome(args: &Args) -> Result<Scavenged> {
+/// Scavenges what the arguments, the settings and the environment say.
+pub fn outcome(args: &Args) -> Result<Scavenged> {
     let (settings, environment) = crate::load_settings(args.prefix.as_deref())?;
     let list = args.nodes.clone().or_else(|| settings.get_optional(keys::NODELIST));
     let nodes = HostList::expand(&list.unwrap_or_default())?;
     let nodes = nodes.minus(&HostList::expand(args.exclude.as_deref().unwrap_or_default())?);
     let shell = shell(&settings, &environment, &*find(&environment, None));
-    let limit = Duration::from_secs(args.timeout);
+    let limit = args.timeout.map_or(LIMIT, Duration::from_secs);
     scavenge(&settings, &environment, nodes.hosts().to_vec(), &shell, limit)
 }
 
@@ -76,7 +88,7 @@ pub fn scavenge(
 }
 
 /// Whether the newest of everything is on the prefix.
-fn is_saved(done: &Scavenged) -> bool {
+pub fn is_saved(done: &Scavenged) -> bool {
     done.lost.is_empty() && (!done.published.is_empty() || (done.had_cache && done.on_prefix))
 }
 

@@ -1,8 +1,9 @@
 """`scr scavenge`: a job is gone, and what its nodes' caches have comes to the prefix."""
 
 import json
+import time
 
-from cluster import SCR, Run
+from cluster import LIMIT_SECONDS, SCR, Run
 from samples import environment
 from scene import Scene
 from stories import POSIX, story
@@ -159,3 +160,83 @@ def killed_in_the_middle_of_a_flush(mpi):
             assert states(scene)["checkpoint.30"] == "complete", scene.story
             assert scene.leftovers() == [], scene.story
             restart_elsewhere(scene, 30)
+
+
+def told_to_save(outcome):
+    """Commands that the shim in the launcher tells to type."""
+    lines = [line for line in outcome.err.splitlines() if " scavenge --prefix " in line]
+    assert all(line.startswith("SCR: the launch has failed") for line in lines), outcome
+    return [line.split("with: ")[1] for line in lines]
+
+
+def recorded(scene, name):
+    """Waits until the run's records say that a cache has the checkpoint: they follow the run."""
+    until = time.monotonic() + LIMIT_SECONDS
+    look = ("exec", "--", SCR, "flush-file", "--prefix", scene.directory)
+    while name not in scene.cluster.sim(*look).out:
+        assert time.monotonic() < until, f"{name} is not recorded"
+        time.sleep(0.05)
+
+
+def killed(scene, step, **settings):
+    """A launch whose process on node2 dies at that step; its Outcome."""
+    run = scene.pause_at(step, **settings)
+    scene.cluster.kill_process("node2", POSIX.process())
+    return scene.ended(run)
+
+
+@story
+def the_launcher_tells_how_to_save(mpi):
+    """One line, that can be typed as it is in a shell without any variable of the run."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        run = scene.pause_at(35)
+        recorded(scene, "checkpoint.30")
+        scene.cluster.kill("node3")
+        outcome = scene.ended(run)
+        commands = told_to_save(outcome)
+        assert len(commands) == 1 and "checkpoint.30" in outcome.err, outcome
+        clean = ["env", "-i", "PATH=/usr/bin:/bin", f"SCR_REMOTE_SHELL={agent(scene)}"]
+        saved = scene.cluster.sim("exec", "--", *clean, "sh", "-c", commands[0])
+        assert "checkpoint.30 is on the prefix now" in saved.out, saved
+        assert states(scene) == {"checkpoint.30": "complete"}, scene.story
+        restart_elsewhere(scene, 30)
+
+
+def agent(scene):
+    """The remote shell of the nodes."""
+    words = ("exec", "--", "sh", "-c", "echo $OMPI_MCA_plm_rsh_agent")
+    return scene.cluster.sim(*words).out.strip()
+
+
+@story
+def the_launcher_saves(mpi):
+    """SCR_SCAVENGE_ON_EXIT=1 does it at once. The launcher's status is what it is without SCR."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        plain = killed(scene, 5, SCR_ENABLE="0")
+        run = scene.pause_at(35, SCR_SCAVENGE_ON_EXIT="1")
+        recorded(scene, "checkpoint.30")
+        scene.cluster.kill_process("node2", POSIX.process())
+        outcome = scene.ended(run)
+        assert outcome.status == plain.status, f"{plain}\n{outcome}"
+        assert "checkpoint.30 is on the prefix now" in outcome.err, outcome
+        assert told_to_save(outcome) == [], outcome
+        assert states(scene) == {"checkpoint.30": "complete"}, scene.story
+        restart_elsewhere(scene, 30)
+
+
+@story
+def the_launcher_has_nothing_to_tell(mpi):
+    """No checkpoint yet, all on the prefix, or no launch has come about: not a word."""
+    with Scene(POSIX, mpi, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        assert told_to_save(killed(scene, 5)) == [], scene.story
+        run = scene.pause_at(35)
+        recorded(scene, "checkpoint.30")
+        scene.cluster.kill_process("node2", POSIX.process())
+        assert len(told_to_save(scene.ended(run))) == 1, scene.story
+        time.sleep(6)  # of clocks that differ
+        words = ["/bin/sh", "-c", "exit 3"]
+        env = scene.environment()
+        other = scene.cluster.start(mpi, 4, words, scene.directory, env).finish()
+        assert (other.status, told_to_save(other)) == (3, []), other
+        assert scavenge(scene).status == 0, scene.story
+        assert told_to_save(killed(scene, 35, SCR_FLUSH="1")) == [], scene.story

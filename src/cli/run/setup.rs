@@ -79,6 +79,8 @@ impl Setup {
             {
                 variables.insert("SCR_END_TIME".into(), end.to_string());
             }
+            // The shim in the launcher leaves what a launch has left to us.
+            variables.insert("SCR_LAUNCH_RUN".into(), "1".into());
             if !args.api {
                 let before = environment.get("LD_PRELOAD").map(String::as_str).unwrap_or_default();
                 variables.insert("LD_PRELOAD".into(), preload(&shim()?, before));

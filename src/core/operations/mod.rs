@@ -9,6 +9,7 @@ mod inspect;
 pub mod run;
 mod scavenge;
 
+pub use crate::session::JobPlaces;
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
 pub use index::{
@@ -16,7 +17,9 @@ pub use index::{
     read_nodes_file, set_current,
 };
 pub use inspect::{Inspected, inspect_file};
-pub use scavenge::{Scavenge, Scavenged, copy_this_node, publish_what_was_copied};
+pub use scavenge::{
+    Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
+};
 
 /// Returns the folder of a prefix directory in which the records are.
 fn state_dir(prefix: &Path) -> PathBuf {

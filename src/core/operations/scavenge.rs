@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::read_nodes_file;
 use super::run::{Commands, Shell};
+use super::{read_nodes_file, state_dir};
 use crate::error::{Error, Result};
 use crate::params::{Environment, Settings, keys};
 use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::system;
-use crate::transfer::list_prefix;
+use crate::transfer::{OnPrefix, list_in_cache, list_prefix};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
@@ -168,6 +168,33 @@ pub fn publish_what_was_copied(
 ) -> Result<Scavenged> {
     let places = JobPlaces::new(settings, environment)?;
     publish(&places, settings, &holder(), Scavenged::default())
+}
+
+/// Whether a launch has begun on the prefix since then: it has taken the lease.
+#[must_use]
+pub fn used_since(prefix: &Path, time: SystemTime) -> bool {
+    let taken = std::fs::metadata(state_dir(prefix).join("lease")).and_then(|file| file.modified());
+    taken.is_ok_and(|taken| taken >= time)
+}
+
+/// Complete datasets that the caches have and the prefix has not, by its records, oldest first: id
+/// and name. A checkpoint that is older than one of its series there is of no use.
+///
+/// # Errors
+/// If the records cannot be read.
+pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
+    let mut left = list_in_cache(prefix)?;
+    if !left.is_empty() {
+        let mut listed = list_prefix(prefix)?;
+        listed.retain(|one| one.restorable);
+        left.retain(|(id, name)| {
+            let series = name.rsplit_once('.').map_or(name.as_str(), |(series, _)| series);
+            let is_output = series.starts_with("output");
+            let newer = |one: &OnPrefix| !is_output && one.id > *id && one.key.series == series;
+            !listed.iter().any(|one| one.id == *id || newer(one))
+        });
+    }
+    Ok(left)
 }
 
 /// Who we are, for whoever finds the locks taken.

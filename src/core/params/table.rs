@@ -256,6 +256,9 @@ parameters! {
         REMOTE_SHELL: Text, "",
             "Command that runs another one on a node, as ssh does; if not set, that of the \
              resource manager or of mpirun, else ssh.";
+        SCAVENGE_ON_EXIT: Bool = "0", "",
+            "1: when mpirun or srun ends with a failure, what only the nodes' caches have is \
+             brought to the prefix (scr scavenge); 0: the command for it is told.";
     }
     "Messages and log" {
         DEBUG: Level = "0", "level", "1 or 2: say what is done.";

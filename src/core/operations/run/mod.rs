@@ -23,6 +23,6 @@ pub use command::{Launcher, Line, slurm_variables};
 pub use commands::{Commands, Real};
 pub use hosts::{Host, hostfile};
 pub use latest::{Latest, latest};
-pub use manager::{Manager, Shell, find};
+pub use manager::{Manager, Shell, find, quoted};
 pub use nodes::{Nodes, Test};
 pub use policy::{Action, End, Event, Limits, Policy, Stop};

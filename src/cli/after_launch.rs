@@ -1,0 +1,128 @@
+//! What the shim in a launcher calls when a launch has failed: is there something that only the
+//! nodes' caches have? Then it is said how to save it, or saved (SCR_SCAVENGE_ON_EXIT).
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, UNIX_EPOCH};
+
+use scr_core::error::Result;
+use scr_core::operations::{JobPlaces, left_in_caches, used_since};
+use scr_core::params::{Environment, Settings, keys};
+
+use crate::scavenge::{Args, is_saved, lines, outcome};
+
+/// The exit status that asks for [`save`]; the shim knows it.
+const WANTED: u8 = 3;
+/// Clocks of this node and of the file system that has the prefix may differ.
+const SKEW: Duration = Duration::from_secs(5);
+/// A launch's ranks may outlive its launcher for a moment: they have the caches in use.
+const TRIES: usize = 3;
+/// Variables of the run that a scavenge has to have as well.
+const NEEDED: [&str; 7] = [
+    "SCR_CONF_FILE",
+    "SCR_JOB_ID",
+    "SCR_USER_NAME",
+    "SCR_CNTL_BASE",
+    "SCR_CACHE_BASE",
+    "SCR_NODELIST",
+    "SCR_REMOTE_SHELL",
+];
+
+/// Looks what a launch that began `begun` seconds after 1970 has left.
+///
+/// Whatever goes wrong here the run itself has told of, or nobody can do anything about.
+pub fn look(begun: u64) -> ExitCode {
+    match found(begun) {
+        Ok(Some((settings, _))) if settings.get(keys::SCAVENGE_ON_EXIT) => ExitCode::from(WANTED),
+        Ok(Some((_, line))) => {
+            say(&line);
+            ExitCode::SUCCESS
+        }
+        Ok(None) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+/// Saves it.
+pub fn save() -> ExitCode {
+    let args = Args::default();
+    let mut done = outcome(&args);
+    for _ in 1..TRIES {
+        if done.as_ref().is_ok_and(is_saved) {
+            break;
+        }
+        done = outcome(&args);
+    }
+    match done {
+        Ok(done) => lines(&done).iter().for_each(|line| say(line)),
+        Err(error) => say(&format!("the caches could not be scavenged: {error}")),
+    }
+    ExitCode::SUCCESS
+}
+
+/// The settings, and what to say, if there is something to save.
+fn found(begun: u64) -> Result<Option<(Settings, String)>> {
+    let (settings, environment) = crate::load_settings(None)?;
+    if !settings.get(keys::ENABLE) {
+        return Ok(None);
+    }
+    let places = JobPlaces::new(&settings, &environment)?;
+    if !used_since(&places.prefix, UNIX_EPOCH + Duration::from_secs(begun) - SKEW) {
+        return Ok(None);
+    }
+    let left = left_in_caches(&places.prefix)?;
+    let Some((_, newest)) = left.last() else { return Ok(None) };
+    let others = match left.len() {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    let line = format!(
+        "the launch has failed, and only its nodes' caches have {newest}{others}. Start it again, \
+         or save the newest with: {}",
+        command(&settings, &environment, &places)
+    );
+    Ok(Some((settings, line)))
+}
+
+/// The command line that saves it, in this shell or in another.
+fn command(settings: &Settings, environment: &Environment, places: &JobPlaces) -> String {
+    let mut needed: BTreeSet<(&str, String)> = BTreeSet::new();
+    for name in NEEDED {
+        if let Some(value) = environment.get(name).filter(|value| !value.is_empty()) {
+            needed.insert((name, value.clone()));
+        }
+    }
+    // Known to the resource manager's job alone.
+    let elsewhere = JobPlaces::new(settings, &Environment::new());
+    if elsewhere.is_ok_and(|found| found.job != places.job) {
+        needed.insert(("SCR_JOB_ID", places.job.clone()));
+    }
+    let mut words: Vec<String> =
+        needed.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+    words.extend([program(), "scavenge".into(), "--prefix".into()]);
+    words.push(quoted(&places.prefix.display().to_string()));
+    words.join(" ")
+}
+
+/// How this program is called: by its name, if a shell finds it by that.
+fn program() -> String {
+    let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("scr"));
+    let same =
+        |place: PathBuf| std::fs::canonicalize(place.join("scr")).is_ok_and(|path| path == own);
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::split_paths(&search).any(same) {
+        true => "scr".to_owned(),
+        false => quoted(&Path::new(&own).display().to_string()),
+    }
+}
+
+/// A word as a shell has to see it.
+fn quoted(word: &str) -> String {
+    scr_core::operations::run::quoted(word)
+}
+
+/// As the shim does: one write, and nobody to tell if it fails.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("SCR: {text}\n").as_bytes());
+}
