@@ -4,7 +4,7 @@
 usage: run.py [--all] [--turns] [openmpi|mpich] [word of the case's name ...]
 
 Without --all, the matrix takes one point of the seal and one of the flush at each cell, in turn.
-With --turns each story and cell is run on one of the MPIs, in turn, except what is about launching.
+With --turns each story and cell is run on one of the MPIs, in turn, except what is about launching and salvage.
 """
 
 import concurrent.futures
@@ -25,6 +25,8 @@ import slurm  # the same
 import stores
 import stories
 
+# What each MPI's launcher has a part in.
+ON_BOTH = ("launches", "salvage")
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 
 
@@ -36,7 +38,7 @@ def named_cases(mpis, everything, turns):
             return not turns or number % len(mpis) == mpi_number
 
         for number, story in enumerate(all_stories):
-            if has_turn(number) or story.__module__ == "launches":
+            if has_turn(number) or story.__module__ in ON_BOTH:
                 yield f"{mpi} {story.__name__}", lambda story=story, mpi=mpi: story(mpi)
         # A sample's row has an even number of cells: shifted, so that each cell meets both MPIs
         # with one sample or another.

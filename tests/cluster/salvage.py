@@ -143,23 +143,77 @@ def saved_by_the_run_that_failed(mpi):
         assert states(scene) == {"checkpoint.30": "complete"}, outcome
 
 
-@story
-def killed_in_the_middle_of_a_flush(mpi):
-    """A node dies with half of the files staged, or with some of them under their names."""
+def killed_in_mid_flush(mpi, scheme, *nodes):
+    """Nodes die with half of the files staged, or with some of them under their names: the job is
+    scavenged, and another one goes on from the prefix alone."""
     for point in ("flush.staged", "flush.publish"):
         settings = {**SETTINGS, "SCR_FLUSH": "3"}
-        with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **settings) as scene:
+        with Scene(POSIX, mpi, spare=len(nodes), SCR_COPY_TYPE=scheme, **settings) as scene:
             run = scene.start(
                 "--steps", 50, "--every", 10, "--delay", 4,
                 SCR_TEST_PAUSE=f"{point}:{scene.mark}",
             )
             run.wait_for_file(scene.mark)
-            scene.cluster.kill("node3")
+            scene.cluster.kill(*nodes)
             scene.ended(run)
             assert scavenge(scene).status == 0, scene.story
             assert states(scene)["checkpoint.30"] == "complete", scene.story
             assert scene.leftovers() == [], scene.story
             restart_elsewhere(scene, 30)
+
+
+@story
+def killed_in_the_middle_of_a_flush(mpi):
+    """XOR rebuilds what the lost node had."""
+    killed_in_mid_flush(mpi, "XOR", "node3")
+
+
+@story
+def killed_in_the_middle_of_a_flush_partner(mpi):
+    """Its neighbour has it."""
+    killed_in_mid_flush(mpi, "PARTNER", "node3")
+
+
+@story
+def killed_in_the_middle_of_a_flush_rs(mpi):
+    """Two nodes are lost."""
+    killed_in_mid_flush(mpi, "RS", "node2", "node3")
+
+
+@story
+def a_scavenge_that_is_killed(mpi):
+    """In the middle of its copies: the next one begins anew, and leaves nothing of the first."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        lose(scene, "node3")
+        usual = {"SCR_CONF_FILE": str(scene.sample.config()), "SCR_PREFIX": str(scene.directory)}
+        env = environment(mpi, **usual, **scene.settings)
+        copies = scene.directory / ".scr" / "scavenge"
+        # A node's copy that does not come to its end: half of it lies on the prefix.
+        shell = scene.directory / "stalls"
+        shell.write_text(
+            f"#!/bin/sh\n[ $1 = node2 ] && touch {scene.mark} && exec sleep 600\n"
+            f'exec {agent(scene)} "$@"\n'
+        )
+        shell.chmod(0o755)
+        words = scene.cluster.command("exec", "--", SCR, "scavenge")
+        run = Run(words, scene.directory, {**env, "SCR_REMOTE_SHELL": str(shell)})
+        run.wait_for_file(scene.mark)
+        wait_until(lambda: list(copies.rglob("rank_*")), "no node has copied")
+        run.process.kill()
+        run.process.wait()
+        scene.mark.unlink()
+        assert copies.exists() and "checkpoint.30" not in states(scene), scene.story
+        assert scavenge(scene).status == 0, scene.story
+        assert states(scene) == {"checkpoint.30": "complete"}, scene.story
+        assert not copies.exists() and scene.leftovers() == [], scene.story
+        restart_elsewhere(scene, 30)
+
+
+def wait_until(done, trouble):
+    until = time.monotonic() + LIMIT_SECONDS
+    while not done():
+        assert time.monotonic() < until, trouble
+        time.sleep(0.05)
 
 
 def told_to_save(outcome):
@@ -171,11 +225,8 @@ def told_to_save(outcome):
 
 def recorded(scene, name):
     """Waits until the run's records say that a cache has the checkpoint: they follow the run."""
-    until = time.monotonic() + LIMIT_SECONDS
     look = ("exec", "--", SCR, "flush-file", "--prefix", scene.directory)
-    while name not in scene.cluster.sim(*look).out:
-        assert time.monotonic() < until, f"{name} is not recorded"
-        time.sleep(0.05)
+    wait_until(lambda: name in scene.cluster.sim(*look).out, f"{name} is not recorded")
 
 
 def killed(scene, step, **settings):
