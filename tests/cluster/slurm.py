@@ -1,6 +1,7 @@
 """`scr run` in jobs of a real Slurm: its daemons run on the virtual nodes."""
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -75,21 +76,38 @@ class Slurm:
     def close(self):
         shutil.rmtree(self.run, ignore_errors=True)
 
+    def clean(self):
+        """Without the variables that `scr sim exec` has for mpirun on the head."""
+        return ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/root", "USER=root",
+                f"SLURM_CONF={self.config}"]
+
     def command(self, *words):
-        """On the head, without the variables that `scr sim exec` has for mpirun there."""
-        clean = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/root", "USER=root",
-                 f"SLURM_CONF={self.config}"]
-        return self.cluster.sim("exec", "--", *clean, *words)
+        """On the head."""
+        return self.cluster.sim("exec", "--", *self.clean(), *words)
 
     def submit(self, command, variables, *options):
-        """Submits a script that runs a command; its output goes to `out` and `err`."""
+        """Submits a script that runs a command; its output goes to `out` and `err`. The job's id.
+        A node that is lost does not end the job, unless the options say otherwise."""
         script = self.work / "job.sh"
         exports = [f"export {name}='{value}'" for name, value in variables.items()]
         script.write_text(SCRIPT.format(
             variables="\n".join(exports), command=" ".join(map(str, command)), work=self.work,
         ))
-        self.command("sbatch", "--no-kill", "--no-requeue", *options, "-D", self.work.parent,
-                     "-o", self.work / "out", "-e", self.work / "err", script)
+        usual = ["--parsable", "--open-mode=append", "-D", self.work.parent, "-o",
+                 self.work / "out", "-e", self.work / "err"]
+        options = options if "--requeue" in options else ("--no-kill", "--no-requeue", *options)
+        return self.command("sbatch", *usual, *options, script).out.strip()
+
+    def state(self, job):
+        """As in RUNNING or PENDING; no word if it is gone."""
+        words = ("squeue", "-h", "-j", job, "-o", "%T")
+        return self.cluster.sim("exec", "--", *self.clean(), *words, check=False).out.strip()
+
+    def wait_for_state(self, job, *states):
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.state(job) not in states:
+            assert time.monotonic() < deadline, f"{self.state(job)}, not {states}: {self.told()}"
+            time.sleep(0.2)
 
     def wait_for(self, path):
         deadline = time.monotonic() + LIMIT_SECONDS
@@ -118,20 +136,25 @@ def slurm_of(scene):
         slurm.close()
 
 
+def variables_of(scene, slurm):
+    """What the script of a job exports."""
+    return {
+        "SLURM_CONF": slurm.config, "SCR_PREFIX": scene.directory,
+        "SCR_CONF_FILE": scene.sample.config(), **scene.settings,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+    }
+
+
 def lost_node(mpi, launcher):
     """A node of the job is lost: the next run is on the spare one, in the same allocation."""
     with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene, \
             slurm_of(scene) as slurm:
-        variables = {
-            "SLURM_CONF": slurm.config, "SCR_PREFIX": scene.directory,
-            "SCR_CONF_FILE": scene.sample.config(), **scene.settings,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-        }
         program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
         # Now and then a rank dies in srun's PMIx at the start: a run more, and nothing else.
         command = [SCR, "run", "--runs", 6, "--pause", 0, "--nodes", 3, "--", *launcher, "-n", 3]
-        slurm.submit([*command, *program], variables, "-N4", "--ntasks-per-node=1")
+        slurm.submit([*command, *program], variables_of(scene, slurm), "-N4",
+                     "--ntasks-per-node=1")
         slurm.wait_for(scene.mark)
         scene.cluster.kill("node3")
         scene.mark.unlink()
@@ -154,3 +177,69 @@ def slurm_with_mpirun(mpi):
 def slurm_with_srun(mpi):
     """srun starts the ranks; Open MPI's come up by PMIx, MPICH's by PMI-2."""
     lost_node(mpi, ["srun", {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi2"}[mpi]])
+
+
+@story
+def slurm_ends_the_allocation(mpi):
+    """The end that Slurm tells is a halt condition; `scancel` ends the run and all relaunching, and
+    what the caches have can be saved from outside."""
+    with Scene(POSIX, mpi, ranks=4, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0",
+               SCR_FLUSH="0") as scene, slurm_of(scene) as slurm:
+        halting = {"SCR_HALT_SECONDS": "3600", "SCR_HALT_STATUS": "5"}  # the limit is 600
+        told_env = scene.directory / "env.json"
+        run = [SCR, "run", "--runs", 3, "--pause", 0, "--", f"mpirun.{mpi}", "-n", 4,
+               EXAMPLES / mpi / POSIX.name, *LENGTH]
+        options, begun = ("-N4", "--ntasks-per-node=1"), int(time.time())
+        job = slurm.submit([SCR, "env", "--json", ">", told_env, ";", *run],
+                           {**variables_of(scene, slurm), **halting}, *options)
+        status, told = slurm.status(), slurm.told()
+        assert status == 5 and "no further run" in told, told
+        found = json.loads(told_env.read_text())
+        assert found["nodes"] == "node[1-4]" and found["job"] == job, found
+        limit = int(found["end_time"]) - begun  # ten minutes from the job's start
+        assert 600 <= limit <= 600 + LIMIT_SECONDS, f"{found} {begun}"
+        (slurm.work / "status").unlink()
+
+        job = slurm.submit([*run, "--pause", "step", 35, scene.mark], variables_of(scene, slurm),
+                           *options)
+        slurm.wait_for(scene.mark)
+        slurm.command("scancel", job)
+        slurm.wait_for_state(job, "")
+        told = slurm.told().split("no further run", 1)[1]
+        assert "run 2 begins" not in told, told
+        for node in scene.cluster.up():
+            left = scene.cluster.on(node, "pgrep", "-x", POSIX.process(), check=False)
+            assert left.status == 1, f"still there on {node}: {left}"
+        scene.mark.unlink()
+        save = [f"SCR_{name}" for name in (f"JOB_ID={job}", f"CONF_FILE={scene.sample.config()}")]
+        saved = scene.cluster.sim("exec", "--", "env", *save, SCR, "scavenge", "--prefix",
+                                  scene.directory)
+        assert "checkpoint.30 is on the prefix" in saved.out, f"{saved} {told}"
+
+
+@story
+def slurm_requeues_the_job(mpi):
+    """The node of the batch script is lost: the job begins again on the others, under its id, and
+    goes on from the cache."""
+    with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene, \
+            slurm_of(scene) as slurm:
+        command = [SCR, "run", "--pause", 0, "--", f"mpirun.{mpi}", "-n", 3,
+                   EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
+        job = slurm.submit(command, variables_of(scene, slurm), "--requeue", "-N3",
+                           "--ntasks-per-node=1")
+        slurm.wait_for(scene.mark)
+        scene.cluster.kill("node1")
+        scene.mark.unlink()
+        slurm.command("scontrol", "update", "nodename=node1", "state=down", "reason=dead")
+        # Slurm lets a job that it has requeued rest for two minutes.
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not scene.mark.exists():
+            assert time.monotonic() < deadline, f"{slurm.state(job)}: {slurm.told()}"
+            if slurm.state(job) == "PENDING":
+                slurm.command("scontrol", "update", f"jobid={job}", "starttime=now")
+            time.sleep(1)
+        scene.mark.unlink()
+        status, told = slurm.status(), slurm.told()
+        assert status == 0, told
+        assert "going on from step 30" in told and "rebuilt by XOR: ranks 0" in told, told
+        assert CHECKSUM.search(told).group(1) == scene.sum_wanted, told
