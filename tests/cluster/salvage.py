@@ -216,6 +216,36 @@ def wait_until(done, trouble):
         time.sleep(0.05)
 
 
+# Names the node before each line and ends well whatever the command does, unless told not to.
+PDSH = """\
+#!/bin/bash
+label=1 strict=0
+while getopts NSw: option; do
+    case $option in N) label=0;; S) strict=1;; w) host=$OPTARG;; *) exit 9;; esac
+done
+shift $((OPTIND - 1))
+out=$({agent} "$host" "$@") status=$?
+[ -n "$out" ] && {{ [ $label = 1 ] && echo "$host: $out" || echo "$out"; }}
+[ $strict = 1 ] && exit $status || exit 0
+"""
+
+
+@story
+def saved_through_pdsh(mpi):
+    """pdsh brings the copies to the nodes; a dead one is known by its status."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        lose(scene, "node3")
+        pdsh = scene.directory / "pdsh"
+        pdsh.write_text(PDSH.format(agent=agent(scene)))
+        pdsh.chmod(0o755)
+        scene.settings["SCR_REMOTE_SHELL"] = str(pdsh)
+        outcome = scavenge(scene)
+        assert outcome.status == 0, scene.story
+        assert "nothing comes from node3" in outcome.out, scene.story
+        assert states(scene) == {"checkpoint.30": "complete"}, scene.story
+        restart_elsewhere(scene, 30)
+
+
 def told_to_save(outcome):
     """Commands that the shim in the launcher tells to type."""
     lines = [line for line in outcome.err.splitlines() if " scavenge --prefix " in line]

@@ -24,10 +24,19 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A remote shell such as ssh or rsh: its words, then the host, then a line for a shell.
+    /// A remote shell such as ssh or rsh: its words, then the host, then a line for a shell. pdsh
+    /// is told to leave the node's name out of the answer, and to tell how the command has ended.
     #[must_use]
     pub fn remote(command: &str) -> Shell {
-        Shell { words: command.split_whitespace().map(str::to_owned).collect(), line: true }
+        let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let program = words.first().map(Path::new).and_then(Path::file_name);
+        if program.is_some_and(|name| name == "pdsh") {
+            words.splice(1..1, ["-N", "-S"].map(str::to_owned));
+            if !words.iter().any(|word| word.contains("{host}")) {
+                words.extend(["-w", "{host}"].map(str::to_owned));
+            }
+        }
+        Shell { words, line: true }
     }
 
     fn starter(words: &[&str]) -> Shell {
@@ -428,5 +437,7 @@ mod tests {
         let words = ["echo".to_owned(), "a b".to_owned(), "it's".to_owned()];
         let line = Shell::remote("ssh -x").command("n1", &words);
         assert_eq!(line, ["ssh", "-x", "n1", r"echo 'a b' 'it'\''s'"]);
+        let line = Shell::remote("/usr/bin/pdsh -R ssh").command("n1", &words[..1]);
+        assert_eq!(line.join(" "), "/usr/bin/pdsh -N -S -R ssh -w n1 echo");
     }
 }
