@@ -4,7 +4,8 @@
 usage: run.py [--all] [--turns] [openmpi|mpich] [word of the case's name ...]
 
 Without --all, the matrix takes one point of the seal and one of the flush at each cell, in turn.
-With --turns each story and cell is run on one of the MPIs, in turn, except what is about launching and salvage.
+With --turns each story and cell is run on one of the MPIs, in turn, except what is about launching
+and salvage.
 """
 
 import concurrent.futures

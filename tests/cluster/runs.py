@@ -5,6 +5,7 @@ import contextlib
 from cluster import SCR, Run
 from samples import EXAMPLES, environment
 from scene import LENGTH, Scene, checksum, newest_files
+from salvage import wait_until
 from stories import POSIX, story
 
 SETTINGS = {"SCR_COPY_TYPE": "XOR", "SCR_LEARN": "0"}
@@ -154,3 +155,30 @@ def the_newest_checkpoint_by_name(mpi):
         expect_result(scene, outcome)
         assert "told <id=> <> <>" in outcome.out, outcome
         assert "told <id=30> <checkpoint.30> <ckpt/step_30>" in outcome.out, outcome
+
+
+@story
+def a_new_allocation(mpi):
+    """The nodes of the job before are none of this one's; what a person has asked for stays."""
+    with scene_of(mpi, nodes=4, SCR_FLUSH="0", SCR_JOB_ID="first") as scene:
+        def tell(tool, *words):
+            words = ("exec", "--", SCR, tool, *words)
+            return scene.cluster.sim(*words, check=False).out
+
+        run = start(scene, ["--no-scavenge"], "--pause", "step", 35, scene.mark)
+        run.wait_for_file(scene.mark)
+        look = ("flush-file", "--prefix", scene.directory)
+        wait_until(lambda: "checkpoint.30" in tell(*look), "checkpoint.30 is not recorded")
+        scene.cluster.kill_process("node2", "heat_posix")
+        scene.ended(run)
+        nodes = ("nodes", "--prefix", scene.directory)
+        tell("halt", "--checkpoints", 2, scene.directory)
+        # The same allocation: no launch comes about, and the records stay.
+        start(scene, ["--no-scavenge", "--min-nodes", "9"]).finish()
+        assert "4" in tell(*nodes) and "checkpoint.30" in tell(*look)
+        outcome = start(scene, ["--min-nodes", "9"], SCR_JOB_ID="second").finish()
+        assert said(outcome, "checkpoint.30 is in the caches of job first"), outcome
+        assert "4" not in tell(*nodes), tell(*nodes)
+        outcome = start(scene, [], SCR_JOB_ID="second", SCR_HALT_STATUS="5").finish()
+        assert outcome.status == 5 and "starting at step 0" in outcome.out, outcome
+        assert "checkpoint.30" not in tell(*look), tell(*look)

@@ -383,7 +383,7 @@ fn damaged_records_are_errors() {
     survives_damage(&summary());
     survives_damage(&flush());
     survives_damage(&halt());
-    survives_damage(&Nodes::of_launch(&["c1", "c1", "c2"].map(String::from)));
+    survives_damage(&Nodes::of_launch(&["c1", "c1", "c2"].map(String::from), "77"));
 }
 
 /// A key that is missing is an error or has a documented default, never a panic.

@@ -9,7 +9,10 @@ use scr_core::operations::run::{
     Action, End, Event, Host, Latest, Launcher, Line, Nodes, Policy, Real, Stop, latest,
     slurm_variables,
 };
-use scr_core::operations::{HostList, forget_halt_reason, read_halt_file, read_nodes};
+use scr_core::operations::{
+    HostList, JobPlaces, forget_halt_reason, left_in_caches, read_halt_file, read_nodes,
+    reset_nodes_file,
+};
 use scr_core::system::{hostname, unix_seconds};
 
 use super::say;
@@ -26,6 +29,9 @@ pub fn drive(setup: Setup) -> Result<u8> {
     }
     // What the run of an earlier allocation has left there is no reason to stop this one.
     forget_halt_reason(&setup.prefix)?;
+    if let Err(error) = begin_allocation(&setup) {
+        say(&format!("{error}; what an earlier job has left there is not known"));
+    }
     let nodes = Nodes {
         hosts: setup.hosts.clone(),
         manager: &*setup.manager,
@@ -37,6 +43,20 @@ pub fn drive(setup: Setup) -> Result<u8> {
         down: BTreeMap::new(),
     };
     Driver { setup: &setup, signals, nodes, healthy: Vec::new(), last: None }.run()
+}
+
+/// In an allocation that has another job's id than the last launch: its nodes are not ours.
+fn begin_allocation(setup: &Setup) -> Result<()> {
+    let places = JobPlaces::new(&setup.settings, &setup.environment)?;
+    let Some(former) = reset_nodes_file(&places.prefix, &places.job)? else { return Ok(()) };
+    if let Some((_, name)) = left_in_caches(&places.prefix)?.last() {
+        say(&format!(
+            "{name} is in the caches of job {former} alone, and this is job {}; while that job's \
+             nodes are there, SCR_JOB_ID={former} scr scavenge --nodes <them> saves it",
+            places.job
+        ));
+    }
+    Ok(())
 }
 
 struct Driver<'a> {

@@ -103,6 +103,22 @@ pub fn read_nodes_file(prefix: &Path) -> Result<Option<Nodes>> {
     Nodes::read(&state_dir(prefix).join(Nodes::NAME))
 }
 
+/// Takes the nodes file away if it is of another job than `job`: those nodes are no longer ours.
+/// Returns that job. A launch brings the flush file up to date itself, when it has told what was
+/// lost with the caches of that job.
+///
+/// # Errors
+/// If it cannot be read or removed.
+pub fn reset_nodes_file(prefix: &Path, job: &str) -> Result<Option<String>> {
+    let former = read_nodes_file(prefix)?.map(|nodes| nodes.job);
+    let Some(former) = former.filter(|former| !former.is_empty() && former != job) else {
+        return Ok(None);
+    };
+    let path = state_dir(prefix).join(Nodes::NAME);
+    std::fs::remove_file(&path).map_err(|e| Error::io("cannot remove", &path, e))?;
+    Ok(Some(former))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, re
 pub use hosts::HostList;
 pub use index::{
     build_index, drop_datasets, find_dataset, read_flush_file, read_index, read_nodes,
-    read_nodes_file, set_current,
+    read_nodes_file, reset_nodes_file, set_current,
 };
 pub use inspect::{Inspected, inspect_file};
 pub use scavenge::{

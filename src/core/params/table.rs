@@ -254,8 +254,8 @@ parameters! {
              ping, or a command that is run on it; echo if not set.";
         RETRIES: Count = "0", "tries", "How often a failed test of a node is repeated.";
         REMOTE_SHELL: Text, "",
-            "Command that runs another one on a node, as ssh, rsh or pdsh does; if not set, that of \
-             the resource manager or of mpirun, else ssh.";
+            "Command that runs another one on a node, as ssh, rsh or pdsh does; if not set, that \
+             of the resource manager or of mpirun, else ssh.";
         SCAVENGE_ON_EXIT: Bool = "0", "",
             "1: when mpirun or srun ends with a failure, what only the nodes' caches have is \
              brought to the prefix (scr scavenge); 0: the command for it is told.";

@@ -12,6 +12,8 @@ pub struct Nodes {
     pub nodes: u64,
     /// By host its ranks; also those of earlier launches whose caches are still wanted.
     pub hosts: BTreeMap<String, RankSet>,
+    /// Id of the launch's job; empty in files of older versions.
+    pub job: String,
 }
 
 /// World ranks, as first and last of those that follow one another: `0-63,128`.
@@ -54,14 +56,14 @@ impl Nodes {
     /// File name in the prefix's `.scr` directory.
     pub const NAME: &'static str = "nodes.scr";
 
-    /// Of a launch whose ranks run on `hosts`, in their order.
+    /// Of a launch of `job` whose ranks run on `hosts`, in their order.
     #[must_use]
-    pub fn of_launch(hosts: &[String]) -> Nodes {
+    pub fn of_launch(hosts: &[String], job: &str) -> Nodes {
         let mut found: BTreeMap<String, RankSet> = BTreeMap::new();
         for (rank, host) in hosts.iter().enumerate() {
             found.entry(host.clone()).or_default().push(rank as u64);
         }
-        Nodes { nodes: found.len() as u64, hosts: found }
+        Nodes { nodes: found.len() as u64, hosts: found, job: job.to_owned() }
     }
 
     /// Hosts of these ranks, with the ranks that each had.
@@ -83,6 +85,9 @@ impl Record for Nodes {
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("NODES", self.nodes);
+        if !self.job.is_empty() {
+            tree.set_value("JOB", &self.job);
+        }
         for (host, ranks) in &self.hosts {
             tree.child_mut("HOST").child_mut(host).set_value("RANKS", ranks.to_text());
         }
@@ -96,7 +101,8 @@ impl Record for Nodes {
             let ranks = RankSet::from_text(entry.get_value("RANKS").unwrap_or_default());
             hosts.insert(host.to_owned(), ranks.ok_or_else(|| format!("no RANKS of {host}"))?);
         }
-        Ok(Nodes { nodes, hosts })
+        let job = tree.get_value("JOB").unwrap_or_default().to_owned();
+        Ok(Nodes { nodes, hosts, job })
     }
 }
 
@@ -107,7 +113,7 @@ mod tests {
     #[test]
     fn ranks_of_a_host_take_little_and_are_found() {
         let hosts: Vec<String> = "aabbacc".chars().map(String::from).collect();
-        let nodes = Nodes::of_launch(&hosts);
+        let nodes = Nodes::of_launch(&hosts, "77");
         assert_eq!(nodes.nodes, 3);
         assert_eq!(nodes.hosts["a"].to_text(), "0-1,4");
         assert_eq!(Nodes::from_tree(&nodes.to_tree()), Ok(nodes.clone()));

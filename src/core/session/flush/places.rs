@@ -11,6 +11,7 @@ use crate::log;
 use crate::records::{Nodes, Record as _};
 use crate::session::machine::{DatasetState, SharedDataset};
 use crate::session::rank::runtime::Session;
+use crate::session::report::events::user_and_job;
 use crate::transfer::record_places;
 
 /// Ids in cache, and of those the ones that are being flushed in the background.
@@ -64,7 +65,8 @@ impl Session {
     fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
         let path = self.site.state_dir().join(Nodes::NAME);
         let before = Nodes::read(&path).ok().flatten();
-        let mut now = Nodes::of_launch(hosts);
+        let (_, job) = user_and_job(&self.site.layout.control_dir);
+        let mut now = Nodes::of_launch(hosts, &job);
         let mut former = before.clone().unwrap_or_default();
         former.hosts.retain(|host, _| !now.hosts.contains_key(host));
         // Of each node with the newest dataset that it has a part of.

@@ -234,7 +234,7 @@ pub(in crate::session) fn is_chosen(settings: &Settings, name: &str) -> bool {
 }
 
 /// User and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
-fn user_and_job(control_dir: &Path) -> (String, String) {
+pub(super) fn user_and_job(control_dir: &Path) -> (String, String) {
     let text = |name: Option<&OsStr>| {
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };
