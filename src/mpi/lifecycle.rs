@@ -57,7 +57,7 @@ pub fn has_parent() -> bool {
 pub fn at_finalize(callback: fn()) -> Result<()> {
     let mut keyval = 0;
     // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
-    // attribute's value is the address of a function, never dereferenced as data.
+    // attribute's value is the address of a function, never dereferenced as data; the key is a local.
     unsafe {
         check(
             ffi::PMPI_Comm_create_keyval(
@@ -71,7 +71,9 @@ pub fn at_finalize(callback: fn()) -> Result<()> {
         check(
             ffi::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, keyval, callback as *mut c_void),
             "MPI_Comm_set_attr",
-        )
+        )?;
+        // The attribute keeps it; nobody else has a use for it.
+        check(ffi::PMPI_Comm_free_keyval(&mut keyval), "MPI_Comm_free_keyval")
     }
 }
 

@@ -15,7 +15,7 @@ import traceback
 import calls
 
 MODULES = [importlib.import_module(name) for name in
-           ("states", "writing", "restarting", "settings_of", "doors", "languages",
+           ("states", "writing", "restarting", "old_way", "settings_of", "doors", "languages",
             "installed")]
 
 

@@ -21,10 +21,10 @@ def checkpoints(*names, flags=1, bytes=1000):
     return [word.format(name, flags, bytes) for name in names for word in words]
 
 
-def crash(here, ranks, *words, **settings):
+def crash(here, ranks, *words, shim=False, **settings):
     """The last rank dies after these words."""
     got = here.run(ranks, "says", "init", *words, "barrier", f"{ranks - 1}@kill", "barrier",
-                   shim=False, **settings)
+                   shim=shim, **settings)
     assert got.status != 0, got
     return got
 
