@@ -16,7 +16,7 @@ import calls
 
 MODULES = [importlib.import_module(name) for name in
            ("states", "writing", "restarting", "old_way", "settings_of", "doors", "languages",
-            "installed")]
+            "installed", "memory")]
 
 
 def main(arguments):

@@ -144,6 +144,12 @@ static void scr_call(const char *said, char *text)
         code = (SCR_Should_exit(NULL) == 0) + (SCR_Have_restart(NULL, NULL) == 0)
              + (SCR_Need_checkpoint(NULL) == 0) + (SCR_Route_file(NULL, path) == 0)
              + (SCR_Route_file("x", NULL) == 0) + (SCR_Config(NULL) != NULL);
+    } else if (strcmp(text, "small_place") == 0) { /* a mistake: less than SCR_MAX_FILENAME bytes */
+        char *small = malloc(4);
+        code = SCR_Route_file("longer/than/that", small);
+        free(small);
+    } else if (strcmp(text, "keep") == 0) { /* a mistake: the answer is never freed */
+        code = SCR_Config(rest) == NULL;
     } else if (strcmp(text, "write") == 0) {
         last = part(rest);
         named(rest, name);

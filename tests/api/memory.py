@@ -1,0 +1,114 @@
+"""Memory: a program under the address sanitizer, and one under valgrind. Errors count that our code
+or the program has a part in; what MPI does by itself is not ours."""
+
+import pathlib
+import re
+import subprocess
+import xml.etree.ElementTree as tree
+
+import calls
+from calls import finish
+
+CASES = []
+WORDS = ["config:SCR_FLUSH=1", "config:SCR_FLUSH", "init", "output:a:3", "write:f%r:1000",
+         "complete_output:1", "have", "restart", "read:f%r", "complete_restart:1", "start",
+         "long:200", "long:3000", "complete:0", "need", "should_exit", "current:a", "nulls", "drop:a",
+         "finalize"]
+# Mistakes of a program that both have to find: a place that is too small, an answer that is lost.
+OVERFLOW = ["init", "small_place", "finalize"]
+LOSS = ["config:SCR_FLUSH=1", "keep:SCR_FLUSH", "init", "finalize"]
+# They do what others ask for.
+SERVANTS = re.compile(r"/(libc|ld-linux|libasan|libubsan|libgcc_s|vgpreload_|valgrind)[^/]*$")
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def is_ours(objects, program):
+    """Of the files that the frames of an error lie in, innermost first. A frame without one is of a
+    part of MPI that was unloaded before the report."""
+    acts = next((name for name in objects if not SERVANTS.search(name)), "")
+    return acts == program or any(pathlib.Path(name).name.startswith("libscr") for name in objects)
+
+
+def compiled(here, *options):
+    library = calls.DIST / "lib" / "scr" / here.mpi
+    made = here.base / "memory"
+    subprocess.run([f"mpicc.{here.mpi}", "-g", "-O1", *options, f"-I{calls.INCLUDE}", "-o", made,
+                    calls.PROGRAMS / "says.c", f"-L{library}", "-lscr",
+                    f"-Wl,-rpath,{library}"], check=True)
+    return str(made)
+
+
+def run(here, command, words, **settings):
+    whole = [f"mpirun.{here.mpi}", "-n", "2", *command, *words]
+    return finish(here.start(2, "says", command=whole, shim=False, **settings))
+
+
+def sanitized(here, program, words):
+    """The run, and the sanitizers' reports about us."""
+    log = here.base / "asan"
+    options = (f"log_path={log}:fast_unwind_on_malloc=0:detect_leaks=1:exitcode=0:"
+               "stack_trace_format='frame %m in %f'")
+    got = run(here, [program], words, ASAN_OPTIONS=options)
+    reports = [line for line in got.err.splitlines() if "runtime error" in line]
+    for path in here.base.glob("asan.*"):
+        text = path.read_text(errors="replace")
+        path.unlink()
+        if "ERROR: AddressSanitizer" in text:
+            reports.append(text)
+            continue
+        for leak in re.split(r"\n\s*\n", text):
+            objects = re.findall(r"^frame (\S+) in", leak, flags=re.M)
+            if "leak of" in leak and is_ours(objects, program):
+                reports.append(leak)
+    return got, reports
+
+
+@case
+def address_sanitizer(here):
+    """The C side: what goes through the interface into the program's memory and back."""
+    program = compiled(here, "-fsanitize=address,undefined")
+    _, found = sanitized(here, program, OVERFLOW)
+    assert any("buffer-overflow" in report and "SCR_Route_file" in report for report in found), found
+    got, found = sanitized(here, program, LOSS)
+    assert any("leak of" in report for report in found), (found, got)
+    got, found = sanitized(here, program, WORDS)
+    assert not found and got.status == 0, (found, got)
+    assert got.out.count(" finalize 0") == 2, got
+
+
+def under_valgrind(here, program, words):
+    """The run, and valgrind's reports about us: kind, and the innermost frames."""
+    log = here.base / "valgrind"
+    got = run(here, ["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite",
+                     "--errors-for-leak-kinds=definite", "--keep-debuginfo=yes",
+                     "--num-callers=40", "--xml=yes", f"--xml-file={log}.%p", program], words)
+    reports, seen = [], 0
+    for path in here.base.glob("valgrind.*"):
+        root = tree.parse(path).getroot()
+        path.unlink()
+        seen += 1
+        for error in root.iter("error"):
+            frames = list(error.find("stack").iter("frame"))
+            objects = [frame.findtext("obj", "") for frame in frames]
+            if is_ours(objects, program):
+                names = [frame.findtext("fn", "?") for frame in frames]
+                reports.append(" < ".join([error.findtext("kind"), *names]))
+    assert seen == 2, got
+    return got, reports
+
+
+@case
+def valgrind(here):
+    """A short job: all that the interface does, and the session behind it."""
+    program = compiled(here)
+    _, found = under_valgrind(here, program, OVERFLOW)
+    assert any(report.startswith("InvalidWrite") for report in found), found
+    got, found = under_valgrind(here, program, LOSS)
+    assert any(report.startswith("Leak_DefinitelyLost") for report in found), (found, got)
+    got, found = under_valgrind(here, program, WORDS)
+    assert not found and got.status == 0, (found, got)
+    assert got.out.count(" finalize 0") == 2, got
