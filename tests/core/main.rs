@@ -11,6 +11,7 @@ mod files_copy;
 mod kvtree;
 mod machine;
 mod machine_end;
+mod machine_explicit;
 mod machine_failed;
 mod machine_failing;
 mod machine_ids;

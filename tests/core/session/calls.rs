@@ -1,0 +1,202 @@
+//! Programs that call SCR, in one process: datasets that they begin and complete, the loop over what
+//! they can restart from, and what is chosen or dropped by its name.
+
+use std::fs;
+use std::path::Path;
+
+use scr_core::session::{Call, Consent, Flags, Session};
+
+use super::cluster::{Cluster, Rank};
+
+const CHECKPOINT: Flags = Flags { checkpoint: true, output: false };
+const OUTPUT: Flags = Flags { checkpoint: false, output: true };
+
+/// A launch that ends all of a sudden, unless the program ends it.
+fn launch<T: Send>(
+    cluster: &Cluster,
+    hosts: &str,
+    program: impl Fn(&Session, usize) -> T + Sync,
+) -> Vec<T> {
+    let outcome = cluster.launch(hosts, None, |rank: &Rank| {
+        rank.session.use_by_program(None);
+        program(&rank.session, rank.rank)
+    });
+    let ended = |one: Option<T>| one.unwrap_or_else(|| panic!("{:?}", outcome.told));
+    outcome.results.into_iter().map(ended).collect()
+}
+
+/// The one answer that all ranks have.
+fn same<T: PartialEq + std::fmt::Debug>(mut answers: Vec<T>) -> T {
+    assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
+    answers.remove(0)
+}
+
+/// Writes `<name>/f<rank>` as a dataset; whether it is one.
+fn write(session: &Session, prefix: &Path, name: &str, flags: Flags, valid: bool) -> bool {
+    let rank = session.rank();
+    session.start_dataset(Some(name), flags).unwrap();
+    let place = session.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();
+    fs::write(place, format!("{name} of {rank}")).unwrap();
+    session.complete_dataset(valid).unwrap()
+}
+
+/// What the rank's own file says in the checkpoint that is offered; it stays or goes by `valid`.
+fn read(session: &Session, valid: bool) -> Option<String> {
+    let name = session.have_restart().unwrap()?;
+    assert_eq!(session.start_restart().unwrap(), name);
+    let place = session.route_input(Path::new(&format!("f{}", session.rank()))).unwrap();
+    let text = fs::read_to_string(place).unwrap();
+    assert_eq!(text, format!("{name} of {}", session.rank()));
+    let _ = session.complete_restart(valid);
+    Some(name)
+}
+
+#[test]
+fn invalid_on_one_rank_drops_it_everywhere() {
+    for (hosts, scheme) in [("aa", "SINGLE"), ("abc", "XOR")] {
+        let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}"), "SCR_CACHE_SIZE=1"]);
+        let prefix = cluster.prefix();
+        let answers = launch(&cluster, hosts, |session, rank| {
+            let good = write(session, &prefix, "good", CHECKPOINT, true);
+            let bad = write(session, &prefix, "bad", CHECKPOINT, rank != 1);
+            (good, bad, session.have_restart().unwrap())
+        });
+        assert_eq!(same(answers), (true, false, Some("good".to_string())), "{scheme}");
+        let after = launch(&cluster, hosts, |session, _| read(session, true));
+        assert_eq!(same(after), Some("good".to_string()), "{scheme}");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_one_rank_cannot_read_is_followed_by_the_next_older() {
+    // The same nodes, or another one in the place of one whose cache is gone.
+    for (hosts, lost) in [("abc", None), ("abd", Some('c'))] {
+        let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=2", "SCR_FLUSH=1"]);
+        let prefix = cluster.prefix();
+        launch(&cluster, "abc", |session, _| {
+            ["1", "2", "3", "4"].map(|name| write(session, &prefix, name, CHECKPOINT, true))
+        });
+        lost.inspect(|host| cluster.lose(*host));
+        let offered = launch(&cluster, hosts, |session, rank| {
+            let all = [0; 5].map(|_| read(session, rank != 1));
+            // Each is offered once; the prefix alone had the older ones.
+            all.map(|name| name.unwrap_or_default()).join(" ")
+        });
+        assert_eq!(same(offered), "4 3 2 1 ", "{lost:?}");
+        // A new run asks again for what the cache has: the reason may have passed. What was read
+        // from the prefix alone is marked as failed there.
+        let offered = launch(&cluster, hosts, |session, rank| {
+            let all = [0; 3].map(|_| read(session, rank != 1));
+            all.map(|name| name.unwrap_or_default()).join(" ")
+        });
+        assert_eq!(same(offered), "4 3 ", "{lost:?}");
+    }
+}
+
+#[test]
+fn what_is_chosen_dropped_or_deleted_is_so_on_all_ranks() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=1", "SCR_CACHE_SIZE=2"]);
+    let prefix = cluster.prefix();
+    launch(&cluster, "aa", |session, _| {
+        for name in ["1", "2", "3", "4"] {
+            assert!(write(session, &prefix, name, CHECKPOINT, true));
+        }
+        session.finish_program();
+    });
+    let answers = launch(&cluster, "aa", |session, _| {
+        let nothing = session.choose_current("nothing").unwrap_err().to_string();
+        session.choose_current("2").unwrap();
+        let chosen = read(session, true);
+        // What is written now is newer than what was chosen.
+        write(session, &prefix, "5", CHECKPOINT, true);
+        let newest = session.have_restart().unwrap();
+        session.finish_program();
+        (nothing.contains("no checkpoint nothing"), chosen, newest)
+    });
+    assert_eq!(same(answers), (true, Some("2".to_string()), Some("5".to_string())));
+    let answers = launch(&cluster, "aa", |session, _| {
+        session.drop_named("5", false).unwrap();
+        let after_drop = session.have_restart().unwrap();
+        session.drop_named("4", true).unwrap();
+        let after_delete = session.have_restart().unwrap();
+        (after_drop, after_delete, session.drop_named("5", false).is_err())
+    });
+    let name = |name: &str| Some(name.to_string());
+    assert_eq!(same(answers), (name("4"), name("3"), true));
+    let is_there = |name: &str| prefix.join(name).join("f1").exists();
+    assert!(is_there("5") && is_there("3") && !is_there("4"));
+}
+
+#[test]
+fn output_leaves_the_cache_and_is_no_checkpoint() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=0"]);
+    let prefix = cluster.prefix();
+    let answers = launch(&cluster, "aa", |session, _| {
+        let plot = write(session, &prefix, "plot", OUTPUT, true);
+        let nothing = session.have_restart().unwrap();
+        write(session, &prefix, "kept", CHECKPOINT, true);
+        (plot, nothing, session.have_restart().unwrap())
+    });
+    assert_eq!(same(answers), (true, None, Some("kept".to_string())));
+    assert_eq!(fs::read(prefix.join("plot/f1")).unwrap(), b"plot of 1");
+    assert!(!prefix.join("kept/f1").exists());
+}
+
+#[test]
+fn a_checkpoint_is_due_by_its_settings_and_alike_on_all_ranks() {
+    for (setting, expected) in [
+        ("SCR_CHECKPOINT_INTERVAL=0", "111111"),
+        ("SCR_CHECKPOINT_INTERVAL=1", "111111"),
+        ("SCR_CHECKPOINT_INTERVAL=3", "001001"),
+        ("SCR_CHECKPOINT_SECONDS=1000", "000000"),
+    ] {
+        let cluster = Cluster::new(&[setting]);
+        let answers = launch(&cluster, "ab", |session, _| {
+            [0; 6].map(|_| if session.is_checkpoint_due().unwrap() { '1' } else { '0' })
+        });
+        assert_eq!(String::from_iter(same(answers)), expected, "{setting}");
+    }
+}
+
+#[test]
+fn ranks_that_do_not_call_alike_hear_of_it_on_all() {
+    let cluster = Cluster::new(&[]);
+    let consents = |session: &Session, call, error: Option<&str>, arguments: &[u8]| {
+        let error = error.map(str::to_string);
+        session.consent(&Consent { call, error, arguments }).err().map(|error| error.to_string())
+    };
+    // (what rank 0 calls, and with what; the same of rank 1; words of the error).
+    let (start, end) = (Call::StartCheckpoint, Call::Finalize);
+    for (first, second, expected) in [
+        ((start, None, "a"), (start, None, "a"), None),
+        ((start, None, "a"), (end, None, "a"), Some("different functions")),
+        ((start, None, "a"), (start, None, "b"), Some("different arguments")),
+        ((start, None, "a"), (start, Some("it is bad"), "a"), Some("rank 1: it is bad")),
+        ((start, Some("bad"), "a"), (start, Some("bad"), "a"), Some("bad")),
+    ] {
+        let answers = launch(&cluster, "ab", |session, rank| {
+            let (call, error, arguments) = if rank == 0 { first } else { second };
+            consents(session, call, error, arguments.as_bytes())
+        });
+        let answer = same(answers);
+        assert_eq!(answer.is_some(), expected.is_some(), "{answer:?}");
+        let found = answer.unwrap_or_default();
+        assert!(found.contains(expected.unwrap_or_default()), "{found}");
+    }
+}
+
+#[test]
+fn without_a_begin_there_is_no_end() {
+    let cluster = Cluster::new(&[]);
+    let answers = launch(&cluster, "a", |session, _| {
+        let nothing = Path::new("x");
+        [
+            session.complete_dataset(true).is_err(),
+            session.start_restart().is_err(),
+            session.complete_restart(true).is_err(),
+            session.route_output(nothing).is_err(),
+            session.route_input(nothing).is_err(),
+        ]
+    });
+    assert_eq!(same(answers), [true; 5]);
+}
