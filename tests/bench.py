@@ -15,6 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
+import calls  # noqa: E402
 import protection  # noqa: E402
 from measure import GIGA, ROOT, build, environment, output, row  # noqa: E402
 
@@ -28,7 +29,8 @@ WARM_UP = 2  # the first use of memory is slow, and the first checkpoint waits f
 STARTS = 400
 FILES_ONCE = 4000
 MPIS = ["openmpi", "mpich"]
-PARTS = ["start", "open", "checkpoint", *protection.PARTS, "flush", "metadata"]
+PARTS = ["start", "open", "checkpoint", *protection.PARTS, *calls.PARTS, "flush",
+         "metadata"]
 WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
 PROGRAMS = ("open_close", "checkpoint", "restart", "floor")
 
@@ -143,6 +145,8 @@ def main():
                 shutil.rmtree(top)
             for part in filter(parts.__contains__, protection.PARTS):
                 protection.PARTS[part](mpi, programs, scratch)
+            for part in filter(parts.__contains__, calls.PARTS):
+                calls.PARTS[part](mpi, scratch)
 
 
 if __name__ == "__main__":
