@@ -18,9 +18,10 @@ PACKAGES  := build-essential cmake pkgconf gfortran g++ openmpi-bin libopenmpi-d
              slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins valgrind
 C_FLAGS   := -O2 -Wall -Wextra
 # Names that the manuals give the commands: links to scr.
-CLASSIC   := scr_cntl_dir scr_copy scr_env scr_flush scr_flush_file scr_glob_hosts scr_halt scr_index \
-             scr_list_down_nodes scr_postrun scr_print scr_print_hash_file scr_rebuild_xor \
-             scr_retries_halt scr_run scr_scavenge scr_srun scr_transfer
+CLASSIC   := scr_check_node scr_cntl_dir scr_copy scr_env scr_flush scr_flush_file scr_glob_hosts \
+             scr_halt scr_index scr_list_down_nodes scr_log_event scr_postrun scr_prerun scr_print \
+             scr_print_hash_file scr_rebuild_xor scr_retries_halt scr_run scr_scavenge scr_srun \
+             scr_test_runtime scr_transfer
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
              https://static.rust-lang.org/rustup/rustup-init.sh | \
@@ -57,6 +58,7 @@ shim: deps
 	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
 	@mkdir -p $(DIST)/bin $(DIST)/lib
 	@cp -f target/$(BUILT)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
+	@$(DIST)/bin/scr manual $(DIST)/share
 	@cp -f target/$(BUILT)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
 	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
 
@@ -184,7 +186,7 @@ install: build
 	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/
 	for mpi in $(MPIS); do sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr-$$mpi.pc \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr-$$mpi.pc; done
-	cp -r $(DIST)/share/man $(DESTDIR)$(PREFIX)/share/
+	cp -r $(addprefix $(DIST)/share/,man bash-completion zsh fish) $(DESTDIR)$(PREFIX)/share/
 	cp -r $(DIST)/lib/python/scr $(DESTDIR)$(PYTHON_DIR)/
 	ln -sf scr/$(PLAIN_MPI)/libscr.so $(DESTDIR)$(PREFIX)/lib/libscr.so
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi

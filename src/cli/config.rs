@@ -16,6 +16,9 @@ const COLUMNS: u16 = 100;
 
 /// Arguments of `scr config`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+The exit status is 0; 1 if a setting is wrong; 2 if an argument is. Example:\n
+    scr config --explain FLUSH")]
 pub struct Args {
     /// Print a config file with every parameter, commented (config/scr.conf is made so).
     #[arg(long)]

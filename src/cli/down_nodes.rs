@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use scr_core::error::Result;
-use scr_core::operations::HostList;
+use scr_core::events::Event;
 use scr_core::operations::run::{Host, Nodes, Real, find};
+use scr_core::operations::{HostList, log_event};
 use scr_core::params::keys;
 use scr_core::system::hostname;
 use serde_json::json;
@@ -16,7 +17,8 @@ use crate::job::{hosts, shell, tests};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Asks the resource manager, then each node (SCR_NODE_TESTS, SCR_RETRIES, SCR_REMOTE_SHELL); nodes \
-of SCR_EXCLUDE_NODES count as down. Prints the list, nothing if all are well. The exit status is \
+of SCR_EXCLUDE_NODES count as down, and so does one on which a store has less room than CAPACITY \
+of its STORE line says. Prints the list, nothing if all are well. The exit status is \
 0 if none is down, 1 if any is, 2 if that cannot be found out. Example:\n
     scr down-nodes --reason 'node[1-4]'")]
 pub struct Args {
@@ -29,6 +31,9 @@ pub struct Args {
     /// Print a line for each node, with the reason.
     #[arg(short, long)]
     reason: bool,
+    /// Log each as NODE_FAIL, with the reason, if logging is on (SCR_LOG_ENABLE).
+    #[arg(short, long)]
+    log: bool,
     /// As JSON: node to reason.
     #[arg(long, conflicts_with = "reason")]
     json: bool,
@@ -80,5 +85,13 @@ fn look(args: &Args) -> Result<BTreeMap<String, String>> {
         }
     }
     nodes.look();
+    if args.log {
+        for (host, why) in &nodes.down {
+            let event = Event::new("NODE_FAIL").note(format!("{host}: {why}"));
+            if let Err(error) = log_event(&settings, &environment, event) {
+                eprintln!("scr down-nodes: {host} is not logged: {error}");
+            }
+        }
+    }
     Ok(nodes.down)
 }

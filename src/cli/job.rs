@@ -1,11 +1,13 @@
 //! What the environment and the settings tell of a job: its nodes, and how they are reached.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use scr_core::error::Result;
-use scr_core::operations::HostList;
 use scr_core::operations::run::{Host, Manager, Real, Shell, Test};
+use scr_core::operations::{HostList, wanted_directories};
 use scr_core::params::{Environment, Settings, keys};
 
 /// How long a node may take to answer.
@@ -42,11 +44,42 @@ pub fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manag
 
 /// Tests that a node has to pass.
 pub fn tests(settings: &Settings) -> Vec<Test> {
-    let names = settings.get_optional(keys::NODE_TESTS).unwrap_or_else(|| "echo".to_owned());
+    let chosen = settings.get_optional(keys::NODE_TESTS);
+    let names = chosen.unwrap_or_else(|| match has_capacities(settings) {
+        true => "echo, directories".to_owned(),
+        false => "echo".to_owned(),
+    });
     let test = |name: &str| match name {
         "echo" => Test::echo(TEST_MAX),
         "ping" => Test::ping(TEST_MAX),
+        "directories" => directories(settings),
         command => Test::command(command, TEST_MAX),
     };
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(test).collect()
+}
+
+/// Whether a STORE line says what room its directory is to have.
+fn has_capacities(settings: &Settings) -> bool {
+    wanted_directories(settings).is_ok_and(|all| all.iter().any(|one| one.capacity_bytes.is_some()))
+}
+
+fn directories(settings: &Settings) -> Test {
+    let program = std::env::current_exe().map(|path| path.display().to_string());
+    // Wrong descriptors are told by whoever needs them.
+    let wanted = wanted_directories(settings).unwrap_or_default();
+    let words = wanted.iter().map(ToString::to_string).collect();
+    Test::directories(&program.unwrap_or_else(|_| "scr".to_owned()), words, TEST_MAX)
+}
+
+/// Whether a word is the name of something that can be executed.
+pub fn can_run(word: &str) -> bool {
+    let executable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if word.is_empty() || word.contains('/') {
+        return executable(Path::new(word));
+    }
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&places).any(|place| executable(&place.join(word)))
 }

@@ -1,6 +1,7 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
 mod after_launch;
+mod check_node;
 mod cntl_dir;
 mod config;
 mod copy;
@@ -11,13 +12,17 @@ mod halt;
 mod hosts;
 mod index;
 mod job;
+mod log;
+mod manual;
 mod nodes;
+mod prerun;
 mod print;
 mod rebuild;
 mod retries_halt;
 mod run;
 mod scavenge;
 mod sim;
+mod test_runtime;
 mod transfer;
 
 use std::ffi::{OsStr, OsString};
@@ -25,7 +30,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 
@@ -39,6 +44,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Tool {
+    /// On a node: look whether the directories of a job are there, with enough room.
+    CheckNode(check_node::Args),
     /// Print a job's control or cache directories on this node.
     CntlDir(cntl_dir::Args),
     /// List the parameters, explain their values, or write a template of the config file.
@@ -57,8 +64,15 @@ enum Tool {
     Hosts(hosts::Args),
     /// Show and change what the prefix has and what the next run goes on from.
     Index(index::Args),
+    /// Show the log of events, or write an event of your own.
+    Log(log::Args),
+    /// Write manual pages and completions.
+    #[command(hide = true)]
+    Manual(manual::Args),
     /// Print how many nodes the last run used.
     Nodes(nodes::Args),
+    /// Prepare the prefix at the beginning of an allocation.
+    Prerun(prerun::Args),
     /// Print what a metadata or redundancy file holds.
     Print(print::Args),
     /// On the prefix: rebuild and publish what scr copy has brought from the nodes.
@@ -70,13 +84,19 @@ enum Tool {
     /// Bring to the prefix what a job that died has left in its nodes' caches.
     Scavenge(scavenge::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
+    #[command(after_help = "\
+Example:\n
+    scr sim start 4 && scr sim run -- -n 4 ./app")]
     Sim(sim::Sim),
+    /// Look whether all is there that SCR needs on this machine.
+    TestRuntime(test_runtime::Args),
     /// On a node: bring flushes to their end that a run has left under way.
     Transfer(transfer::Args),
 }
 
 /// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 18] = [
+const CLASSIC_NAMES: [(&str, &str); 22] = [
+    ("scr_check_node", "check-node"),
     ("scr_cntl_dir", "cntl-dir"),
     ("scr_copy", "copy"),
     ("scr_env", "env"),
@@ -84,6 +104,8 @@ const CLASSIC_NAMES: [(&str, &str); 18] = [
     ("scr_flush_file", "flush-file"),
     ("scr_halt", "halt"),
     ("scr_glob_hosts", "hosts"),
+    ("scr_log_event", "log add"),
+    ("scr_prerun", "prerun"),
     ("scr_print", "print"),
     ("scr_print_hash_file", "print"),
     ("scr_index", "index"),
@@ -94,11 +116,13 @@ const CLASSIC_NAMES: [(&str, &str); 18] = [
     ("scr_run", "run"),
     ("scr_scavenge", "scavenge"),
     ("scr_srun", "run"),
+    ("scr_test_runtime", "test-runtime"),
     ("scr_transfer", "transfer"),
 ];
 
 fn main() -> ExitCode {
     match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
+        Tool::CheckNode(args) => check_node::run(&args),
         Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
         Tool::Copy(args) => copy::run(&args),
@@ -108,13 +132,17 @@ fn main() -> ExitCode {
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
+        Tool::Log(args) => log::run(&args),
+        Tool::Manual(args) => manual::run(&args, Cli::command(), &CLASSIC_NAMES),
         Tool::Nodes(args) => nodes::run(&args),
+        Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Rebuild(args) => rebuild::run(&args),
         Tool::RetriesHalt(args) => retries_halt::run(&args),
         Tool::Run(args) => run::run(&args),
         Tool::Scavenge(args) => scavenge::run(&args),
         Tool::Sim(args) => sim::run(&args),
+        Tool::TestRuntime(args) => test_runtime::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }
 }
@@ -124,7 +152,8 @@ fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
     let called = words.first().and_then(|word| Path::new(word).file_name());
     let tool = CLASSIC_NAMES.iter().find(|(name, _)| called == Some(OsStr::new(name)));
     if let Some((_, tool)) = tool {
-        words.splice(..1, ["scr".into(), OsString::from(tool)]);
+        let tool = tool.split(' ').map(OsString::from);
+        words.splice(..1, std::iter::once("scr".into()).chain(tool));
     }
     words
 }
@@ -144,15 +173,19 @@ fn load_settings(prefix: Option<&str>) -> Result<(Settings, Environment)> {
     if let Some(prefix) = prefix {
         environment.insert("SCR_PREFIX".into(), prefix.to_owned());
     }
+    Ok((settings_of(&environment)?, environment))
+}
+
+/// The settings that an environment, changed by a tool, has.
+fn settings_of(environment: &Environment) -> Result<Settings> {
     let working_directory = std::env::current_dir()
         .map_err(|error| Error::io("cannot find", "the working directory", error))?;
-    let settings = load(&Inputs {
-        environment: &environment,
+    Ok(load(&Inputs {
+        environment,
         working_directory: &working_directory,
         system_file: Path::new(SYSTEM_FILE),
         program: &[],
-    })?;
-    Ok((settings, environment))
+    })?)
 }
 
 /// Prints what a tool has found, or why it could not.

@@ -1,7 +1,10 @@
 //! The `scr` command as a person or a script calls it, on one machine.
 
 mod copies;
+mod directories;
 mod job;
+mod log;
+mod manual;
 mod run;
 
 use std::ffi::OsStr;

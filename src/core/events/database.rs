@@ -4,12 +4,15 @@
 //! SELECT event, sum(seconds), sum(bytes) FROM events WHERE jobid = '4711' GROUP BY event;
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, params};
 
-use super::{Event, Job, Sink};
+use super::query::KEYS;
+use super::{Event, Job, Logged, Sink};
+use crate::error::{Error, Result as Done};
 use crate::log;
 
 /// Version of the table below, in the file's `user_version`.
@@ -38,6 +41,10 @@ const INSERT: &str = "INSERT INTO events (time, unix, launch, user, jobid, jobna
     event, dataset, name, seconds, files, bytes, note)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 
+/// Every event, the columns in the order of a line's keys.
+const SELECT: &str = "SELECT time, user, jobid, jobname, cluster, host, event, dataset, name,
+    seconds, files, bytes, note FROM events ORDER BY id";
+
 /// How long a person's query may keep us from writing.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 
@@ -53,6 +60,22 @@ impl Database {
     #[must_use]
     pub fn new(path: PathBuf, tells: bool) -> Database {
         Database { path, connection: None, tells }
+    }
+
+    /// Reads all events in the order in which they were written. Nothing is made or changed.
+    ///
+    /// # Errors
+    /// If there is no such file, or it is not such a database.
+    pub fn read(path: &Path) -> Done<Vec<Logged>> {
+        let wrong = |error: rusqlite::Error| {
+            Error::Other(format!("cannot read the database {}: {error}", path.display()))
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;
+        connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
+        let mut statement = connection.prepare(SELECT).map_err(wrong)?;
+        let rows = statement.query_map([], logged).map_err(wrong)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(wrong)
     }
 
     fn open(&self) -> rusqlite::Result<Connection> {
@@ -88,7 +111,7 @@ impl Database {
                     job.job_name,
                     job.cluster,
                     job.host,
-                    event.what,
+                    &*event.what,
                     event.dataset.as_ref().map(|(id, _)| signed(*id)),
                     event.dataset.as_ref().map(|(_, name)| name),
                     event.seconds,
@@ -106,6 +129,22 @@ impl Database {
         self.connection = Some(connection);
         Ok(())
     }
+}
+
+fn logged(row: &rusqlite::Row<'_>) -> rusqlite::Result<Logged> {
+    let mut one = Logged { time: row.get(0)?, ..Logged::default() };
+    for (at, key) in KEYS.into_iter().enumerate() {
+        let text = match row.get(at + 1)? {
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => format!("{number:.6}"),
+            Value::Text(text) => text,
+            Value::Null | Value::Blob(_) => String::new(),
+        };
+        if !text.is_empty() {
+            one.fields.insert(key, text);
+        }
+    }
+    Ok(one)
 }
 
 impl Sink for Database {

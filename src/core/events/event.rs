@@ -1,5 +1,6 @@
 //! One thing that happened, and whose.
 
+use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::records::Timestamp;
@@ -27,7 +28,7 @@ pub struct Event {
     /// Seconds since 1970.
     pub time: f64,
     /// What, in capitals, as `FLUSH_END`.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// The dataset's id and name.
     pub dataset: Option<(u64, String)>,
     /// How long it took.
@@ -41,9 +42,10 @@ pub struct Event {
 impl Event {
     /// Something that happens now.
     #[must_use]
-    pub fn new(what: &'static str) -> Event {
+    pub fn new(what: impl Into<Cow<'static, str>>) -> Event {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = now.as_secs_f64();
+        let what = what.into();
         Event { time, what, dataset: None, seconds: None, size: None, note: String::new() }
     }
 

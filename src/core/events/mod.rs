@@ -7,6 +7,7 @@
 
 mod database;
 mod event;
+mod query;
 mod syslog;
 mod text;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 pub use database::Database;
 pub use event::{Event, Job};
+pub use query::{Filter, Logged, parse_line};
 pub use syslog::Syslog;
 pub use text::TextFile;
 

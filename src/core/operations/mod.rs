@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+mod directories;
 mod halt;
 mod hosts;
 mod index;
 mod inspect;
+mod log;
 pub mod run;
 mod scavenge;
 
 pub use crate::session::JobPlaces;
+pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
 pub use index::{
@@ -17,6 +20,7 @@ pub use index::{
     read_nodes_file, reset_nodes_file, set_current,
 };
 pub use inspect::{Inspected, inspect_file};
+pub use log::{LogEntries, log_event, read_log};
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };

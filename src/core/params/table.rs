@@ -251,7 +251,8 @@ parameters! {
             "Nodes of the allocation; from the resource manager if not set.";
         NODE_TESTS: Text, "",
             "Tests that a node has to pass before a launch of scr run, separated by commas: echo, \
-             ping, or a command that is run on it; echo if not set.";
+             ping, directories (scr check-node), or a command that is run on it; if not set echo, \
+             and directories if a STORE line has a CAPACITY.";
         RETRIES: Count = "0", "tries", "How often a failed test of a node is repeated.";
         REMOTE_SHELL: Text, "",
             "Command that runs another one on a node, as ssh, rsh or pdsh does; if not set, that \

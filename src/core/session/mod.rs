@@ -52,6 +52,7 @@ pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
 pub use rank::books::TOKEN_LAZY;
 pub use rank::host::{Door, Host, Surroundings};
 pub use rank::runtime::{Note, Session};
+pub use report::log_places::{log_database, log_sinks, log_text};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);

@@ -39,6 +39,8 @@ pub struct Test {
     pub from_here: bool,
     /// How long it may take.
     pub limit: Duration,
+    /// It prints `FAIL: ` and a reason if the node is no good.
+    pub tells: bool,
 }
 
 impl Test {
@@ -46,21 +48,34 @@ impl Test {
     #[must_use]
     pub fn echo(limit: Duration) -> Test {
         let words = vec!["echo".to_owned(), "up".to_owned()];
-        Test { failure: "it does not answer".to_owned(), words, from_here: false, limit }
+        Test::new("it does not answer", words, limit)
     }
 
     /// The node answers to ping.
     #[must_use]
     pub fn ping(limit: Duration) -> Test {
         let words = ["ping", "-c", "1", "-w", "2", "{host}"].map(str::to_owned).to_vec();
-        Test { failure: "ping gets no answer".to_owned(), words, from_here: true, limit }
+        Test { from_here: true, ..Test::new("ping gets no answer", words, limit) }
     }
 
     /// A command of the user's choice.
     #[must_use]
     pub fn command(line: &str, limit: Duration) -> Test {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
-        Test { failure: format!("'{line}' fails there"), words, from_here: false, limit }
+        Test::new(&format!("'{line}' fails there"), words, limit)
+    }
+
+    /// `scr check-node`, whose path is `program`: the directories of the job are there, can be
+    /// written to, and have the capacity that the settings state.
+    #[must_use]
+    pub fn directories(program: &str, arguments: Vec<String>, limit: Duration) -> Test {
+        let mut words = [program, "check-node", "--exit-zero"].map(str::to_owned).to_vec();
+        words.extend(arguments);
+        Test { tells: true, ..Test::new("scr check-node cannot be run there", words, limit) }
+    }
+
+    fn new(failure: &str, words: Vec<String>, limit: Duration) -> Test {
+        Test { failure: failure.to_owned(), words, from_here: false, limit, tells: false }
     }
 }
 
@@ -95,14 +110,21 @@ impl Nodes<'_> {
 
     /// Why the node is no good.
     fn fails(&self, host: &str) -> Option<String> {
-        let failed = |test: &&Test| {
+        let failed = |test: &Test| {
             let words: Vec<String> =
                 test.words.iter().map(|word| word.replace("{host}", host)).collect();
             let local = test.from_here || is_same_host(host, &self.here);
             let words = if local { words } else { self.shell.command(host, &words) };
-            !(0..self.tries.max(1)).any(|_| self.commands.output(&words, test.limit).is_ok())
+            let answers = (0..self.tries.max(1)).map(|_| self.commands.output(&words, test.limit));
+            match answers.flat_map(Result::ok).next() {
+                None => Some(test.failure.clone()),
+                Some(text) if test.tells => {
+                    text.lines().find_map(|line| line.strip_prefix("FAIL: ")).map(str::to_owned)
+                }
+                Some(_) => None,
+            }
         };
-        self.tests.iter().find(failed).map(|test| test.failure.clone())
+        self.tests.iter().find_map(failed)
     }
 
     /// Nodes that are not out. Where one of the first `used` was lost, a spare one stands in for it

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::log_places::log_sinks;
 use super::phases::Phases;
 use super::tally::Count;
 use crate::cache::{Catalog, RebuildReport};
-use crate::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
+use crate::events::{Event, EventLog, Job};
 use crate::log;
 use crate::params::{Settings, Source, keys};
 use crate::session::machine::DatasetKey;
@@ -19,10 +20,6 @@ use crate::session::restart::arrival::newest_vanished;
 use crate::session::restart::restore::Index;
 use crate::system::block_signals;
 use crate::transfer::{JournalReport, Left};
-
-/// File names in `<prefix>/.scr`.
-const TEXT_NAME: &str = "log";
-const DATABASE_NAME: &str = "log.sqlite";
 
 /// How long the end of a run waits for the log.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -54,8 +51,9 @@ impl Session {
             host: self.site.node_name.clone(),
             launch: format!("{:016x}", self.launch),
         };
+        let sinks = log_sinks(settings, &self.site.prefix);
         let host = self.site.host.clone();
-        let begun = EventLog::start(job, self.log_sinks(), move || {
+        let begun = EventLog::start(job, sinks, move || {
             block_signals();
             host.enter_thread();
         });
@@ -73,29 +71,6 @@ impl Session {
         self.tally.time(Count::StartNs, begin);
         self.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
         self.compute_begun();
-    }
-
-    fn log_sinks(&self) -> Vec<Box<dyn Sink>> {
-        let (settings, state_dir) = (&self.site.settings, self.site.state_dir());
-        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-        if settings.get(keys::LOG_TXT_ENABLE) {
-            sinks.push(Box::new(TextFile::new(state_dir.join(TEXT_NAME))));
-        }
-        if settings.get(keys::LOG_SYSLOG_ENABLE) {
-            // It is on by default, and many a container has none.
-            let chosen = is_chosen(settings, keys::LOG_SYSLOG_ENABLE.param.name);
-            sinks.push(Box::new(Syslog::new(chosen)));
-        }
-        if settings.get(keys::LOG_DB_ENABLE) {
-            let name = settings.get_optional(keys::LOG_DB_NAME);
-            let path = match name {
-                Some(name) => self.site.prefix.join(PathBuf::from(name)),
-                None => state_dir.join(DATABASE_NAME),
-            };
-            let tells = settings.get(keys::LOG_DB_DEBUG) > 0;
-            sinks.push(Box::new(Database::new(path, tells)));
-        }
-        sinks
     }
 
     /// Whether this process writes the log.
@@ -234,7 +209,7 @@ pub(in crate::session) fn is_chosen(settings: &Settings, name: &str) -> bool {
 }
 
 /// User and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
-pub(super) fn user_and_job(control_dir: &Path) -> (String, String) {
+pub(in crate::session) fn user_and_job(control_dir: &Path) -> (String, String) {
     let text = |name: Option<&OsStr>| {
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `tally.rs` | what it did and what it cost |
 //! | `events.rs` | the log of events |
+//! | `log_places.rs` | where it is written |
 //! | `phases.rs` | the program's phases in that log |
 //! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
 
 pub(super) mod events;
+pub(super) mod log_places;
 pub(super) mod phases;
 pub(super) mod tally;
 pub(super) mod unprotected;

@@ -1,0 +1,58 @@
+//! `scr check-node`: whether this node is fit for a job (000 section 11.2.3).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use scr_core::operations::{Wanted, directory_fault, wanted_directories};
+use scr_core::params::parse_bytes;
+
+/// Arguments of `scr check-node`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each directory has to be there, and a file has to fit into it. scr down-nodes runs this on each \
+node. Prints \"PASS\", or a line \"FAIL: \" with the reason for each that is no good. The exit \
+status is 0 if all are well, 1 if not, 2 if the arguments or settings are wrong. Example:\n
+    scr check-node --free /dev/shm=4GB /ssd")]
+pub struct Args {
+    /// The capacity has to be free; by default the file system has to be so large.
+    #[arg(long)]
+    free: bool,
+    /// Exit with 0 also if a directory is no good: what is printed tells.
+    #[arg(long)]
+    exit_zero: bool,
+    /// Directories, with the bytes that they have to have room for; the control and cache
+    /// directories of the settings by default, with the capacity of their STORE lines.
+    #[arg(value_name = "DIRECTORY[=BYTES]", value_parser = wanted)]
+    directories: Vec<Wanted>,
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    let (path, capacity) = match text.rsplit_once('=') {
+        Some((path, bytes)) => (path, Some(parse_bytes(bytes)?)),
+        None => (text, None),
+    };
+    match path.starts_with('/') {
+        true => Ok(Wanted { path: PathBuf::from(path), capacity_bytes: capacity }),
+        false => Err("the path has to begin with /".to_owned()),
+    }
+}
+
+/// Runs the tool.
+pub fn run(args: &Args) -> ExitCode {
+    let all = match args.directories.is_empty() {
+        false => Ok(args.directories.clone()),
+        true => crate::load_settings(None).and_then(|(settings, _)| wanted_directories(&settings)),
+    };
+    let all = match all {
+        Ok(all) => all,
+        Err(error) => {
+            eprintln!("scr check-node: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let faults: Vec<String> =
+        all.iter().filter_map(|one| directory_fault(one, args.free)).collect();
+    let lines: String = faults.iter().map(|why| format!("FAIL: {why}\n")).collect();
+    let printed = crate::print(if faults.is_empty() { "PASS\n" } else { &lines });
+    if faults.is_empty() || args.exit_zero { printed } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,186 @@
+//! `scr log`: the log of events, shown and added to (`scr_log_event` of 000 section 11.2.3).
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use scr_core::error::Result;
+use scr_core::events::{Event, Filter, Logged};
+use scr_core::operations::{log_event, read_log};
+use scr_core::params::keys;
+use serde_json::{Map, Value};
+
+/// Arguments of `scr log`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+SCR_LOG_ENABLE=1 has a run write the log. Times are UTC. The exit status is 0, also if no event \
+fits; 1 if the log cannot be read or written. Examples:\n
+    scr log show --event FLUSH_END --last 3
+    scr log add NODE_FAIL --note 'n3: does not answer'")]
+pub struct Args {
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(short, long, value_name = "DIRECTORY", global = true)]
+    prefix: Option<String>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show events, oldest first: all, or those that fit every option.
+    #[command(after_help = "Example:\n\n    scr log show --dataset 6 --since 2027-01-31")]
+    Show(Show),
+    /// Write an event of your own, if logging is on.
+    #[command(after_help = "Example:\n\n    scr log add NODE_FAIL --note 'n3: does not answer'")]
+    Add(Add),
+}
+
+/// Arguments of `scr log show`.
+#[derive(clap::Args)]
+struct Show {
+    /// Only what happened under this name, as CHECKPOINT_END.
+    #[arg(short, long, value_name = "NAME")]
+    event: Option<String>,
+    /// Only what concerns this dataset.
+    #[arg(short, long, value_name = "ID")]
+    dataset: Option<u64>,
+    /// Only events of this job.
+    #[arg(short, long, value_name = "ID")]
+    job: Option<String>,
+    /// Only events of this time (UTC) and later: 2027-01-31T18:00:00, or the beginning of it.
+    #[arg(short, long, value_name = "TIME", value_parser = time)]
+    since: Option<String>,
+    /// Only the last N.
+    #[arg(short = 'n', long, value_name = "N")]
+    last: Option<usize>,
+    /// From the database (SCR_LOG_DB_NAME), not from the text log.
+    #[arg(long)]
+    database: bool,
+    /// As JSON: a list of objects.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `scr log add`.
+#[derive(clap::Args)]
+struct Add {
+    /// What happened.
+    #[arg(value_name = "NAME", required_unless_present = "type", value_parser = name)]
+    event: Option<String>,
+    /// The same, as the classic command takes it.
+    #[arg(short = 'T', long, value_name = "NAME", hide = true, conflicts_with = "event",
+          value_parser = name)]
+    r#type: Option<String>,
+    /// More, for people.
+    #[arg(short = 'X', long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Id of the dataset that it is about.
+    #[arg(short = 'D', long, value_name = "ID")]
+    dataset: Option<u64>,
+    /// The dataset's name.
+    #[arg(short = 'N', long, value_name = "NAME", requires = "dataset")]
+    name: Option<String>,
+    /// When it began, in seconds since 1970; now by default.
+    #[arg(short = 'S', long, value_name = "SECONDS", value_parser = seconds)]
+    start: Option<f64>,
+    /// How long it took, in seconds.
+    #[arg(short = 'L', long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<f64>,
+    /// The job, instead of that of the environment.
+    #[arg(short = 'i', long, alias = "jobid", value_name = "ID")]
+    job: Option<String>,
+}
+
+/// Runs the tool.
+pub fn run(args: &Args) -> ExitCode {
+    let prefix = args.prefix.as_deref();
+    crate::finish(
+        "log",
+        match &args.action {
+            Action::Show(show) => shown(prefix, show),
+            Action::Add(add) => added(prefix, add),
+        },
+    )
+}
+
+fn time(text: &str) -> std::result::Result<String, String> {
+    let shape = "0000-00-00T00:00:00";
+    let fits = |(c, like): (char, char)| if like == '0' { c.is_ascii_digit() } else { c == like };
+    let text = text.replacen(' ', "T", 1);
+    match text.len() >= 4 && text.len() <= shape.len() && text.chars().zip(shape.chars()).all(fits)
+    {
+        true => Ok(text),
+        false => Err("a time is 2027-01-31T18:00:00, or the beginning of that".to_owned()),
+    }
+}
+
+fn name(text: &str) -> std::result::Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    match !text.is_empty() && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err("the name of an event is one word of letters, digits and _".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|one| one.is_finite() && *one >= 0.0).ok_or_else(|| "no seconds".to_owned())
+}
+
+fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
+    let (settings, _) = crate::load_settings(prefix)?;
+    let filter = Filter {
+        event: args.event.clone(),
+        dataset: args.dataset,
+        job: args.job.clone(),
+        since: args.since.clone(),
+    };
+    let mut found = read_log(&settings, &settings.get(keys::PREFIX), &filter, args.database)?;
+    if found.unreadable > 0 {
+        eprintln!("scr log: {} lines of the log are no events and are left out", found.unreadable);
+    }
+    let more = found.events.len().saturating_sub(args.last.unwrap_or(usize::MAX));
+    found.events.drain(..more);
+    if args.json {
+        let all = found.events.iter().map(in_json).collect();
+        return Ok(format!("{:#}\n", Value::Array(all)));
+    }
+    Ok(found.events.iter().map(|one| format!("{}\n", one.line())).collect())
+}
+
+fn in_json(one: &Logged) -> Value {
+    let number = |text: &str| text.parse::<serde_json::Number>().ok().map(Value::Number);
+    let value = |key: &str, text: &String| match key {
+        "dset" | "secs" | "files" | "bytes" => number(text),
+        _ => None,
+    };
+    let mut object = Map::new();
+    object.insert("time".to_owned(), Value::String(one.time.clone()));
+    for (key, text) in &one.fields {
+        let value = value(key, text).unwrap_or_else(|| Value::String(text.clone()));
+        object.insert((*key).to_owned(), value);
+    }
+    Value::Object(object)
+}
+
+fn added(prefix: Option<&str>, args: &Add) -> Result<String> {
+    let (settings, mut environment) = crate::load_settings(prefix)?;
+    let settings = match &args.job {
+        None => settings,
+        Some(job) => {
+            environment.insert("SCR_JOB_ID".into(), job.clone());
+            crate::settings_of(&environment)?
+        }
+    };
+    let what = args.event.as_ref().or(args.r#type.as_ref()).cloned().unwrap_or_default();
+    let mut event = Event::new(what);
+    event.time = args.start.unwrap_or(event.time);
+    event.seconds = args.seconds;
+    event.note = args.note.clone().unwrap_or_default();
+    event.dataset = args.dataset.map(|id| (id, args.name.clone().unwrap_or_default()));
+    if log_event(&settings, &environment, event)? == 0 {
+        eprintln!(
+            "scr log: logging is off (SCR_LOG_ENABLE, SCR_LOG_TXT_ENABLE): nothing is written"
+        );
+    }
+    Ok(String::new())
+}

@@ -1,0 +1,163 @@
+//! Events as they are read again, from the text log or the database.
+
+use std::collections::BTreeMap;
+
+/// Keys of an event, in the order of a line.
+pub(super) const KEYS: [&str; 12] = [
+    "user", "jobid", "jobname", "cluster", "host", "event", "dset", "name", "secs", "files",
+    "bytes", "note",
+];
+
+/// An event that was logged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// When, as `2011-02-28T12:37:36`, UTC.
+    pub time: String,
+    /// What is known of it, by the key that a line of the text log has.
+    pub fields: BTreeMap<&'static str, String>,
+}
+
+impl Logged {
+    /// The value of `key`, empty if it has none.
+    #[must_use]
+    pub fn get(&self, key: &str) -> &str {
+        self.fields.get(key).map_or("", String::as_str)
+    }
+
+    /// The line of the text log.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let field = |key: &&&str| {
+            let value = self.fields.get(**key)?;
+            Some(if is_quoted(key) {
+                format!("{key}=\"{value}\"")
+            } else {
+                format!("{key}={value}")
+            })
+        };
+        let fields: Vec<String> = KEYS.iter().filter_map(|key| field(&key)).collect();
+        format!("{}: {}", self.time, fields.join(", "))
+    }
+}
+
+/// Which events are wanted; what is `None` does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// What happened, in any case.
+    pub event: Option<String>,
+    /// Id of the dataset.
+    pub dataset: Option<u64>,
+    /// Id of the job.
+    pub job: Option<String>,
+    /// Not before this time, as [`Logged::time`]; a part of it from the left will do.
+    pub since: Option<String>,
+}
+
+impl Filter {
+    /// Whether it is wanted.
+    #[must_use]
+    pub fn takes(&self, one: &Logged) -> bool {
+        let is = |key: &str, wanted: &str| one.get(key).eq_ignore_ascii_case(wanted);
+        self.event.as_ref().is_none_or(|event| is("event", event))
+            && self.dataset.is_none_or(|id| one.get("dset") == id.to_string())
+            && self.job.as_ref().is_none_or(|job| one.get("jobid") == job)
+            && self.since.as_ref().is_none_or(|since| one.time >= *since)
+    }
+}
+
+fn is_quoted(key: &str) -> bool {
+    matches!(key, "name" | "note")
+}
+
+/// Reads a line of the text log; `None` if it is none.
+#[must_use]
+pub fn parse_line(line: &str) -> Option<Logged> {
+    let (time, mut rest) = line.split_once(": ")?;
+    let is_time = |(at, c): (usize, char)| match at {
+        4 | 7 => c == '-',
+        10 => c == 'T',
+        13 | 16 => c == ':',
+        _ => c.is_ascii_digit(),
+    };
+    if time.len() != 19 || !time.char_indices().all(is_time) {
+        return None;
+    }
+    let mut one = Logged { time: time.to_owned(), ..Logged::default() };
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=')?;
+        let at = KEYS.iter().position(|key| *key == name)?;
+        let value;
+        (value, rest) = split_value(after, at)?;
+        one.fields.insert(KEYS[at], value.to_owned());
+    }
+    one.fields.contains_key("event").then_some(one)
+}
+
+/// The value that `text` begins with, and what follows it. A value may have commas, and quotes, in
+/// it: it ends where a later key begins.
+fn split_value(text: &str, at: usize) -> Option<(&str, &str)> {
+    let later = &KEYS[at + 1..];
+    let begins = |rest: &str| {
+        later.iter().any(|key| rest.strip_prefix(key).is_some_and(|rest| rest.starts_with('=')))
+    };
+    let ends = text.match_indices(", ").find(|(end, _)| begins(&text[end + 2..]));
+    let (value, rest) = match ends {
+        Some((end, _)) => (&text[..end], &text[end + 2..]),
+        None => (text, ""),
+    };
+    match is_quoted(KEYS[at]) {
+        true => Some((value.strip_prefix('"')?.strip_suffix('"')?, rest)),
+        false => Some((value, rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Event, Job};
+
+    #[test]
+    fn a_line_that_was_written_is_read_again() {
+        let user = "me, you".to_owned();
+        let job = Job { user, job_id: "7".into(), host: "n1".into(), ..Job::default() };
+        let event = Event::new("FLUSH_END").dataset(3, "a \"b\", c").seconds(1.5).size(2, 9);
+        let line = format!("{}: {}", event.when(), event.clone().note("x=1, y").line(&job));
+        let read = parse_line(&line).unwrap();
+        for (key, value) in [
+            ("user", "me, you"),
+            ("jobid", "7"),
+            ("event", "FLUSH_END"),
+            ("dset", "3"),
+            ("name", "a \"b\", c"),
+            ("secs", "1.500000"),
+            ("bytes", "9"),
+            ("note", "x=1, y"),
+        ] {
+            assert_eq!(read.get(key), value, "{key}");
+        }
+        assert_eq!(read.line(), line);
+    }
+
+    #[test]
+    fn other_lines_are_no_events() {
+        let cut = "2011-02-28T12:37:36: user=me, event=A, note=\"cut of";
+        let none = "2011-02-28T12:37:36: user=me, jobid=3";
+        for line in ["", "x: y", cut, none, "2011-02-28 12:37:36: event=A", "\u{e9}: event=A"] {
+            assert_eq!(parse_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_filter_takes_what_fits_all_of_it() {
+        let one = parse_line("2011-02-28T12:37:36: jobid=4, event=CHECKED, dset=3").unwrap();
+        let with = |change: fn(&mut Filter)| {
+            let mut filter = Filter::default();
+            change(&mut filter);
+            filter.takes(&one)
+        };
+        assert!(with(|_| ()) && with(|f| f.event = Some("checked".into())));
+        assert!(with(|f| f.since = Some("2011-02".into())) && with(|f| f.dataset = Some(3)));
+        assert!(!with(|f| f.since = Some("2011-03".into())) && !with(|f| f.dataset = Some(4)));
+        assert!(!with(|f| f.job = Some("5".into())) && !with(|f| f.event = Some("X".into())));
+    }
+}

@@ -1,0 +1,113 @@
+//! The directories that a job needs: on a node (`scr_check_node` of 000 section 11.2.3), and the
+//! prefix at the beginning of an allocation (`scr_prerun`).
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{forget_halt_reason, state_dir};
+use crate::descriptors::Descriptors;
+use crate::error::{Error, Result};
+use crate::files::remove_file_if_there;
+use crate::params::{Environment, Settings, keys};
+use crate::records::{FlushState, Nodes};
+use crate::session::JobPlaces;
+use crate::system::{hostname, may_write, space};
+
+/// A directory that has to be on every node. As text: its path, and `=BYTES` if it has to have so
+/// much room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The directory.
+    pub path: PathBuf,
+    /// Bytes that its file system has to have.
+    pub capacity_bytes: Option<u64>,
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        self.capacity_bytes.map_or(Ok(()), |bytes| write!(f, "={bytes}"))
+    }
+}
+
+/// Base directories of control and cache, with the capacity that their STORE line states.
+///
+/// # Errors
+/// The settings are wrong.
+pub fn wanted_directories(settings: &Settings) -> Result<Vec<Wanted>> {
+    let stores = Descriptors::new(settings, &[hostname()])?.stores;
+    let stores = stores.into_iter().filter(|store| store.enabled);
+    let mut all: Vec<Wanted> = stores
+        .map(|store| Wanted { path: store.base, capacity_bytes: store.capacity_bytes })
+        .collect();
+    let control = settings.get(keys::CNTL_BASE);
+    if all.iter().all(|one| one.path != control) {
+        all.insert(0, Wanted { path: control, capacity_bytes: None });
+    }
+    Ok(all)
+}
+
+/// Why the directory is no good on this node; `None` if it is. `free`: the capacity has to be free,
+/// as at the beginning of a job.
+#[must_use]
+pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
+    let path = wanted.path.display();
+    if !wanted.path.is_dir() {
+        return Some(format!("there is no directory {path}"));
+    }
+    if let Err(error) = try_to_write(&wanted.path) {
+        return Some(format!("nothing can be written to {path}: {error}"));
+    }
+    let needed = wanted.capacity_bytes?;
+    let found = match space(&wanted.path) {
+        Ok(found) => {
+            if free {
+                found.free_bytes
+            } else {
+                found.total_bytes
+            }
+        }
+        Err(error) => return Some(error.to_string()),
+    };
+    let word = if free { "free" } else { "in all" };
+    (found < needed).then(|| format!("{path} has {found} bytes {word}, {needed} are wanted"))
+}
+
+/// Writes to a file without a name: nothing stays, whatever happens. Network file systems know
+/// none; there the permission has to do.
+fn try_to_write(dir: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(dir);
+    match file {
+        Ok(mut file) => file.write_all(b"SCR"),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) if may_write(dir) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Prepares the prefix for an allocation: what an earlier run has recorded as its own end is taken
+/// back; and if this node has nothing of the job yet, so that the allocation is new, where the
+/// datasets and on which nodes the ranks of the last run were is forgotten. What a person asked for
+/// with `scr halt` stays.
+///
+/// # Errors
+/// The settings are wrong, the prefix is not there or cannot be written to, or one of the files is
+/// damaged or cannot be changed.
+pub fn begin_allocation(settings: &Settings, environment: &Environment) -> Result<()> {
+    let places = JobPlaces::new(settings, environment)?;
+    let wanted = Wanted { path: places.prefix.clone(), capacity_bytes: None };
+    if let Some(fault) = directory_fault(&wanted, false) {
+        return Err(Error::Other(format!("the prefix is no good: {fault}")));
+    }
+    forget_halt_reason(&places.prefix)?;
+    if places.layout.control_dir.exists() {
+        return Ok(());
+    }
+    let state = state_dir(&places.prefix);
+    remove_file_if_there(&state.join(Nodes::NAME))?;
+    remove_file_if_there(&state.join(FlushState::NAME))
+}

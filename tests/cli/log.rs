@@ -1,0 +1,78 @@
+//! `scr log`: what is written is found again; logs that are none.
+
+use super::{code, err, out, scr};
+
+fn add(dir: &std::path::Path, words: &[&str], on: &str) -> std::process::Output {
+    let words = [&["log", "add"], words].concat();
+    scr(dir, &words).envs([("SCR_LOG_ENABLE", on), ("SCR_JOB_ID", "7")]).output().expect("it runs")
+}
+
+#[test]
+fn what_is_added_is_shown_as_text_and_as_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let off = add(dir.path(), &["HELLO"], "0");
+    assert_eq!((code(&off), std::fs::read_dir(dir.path()).unwrap().count()), (Some(0), 0));
+    assert!(err(&off).contains("logging is off"), "{}", err(&off));
+    let words = ["-T", "FLUSH", "-D", "6", "-N", "c.6", "-X", "by, hand", "-S", "60", "-L", "2.5"];
+    assert_eq!(code(&add(dir.path(), &words, "1")), Some(0));
+    assert_eq!(code(&add(dir.path(), &["NODE_FAIL", "--note", "n3"], "1")), Some(0));
+    let show = |words: &[&str]| {
+        let output = scr(dir.path(), &[&["log", "show"], words].concat()).output().unwrap();
+        assert_eq!(code(&output), Some(0), "{}", err(&output));
+        out(&output)
+    };
+    let all = show(&[]);
+    assert_eq!(all, std::fs::read_to_string(dir.path().join(".scr/log")).unwrap());
+    let part = "event=FLUSH, dset=6, name=\"c.6\", secs=2.500000, note=\"by, hand\"";
+    assert!(all.starts_with("1970-01-01T00:01:00: ") && all.contains(part), "{all}");
+    assert_eq!(show(&["--last", "1"]), all.lines().nth(1).unwrap().to_owned() + "\n");
+    assert_eq!(show(&["--event", "flush"]).lines().count(), 1);
+    assert_eq!(show(&["--since", "1971"]).lines().count(), 1);
+    assert_eq!(show(&["--dataset", "6", "--job", "8"]), "");
+    let json: serde_json::Value = serde_json::from_str(&show(&["--json"])).unwrap();
+    assert_eq!((&json[0]["dset"], &json[0]["jobid"]), (&6.into(), &"7".into()));
+}
+
+#[test]
+fn the_database_is_shown_where_there_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = |words: &[&str]| {
+        let mut command = scr(dir.path(), &[&["log"], words].concat());
+        let on = [("SCR_LOG_ENABLE", "1"), ("SCR_LOG_TXT_ENABLE", "0"), ("SCR_LOG_DB_ENABLE", "1")];
+        command.envs(on).output().unwrap()
+    };
+    assert_eq!(code(&command(&["add", "HELLO", "--note", "x"])), Some(0));
+    for words in [&["show"][..], &["show", "--database"]] {
+        let output = command(words);
+        assert!(out(&output).contains("event=HELLO, note=\"x\""), "{}", err(&output));
+    }
+    std::fs::write(dir.path().join(".scr/log.sqlite"), "no database at all").unwrap();
+    let output = command(&["show"]);
+    assert_eq!(code(&output), Some(1));
+    assert!(err(&output).contains("log.sqlite"), "{}", err(&output));
+}
+
+#[test]
+fn logs_that_are_missing_empty_damaged_or_unreadable() {
+    let dir = tempfile::tempdir().unwrap();
+    let show = || scr(dir.path(), &["log", "show"]).output().unwrap();
+    assert_eq!((code(&show()), out(&show())), (Some(0), String::new()));
+    let log = dir.path().join(".scr/log");
+    std::fs::create_dir(dir.path().join(".scr")).unwrap();
+    std::fs::write(&log, "").unwrap();
+    assert_eq!((code(&show()), out(&show())), (Some(0), String::new()));
+    let good = "2011-02-28T12:37:36: user=me, jobid=4, host=a, event=START\n";
+    std::fs::write(&log, [b"\xff\x00junk\n", good.as_bytes(), b"2011-02-28T12:"].concat()).unwrap();
+    assert_eq!((code(&show()), &*out(&show())), (Some(0), good));
+    assert!(err(&show()).contains("2 lines of the log are no events"), "{}", err(&show()));
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    assert_eq!(code(&show()), Some(1));
+    let output = add(dir.path(), &["HELLO"], "1");
+    assert_eq!(code(&output), Some(1));
+    assert!(err(&output).contains("cannot write to the log"), "{}", err(&output));
+    for words in [&["add"][..], &["add", "two words"], &["show", "--since", "soon"], &[]] {
+        let output = scr(dir.path(), &[&["log"], words].concat()).output().unwrap();
+        assert_eq!(code(&output), Some(2), "{words:?}");
+    }
+}
