@@ -57,7 +57,8 @@ pub fn has_parent() -> bool {
 pub fn at_finalize(callback: fn()) -> Result<()> {
     let mut keyval = 0;
     // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
-    // attribute's value is the address of a function, never dereferenced as data; the key is a local.
+    // attribute's value is the address of a function, never dereferenced as data; the key is a
+    // local.
     unsafe {
         check(
             ffi::PMPI_Comm_create_keyval(

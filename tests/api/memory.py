@@ -12,8 +12,8 @@ from calls import finish
 CASES = []
 WORDS = ["config:SCR_FLUSH=1", "config:SCR_FLUSH", "init", "output:a:3", "write:f%r:1000",
          "complete_output:1", "have", "restart", "read:f%r", "complete_restart:1", "start",
-         "long:200", "long:3000", "complete:0", "need", "should_exit", "current:a", "nulls", "drop:a",
-         "finalize"]
+         "long:200", "long:3000", "complete:0", "need", "should_exit", "current:a", "nulls",
+         "drop:a", "finalize"]
 # Mistakes of a program that both have to find: a place that is too small, an answer that is lost.
 OVERFLOW = ["init", "small_place", "finalize"]
 LOSS = ["config:SCR_FLUSH=1", "keep:SCR_FLUSH", "init", "finalize"]
@@ -72,7 +72,7 @@ def address_sanitizer(here):
     """The C side: what goes through the interface into the program's memory and back."""
     program = compiled(here, "-fsanitize=address,undefined")
     _, found = sanitized(here, program, OVERFLOW)
-    assert any("buffer-overflow" in report and "SCR_Route_file" in report for report in found), found
+    assert any("buffer-overflow" in one and "SCR_Route_file" in one for one in found), found
     got, found = sanitized(here, program, LOSS)
     assert any("leak of" in report for report in found), (found, got)
     got, found = sanitized(here, program, WORDS)

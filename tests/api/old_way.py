@@ -1,5 +1,5 @@
-"""Programs without the restart calls: between SCR_Init and their first SCR_Start_checkpoint they read
-the files of their newest checkpoint, by the names that they have given to SCR_Route_file."""
+"""Programs without the restart calls: between SCR_Init and their first SCR_Start_checkpoint they
+read the files of their newest checkpoint, by the names that they have given to SCR_Route_file."""
 
 import shutil
 

@@ -1,5 +1,5 @@
-/* Checkpoints of one file a rank by the calls of SCR, and the same by the shim, which knows the file
- * by its pattern, by turns in one run; what the slowest rank took counts.
+/* Checkpoints of one file a rank by the calls of SCR, and the same by the shim, which knows the
+ * file by its pattern, by turns in one run; what the slowest rank took counts.
  *
  * usage: calls KIB COUNT  prints a line a turn: seconds of the shim's checkpoint with the
  *                         synchronising call in which it is sealed, and of the calls' from the

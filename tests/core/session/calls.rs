@@ -1,8 +1,9 @@
-//! Programs that call SCR, in one process: datasets that they begin and complete, the loop over what
-//! they can restart from, and what is chosen or dropped by its name.
+//! Programs that call SCR, in one process: datasets that they begin and complete, the loop over
+//! what they can restart from, and what is chosen or dropped by its name.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use scr_core::session::{Call, Consent, Flags, Session};
 
@@ -156,6 +157,24 @@ fn a_checkpoint_is_due_by_its_settings_and_alike_on_all_ranks() {
         });
         assert_eq!(String::from_iter(same(answers)), expected, "{setting}");
     }
+}
+
+#[test]
+fn a_checkpoint_is_due_by_what_the_last_one_has_cost() {
+    // From the start call to the end of the complete call; 5 % is after twenty times that.
+    let cluster = Cluster::new(&["SCR_CHECKPOINT_OVERHEAD=5"]);
+    let prefix = cluster.prefix();
+    let answers = launch(&cluster, "ab", |session, _| {
+        let first = session.is_checkpoint_due().unwrap();
+        session.start_dataset(Some("dear"), CHECKPOINT).unwrap();
+        let place = session.route_output(&prefix.join(format!("f{}", session.rank()))).unwrap();
+        fs::write(place, "x").unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(session.complete_dataset(true).unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+        (first, session.is_checkpoint_due().unwrap())
+    });
+    assert_eq!(same(answers), (true, false));
 }
 
 #[test]
