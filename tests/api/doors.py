@@ -2,7 +2,7 @@
 
 import subprocess
 
-from calls import DIST, index
+from calls import DIST, INCLUDE, PROGRAMS, Answers, finish, index
 
 CASES = []
 
@@ -65,3 +65,32 @@ def settings_come_too_late_under_the_shim(here):
     got = here.says(2, "config:SCR_FLUSH=1", "init", "start", "write:f%r:10", "complete:1",
                     "finalize", shim=True)
     assert got.got.err.count("comes too late") == 1, got
+
+
+@case
+def linked_with_another_implementation(here):
+    """A program that was linked with a library of that name, and without versions of its symbols,
+    runs with ours in its place."""
+    ours = DIST / "lib" / "scr" / here.mpi
+    listed = subprocess.run(["nm", "-D", "--defined-only", ours / "libscr.so"], check=True,
+                            text=True, capture_output=True).stdout
+    names = sorted({word.split("@")[0] for word in listed.split() if word.startswith("SCR_")})
+    other = here.base / "other"
+    other.mkdir()
+    (other / "stub.c").write_text("".join(f"int {name}(void) {{ return 7; }}\n" for name in names))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-Wl,-soname,libscr.so", "-o",
+                    other / "libscr.so", other / "stub.c"], check=True)
+    program = other / "says"
+    subprocess.run([f"mpicc.{here.mpi}", f"-I{INCLUDE}", "-o", program, PROGRAMS / "says.c",
+                    f"-L{other}", "-lscr"], check=True)
+    words = ["init", "start", "write:f%r:10", "complete:1", "have", "finalize"]
+    command = [f"mpirun.{here.mpi}", "-n", "2", str(program)]
+    theirs = finish(here.start(2, "", shim=False, command=[*command, "init"],
+                               LD_LIBRARY_PATH=str(other)))
+    assert sorted(theirs.out.splitlines()) == ["0 init 7 ", "1 init 7 "], theirs
+    got = finish(here.start(2, "", shim=False, command=[*command, *words],
+                            LD_LIBRARY_PATH=str(ours)))
+    assert got.status == 0 and not got.err.strip(), got
+    answers = Answers(got)
+    assert answers.all("complete:1")[0] == 0, got
+    assert answers.all("have") == (0, "1 scr.dataset.1"), got
