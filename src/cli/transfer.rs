@@ -1,8 +1,12 @@
-//! `scr transfer`: brings flushes to their end that a run has left on this node.
+//! `scr transfer`: brings flushes to their end that a run has left on this node, once or as a
+//! process that waits for them (`scr_transfer` of 000 section 9.7).
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use scr_core::session::{Finished, finish_transfers};
+use clap::ValueEnum;
+use scr_core::records::TransferCommand;
+use scr_core::session::{Finished, command_transfers, finish_transfers, serve_transfers};
 use scr_core::system::hostname;
 
 /// Arguments of `scr transfer`.
@@ -13,7 +17,10 @@ from the node's transfer file and cache. Run it once on each node of the job, in
 any order, at the same time or not, with the environment of the run; the last one enters the \
 checkpoint into the index. No more than SCR_FLUSH_WIDTH nodes copy at a time, the others wait. A \
 new start of the program does the same by itself, and stops an \
-`scr transfer` that is still at work. Example, in a batch script after the program:\n
+`scr transfer` that is still at work. With --daemon it stays, and does so after each run, until \
+`scr transfer --command exit` on the node. The exit status is 0, 1 if something could not be \
+copied or a live run uses the node, 2 if an argument is wrong. Example, in a batch script after \
+the program:\n
     srun --ntasks-per-node=1 scr transfer --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
@@ -22,47 +29,96 @@ pub struct Args {
     /// Keep to SCR_FLUSH_ASYNC_BW and SCR_FLUSH_ASYNC_PERCENT of the run.
     #[arg(long)]
     limits: bool,
+    /// Wait for flushes and bring each to its end, within the limits of the run.
+    #[arg(long, conflicts_with = "limits")]
+    daemon: bool,
+    /// Seconds between two looks of --daemon.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    interval: f64,
+    /// Tell the scr transfer that is at work on this node what to do.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["daemon", "limits"])]
+    command: Option<Wish>,
+}
+
+/// What it can be told.
+#[derive(Clone, Copy, ValueEnum)]
+enum Wish {
+    /// Go on.
+    Run,
+    /// Copy nothing until it is told to go on.
+    Stop,
+    /// End.
+    Exit,
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|one| (0.01..=3600.0).contains(one)).ok_or_else(|| "0.01 to 3600".to_owned())
 }
 
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
     let holder = format!("host {}, process {}", hostname(), std::process::id());
-    let outcome =
-        super::load_settings(args.prefix.as_deref()).and_then(|(settings, environment)| {
-            finish_transfers(&settings, &environment, args.limits, &holder)
-        });
-    match outcome {
+    let loaded = super::load_settings(args.prefix.as_deref());
+    let (settings, environment) = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => return fail(&error.to_string()),
+    };
+    if let Some(wish) = args.command {
+        let command = match wish {
+            Wish::Run => TransferCommand::Run,
+            Wish::Stop => TransferCommand::Stop,
+            Wish::Exit => TransferCommand::Exit,
+        };
+        return match command_transfers(&settings, &environment, command) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => fail("the job has no transfer file on this node"),
+            Err(error) => fail(&error.to_string()),
+        };
+    }
+    if args.daemon {
+        let pause = Duration::from_secs_f64(args.interval);
+        let mut tell = |outcome: Result<&Finished, &str>| match outcome {
+            Ok(done) => drop(show(done)),
+            Err(error) => drop(fail(error)),
+        };
+        let served = serve_transfers(&settings, &environment, &holder, pause, &mut tell);
+        return served.map_or_else(|error| fail(&error.to_string()), |()| ExitCode::SUCCESS);
+    }
+    match finish_transfers(&settings, &environment, args.limits, &holder) {
+        Ok(done) => show(&done),
         Err(error) => fail(&error.to_string()),
-        Ok(Finished::Busy(holder)) => {
-            fail(&format!("a live run uses this node ({holder}); it flushes by itself"))
+    }
+}
+
+fn show(done: &Finished) -> ExitCode {
+    let (staged, completed) = match done {
+        Finished::Busy(holder) => {
+            return fail(&format!("a live run uses this node ({holder}); it flushes by itself"));
         }
-        Ok(Finished::Done { mut staged, completed }) => {
-            let mut text = String::new();
-            if staged.files > 0 {
-                text += &format!("{} files copied from this node\n", staged.files);
+        Finished::Done { staged, completed } => (staged, completed),
+    };
+    let (mut text, mut troubles) = (String::new(), staged.troubles.clone());
+    if staged.files > 0 {
+        text += &format!("{} files copied from this node\n", staged.files);
+    }
+    match completed {
+        Err(holder) => text += &format!("the index is left to whom uses the prefix ({holder})\n"),
+        Ok(completed) => {
+            troubles.extend(completed.troubles.iter().cloned());
+            for name in &completed.done {
+                text += &format!("{name} is on the prefix\n");
             }
-            match completed {
-                Err(holder) => {
-                    text += &format!("the index is left to whom uses the prefix ({holder})\n");
-                }
-                Ok(completed) => {
-                    staged.troubles.extend(completed.troubles);
-                    for name in completed.done {
-                        text += &format!("{name} is on the prefix\n");
-                    }
-                    for (name, nodes) in completed.waiting {
-                        text +=
-                            &format!("{name} waits for {nodes} nodes: run scr transfer there\n");
-                    }
-                }
+            for (name, nodes) in &completed.waiting {
+                text += &format!("{name} waits for {nodes} nodes: run scr transfer there\n");
             }
-            if staged.stopped {
-                text += "stopped: a new run of the program goes on\n";
-            }
-            let printed = super::print(&text);
-            if staged.troubles.is_empty() { printed } else { fail(&staged.troubles.join("\n")) }
         }
     }
+    if staged.stopped {
+        text += "stopped: it was told to, or a new run of the program goes on\n";
+    }
+    let printed = super::print(&text);
+    if troubles.is_empty() { printed } else { fail(&troubles.join("\n")) }
 }
 
 fn fail(text: &str) -> ExitCode {

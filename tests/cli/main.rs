@@ -2,6 +2,7 @@
 
 mod copies;
 mod directories;
+mod garbage;
 mod job;
 mod log;
 mod manual;

@@ -30,4 +30,4 @@ pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;
-pub use transfer_file::{Transfer, TransferFile};
+pub use transfer_file::{Transfer, TransferCommand, TransferFile};

@@ -6,7 +6,7 @@
 //!                  / WRITTEN / <bytes that are durable>
 //! PERCENT / <share of the time>
 //! BW / <bytes per second>
-//! COMMAND / RUN or EXIT (the process that copies is to stop)
+//! COMMAND / RUN, STOP (nothing is copied until RUN) or EXIT (the process that copies is to end)
 //! STATE / RUNNING or STOPPED
 //! FLAG / DONE
 //! ```
@@ -38,6 +38,35 @@ impl Transfer {
     }
 }
 
+/// What the process that copies is to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TransferCommand {
+    /// Copy.
+    #[default]
+    Run,
+    /// Wait for another command; who copies once ends.
+    Stop,
+    /// End.
+    Exit,
+}
+
+impl TransferCommand {
+    const ALL: [(TransferCommand, &'static str); 3] = [
+        (TransferCommand::Run, "RUN"),
+        (TransferCommand::Stop, "STOP"),
+        (TransferCommand::Exit, "EXIT"),
+    ];
+
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(one, _)| *one == self).map_or("RUN", |(_, word)| word)
+    }
+
+    fn of(word: Option<&str>) -> TransferCommand {
+        let found = Self::ALL.iter().find(|(_, name)| Some(*name) == word);
+        found.map_or(TransferCommand::Run, |(one, _)| *one)
+    }
+}
+
 /// What is on its way from a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TransferFile {
@@ -47,8 +76,8 @@ pub struct TransferFile {
     pub percent: f64,
     /// Bytes per second; 0: no limit.
     pub bandwidth: f64,
-    /// A process that copies is asked to stop (COMMAND EXIT instead of RUN).
-    pub exit: bool,
+    /// What a process that copies is asked to do.
+    pub command: TransferCommand,
 }
 
 impl TransferFile {
@@ -75,8 +104,9 @@ impl Record for TransferFile {
         }
         tree.set_value("PERCENT", format_args!("{:.6}", self.percent));
         tree.set_value("BW", format_args!("{:.6}", self.bandwidth));
-        tree.set_value("COMMAND", if self.exit { "EXIT" } else { "RUN" });
-        tree.set_value("STATE", if self.is_done() { "STOPPED" } else { "RUNNING" });
+        tree.set_value("COMMAND", self.command.word());
+        let runs = !self.is_done() && self.command == TransferCommand::Run;
+        tree.set_value("STATE", if runs { "RUNNING" } else { "STOPPED" });
         if self.is_done() {
             tree.set_value("FLAG", "DONE");
         }
@@ -96,7 +126,7 @@ impl Record for TransferFile {
         }
         let number = |key: &str| tree.get_value(key).and_then(|text| text.parse().ok());
         file.percent = number("PERCENT").unwrap_or(0.0);
-        file.exit = tree.get_value("COMMAND") == Some("EXIT");
+        file.command = TransferCommand::of(tree.get_value("COMMAND"));
         file.bandwidth = number("BW").unwrap_or(0.0);
         Ok(file)
     }

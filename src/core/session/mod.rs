@@ -42,7 +42,7 @@ use std::time::Duration;
 
 pub use ending::need::{Need, NeedLimits};
 pub use flush::salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copies};
-pub use flush::transfers::{Finished, finish_transfers};
+pub use flush::transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use launch::aliases::Alias;
 pub use launch::check::Herald;
 pub use launch::prepare::{Arrival, JobPlaces, program_setting};

@@ -21,7 +21,9 @@ use super::throttle::Throttle;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
-use crate::records::{FileMeta, Record, Transfer, TransferFile, update, update_or_renew};
+use crate::records::{
+    FileMeta, Record, Transfer, TransferCommand, TransferFile, update, update_or_renew,
+};
 
 /// Between two looks at the transfer file for COMMAND.
 const LOOK: Duration = Duration::from_millis(200);
@@ -31,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Staged {
     /// Files that were copied.
     pub files: u64,
-    /// A new launch has asked it to stop (COMMAND EXIT).
+    /// It was asked to stop (COMMAND STOP or EXIT), as a new launch does.
     pub stopped: bool,
     /// What could not be copied, a sentence for each dataset.
     pub troubles: Vec<String>,
@@ -48,24 +50,35 @@ pub struct Completed {
     pub troubles: Vec<String>,
 }
 
-/// Asks a process that does [`stage_node`] on this node to stop. Local.
+/// Asks a process that does [`stage_node`] on this node to leave it to the caller, until its next
+/// flush. Local.
 ///
 /// # Errors
 /// The transfer file cannot be changed.
 pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
+    set_transfer_command(control_dir, TransferCommand::Stop).map(drop)
+}
+
+/// Tells a process that does [`stage_node`] on this node what to do; false if there is no transfer
+/// file, so that there is nothing to do. Local.
+///
+/// # Errors
+/// The transfer file cannot be changed.
+pub fn set_transfer_command(control_dir: &Path, command: TransferCommand) -> Result<bool> {
     let path = control_dir.join(TransferFile::NAME);
     if !path.exists() {
-        return Ok(());
+        return Ok(false);
     }
-    update_or_renew(&path, |all: &mut TransferFile| {
-        all.exit = true;
+    let change = |all: &mut TransferFile| {
+        all.command = command;
         Ok(())
-    })
+    };
+    update_or_renew(&path, change).map(|()| true)
 }
 
 /// Copies what this node has on its way to `prefix`, going on from what is written; with `limited`
-/// within the limits that the transfer file tells, and always with no more than `SCR_FLUSH_WIDTH`
-/// nodes at a time. No rank of the node may be alive. Local.
+/// within the limits that the transfer file tells, as long as COMMAND there is RUN, and always with
+/// no more than `SCR_FLUSH_WIDTH` nodes at a time. No rank of the node may be alive. Local.
 ///
 /// # Errors
 /// Transfer file or journal cannot be read or changed.
@@ -81,13 +94,13 @@ pub fn stage_node(
     if known.files.is_empty() {
         return Ok(staged);
     }
+    if known.command != TransferCommand::Run {
+        staged.stopped = true;
+        return Ok(staged);
+    }
     if !limited {
         (known.bandwidth, known.percent) = (0.0, 0.0);
     }
-    update(&path, |all: &mut TransferFile| {
-        all.exit = false;
-        Ok(())
-    })?;
     for id in Journal::ids(prefix)? {
         let journal = Journal::new(prefix, id);
         let parts = journal.parts()?;
@@ -138,7 +151,7 @@ struct Node<'a> {
     path: &'a Path,
     options: &'a Options,
     begun: Instant,
-    /// When the transfer file was last read for COMMAND, and whether that said EXIT.
+    /// When the transfer file was last read for COMMAND, and whether that was not RUN.
     looked: Option<(Instant, bool)>,
 }
 
@@ -247,12 +260,12 @@ impl Node<'_> {
 
     fn is_stopped(&mut self) -> bool {
         match self.looked {
-            Some((when, exit)) if exit || when.elapsed() < LOOK => exit,
+            Some((when, stop)) if stop || when.elapsed() < LOOK => stop,
             _ => {
                 let known = TransferFile::read(self.path).ok().flatten();
-                let exit = known.is_some_and(|known| known.exit);
-                self.looked = Some((Instant::now(), exit));
-                exit
+                let stop = known.is_some_and(|known| known.command != TransferCommand::Run);
+                self.looked = Some((Instant::now(), stop));
+                stop
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::options::Options;
 use crate::error::Result;
-use crate::records::{Transfer, TransferFile, update, update_or_renew};
+use crate::records::{Transfer, TransferCommand, TransferFile, update, update_or_renew};
 
 /// Between two writes of the transfer file by a rank.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -59,7 +59,7 @@ pub(super) fn enter(
         return Ok(());
     }
     update_or_renew(path, |all: &mut TransferFile| {
-        all.exit = false;
+        all.command = TransferCommand::Run;
         all.percent = options.percent;
         all.bandwidth = options.bytes_per_second as f64;
         for (source, staged, size) in entries {

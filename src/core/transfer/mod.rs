@@ -58,7 +58,7 @@ mod turns;
 mod verify;
 mod window;
 
-pub use afterwards::{Completed, Staged, ask_to_stop, complete, stage_node};
+pub use afterwards::{Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node};
 pub use along::Along;
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use scr_core::cache::{self, Ctx};
 use scr_core::files::FileLock;
-use scr_core::records::{Record, TransferFile};
+use scr_core::records::{Record, TransferCommand, TransferFile};
 use scr_core::transfer::{
     self, Advance, AsyncFlush, JournalReport, Options, PublishIf, list_prefix, staged_name,
 };
@@ -211,6 +211,9 @@ fn a_process_on_each_node_finishes_what_the_program_has_left() {
         let control = cluster.layout(host).control_dir;
         transfer::ask_to_stop(&control).unwrap();
         let staged = transfer::stage_node(&prefix, &control, &free, false).unwrap();
+        assert!(staged.stopped && staged.files == 0, "{staged:?}");
+        transfer::set_transfer_command(&control, TransferCommand::Run).unwrap();
+        let staged = transfer::stage_node(&prefix, &control, &free, false).unwrap();
         assert!(files.contains(&staged.files), "{host}: {staged:?}");
         assert!(!staged.stopped && staged.troubles.is_empty(), "{staged:?}");
         let again = transfer::stage_node(&prefix, &control, &free, false).unwrap();
@@ -250,18 +253,16 @@ fn no_more_nodes_than_the_width_copy_what_the_program_has_left() {
     drop(second);
     assert!(stage("b", 2).files > 0);
     let control = cluster.layout("c").control_dir;
-    let exits = || TransferFile::read(&control.join(TransferFile::NAME)).unwrap().unwrap().exit;
-    transfer::ask_to_stop(&control).unwrap();
     let waited = std::thread::scope(|scope| {
         let third = scope.spawn(|| stage("c", 2));
-        // It takes back what it was asked before it began.
-        while exits() && !third.is_finished() {
-            std::thread::yield_now();
-        }
+        // Long enough for it to be at the lane; without it the answer is the same.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!third.is_finished());
         transfer::ask_to_stop(&control).unwrap();
         third.join().unwrap()
     });
     assert!(waited.stopped && waited.files == 0, "{waited:?}");
+    transfer::set_transfer_command(&control, TransferCommand::Run).unwrap();
     // With a lane for each nobody waits.
     assert!(stage("c", 3).files > 0);
     drop(first);
@@ -288,7 +289,7 @@ fn a_damaged_transfer_file_is_begun_anew() {
 }
 
 /// Flushes of `ids` are begun, and the program ends before anything is copied.
-fn left_unfinished(cluster: &Cluster, hosts: &str, ids: &[u64]) {
+pub fn left_unfinished(cluster: &Cluster, hosts: &str, ids: &[u64]) {
     let slow = Options { bytes_per_second: 1, ..Options::default() };
     cluster.launch(hosts).transfer(slow).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();

@@ -16,6 +16,7 @@ mod other_size;
 mod random;
 mod reading;
 mod restart;
+mod serving;
 mod shapes;
 mod spoiled;
 mod stores;
