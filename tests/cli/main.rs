@@ -2,6 +2,7 @@
 
 mod copies;
 mod directories;
+mod examples;
 mod garbage;
 mod job;
 mod log;
