@@ -83,3 +83,16 @@ pub fn can_run(word: &str) -> bool {
     let places = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&places).any(|place| executable(&place.join(word)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::can_run;
+
+    #[test]
+    fn what_can_be_executed() {
+        assert!(can_run("sh") && can_run("/bin/sh"));
+        assert!(
+            !can_run("") && !can_run("/") && !can_run("/etc/passwd") && !can_run("no-such-command")
+        );
+    }
+}

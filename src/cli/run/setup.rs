@@ -1,6 +1,5 @@
 //! What is checked and found out before the first launch.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use scr_core::system::{may_write, unix_seconds};
 
 use super::Args;
 use super::step::WatchdogLimits;
-use crate::job::{hosts, shell, tests};
+use crate::job::{can_run, hosts, shell, tests};
 
 /// The shim, seen from the directory of this program.
 const SHIM: &str = "../lib/libscr_preload.so";
@@ -136,14 +135,14 @@ fn patterns(settings: &Settings) -> Vec<String> {
 /// Takes a command line apart; its first word has to be there.
 fn parse(words: &[String]) -> Result<Line> {
     let program = words.first().map(String::as_str).unwrap_or_default();
-    if !runs(program) {
+    if !can_run(program) {
         return Err(Error::Other(format!("there is no command '{program}'")));
     }
     let version = || {
         let words = [program.to_owned(), "--version".to_owned()];
         Real.output(&words, VERSION_MAX).unwrap_or_default()
     };
-    Ok(Line::new(Launcher::of(program, version), words, runs))
+    Ok(Line::new(Launcher::of(program, version), words, can_run))
 }
 
 fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
@@ -151,19 +150,6 @@ fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
     let words = words(text, &variables)
         .map_err(|what| Error::Other(format!("--restart-command: {what}")))?;
     parse(&words)
-}
-
-/// Whether a word is the name of something that can be executed.
-fn runs(word: &str) -> bool {
-    let executable = |path: &Path| {
-        path.metadata()
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if word.is_empty() || word.contains('/') {
-        return executable(Path::new(word));
-    }
-    let places = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&places).any(|place| executable(&place.join(word)))
 }
 
 /// The resource manager; without one the nodes that the command line itself names.
@@ -215,11 +201,5 @@ mod tests {
         assert_eq!(preload(shim, ""), "/opt/scr/lib/libscr_preload.so");
         let line = preload(shim, "libscr_preload.so:/usr/lib/libdarshan.so");
         assert_eq!(line, "/opt/scr/lib/libscr_preload.so:/usr/lib/libdarshan.so");
-    }
-
-    #[test]
-    fn what_can_be_executed() {
-        assert!(runs("sh") && runs("/bin/sh"));
-        assert!(!runs("") && !runs("/") && !runs("/etc/passwd") && !runs("no-such-command"));
     }
 }
