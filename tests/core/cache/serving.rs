@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use scr_core::params::{Environment, Inputs, Settings, load};
-use scr_core::records::{Record, TransferCommand, TransferFile};
+use scr_core::records::{Record, Transfer, TransferCommand, TransferFile};
 use scr_core::session::{Finished, serve_transfers};
 use scr_core::transfer::{self, Options};
 
@@ -136,18 +136,22 @@ fn stop_holds_it_run_lets_it_go_on_exit_ends_it() {
 fn it_is_held_in_the_middle_of_a_file_and_goes_on_from_there() {
     let node = Node::new();
     let largest = node.file().files.values().map(|one| one.size).max().unwrap();
-    // The largest alone takes three seconds: not all can be there when it is told to stop.
-    node.change(|file| file.bandwidth = largest as f64 / 3.0);
+    // The largest alone takes an hour: not all can be there when it is told to stop.
+    node.change(|file| file.bandwidth = largest as f64 / 3600.0);
     assert!(node.says("STATE", "RUNNING"));
-    node.serve(|_| {
-        std::thread::sleep(Duration::from_millis(500));
+    // What the run has left of it.
+    node.file().files.values().for_each(|one| fs::remove_file(&one.destination).unwrap());
+    node.serve(|looks| {
+        let begun = |one: &Transfer| fs::metadata(&one.destination).is_ok_and(|at| at.len() > 0);
+        wait_for(|| node.file().files.values().any(begun));
         node.command(TransferCommand::Stop);
-        std::thread::sleep(Duration::from_millis(400));
+        // It says what it has come to.
+        wait_for(|| looks.load(Ordering::SeqCst) > 0);
         let then = node.file().files;
-        std::thread::sleep(Duration::from_millis(200));
+        node.change(|file| file.bandwidth = 0.0);
+        std::thread::sleep(Duration::from_millis(100));
         assert_eq!(node.file().files, then);
         assert!(!node.is_done());
-        node.change(|file| file.bandwidth = 0.0);
         node.command(TransferCommand::Run);
         wait_for(|| node.is_done());
     });
