@@ -3,6 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use scr_core::records::{Nodes, Record as _};
+
 use super::{code, err, out, scr};
 
 #[test]
@@ -59,6 +61,10 @@ fn a_node_whose_store_is_too_small_is_down_and_logged() {
     assert!(lines[1].contains("note=\"n1: /") && lines[1].contains("are wanted"), "{log}");
 }
 
+fn nodes_of_job(job: &str) -> Nodes {
+    Nodes { job: job.to_owned(), ..Nodes::default() }
+}
+
 #[test]
 fn prerun_forgets_an_earlier_allocation_and_no_request() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,12 +72,10 @@ fn prerun_forgets_an_earlier_allocation_and_no_request() {
     let halt = |words: &[&str]| scr(dir.path(), &[&["halt"], words].concat()).output().unwrap();
     halt(&["--checkpoints", "3"]);
     halt(&["--reason", "SCR_FINALIZE_CALLED"]);
-    for name in ["nodes.scr", "flush.scr"] {
-        std::fs::copy(state.join("halt.scr"), state.join(name)).unwrap();
-    }
-    let output = scr(dir.path(), &["prerun"]).env("SCR_JOB_ID", "none.such").output().unwrap();
+    nodes_of_job("7").write(&state.join("nodes.scr")).unwrap();
+    let output = scr(dir.path(), &["prerun"]).env("SCR_JOB_ID", "8").output().unwrap();
     assert_eq!((code(&output), out(&output)), (Some(0), String::new()), "{}", err(&output));
-    assert!(!state.join("nodes.scr").exists() && !state.join("flush.scr").exists());
+    assert!(!state.join("nodes.scr").exists());
     let shown = out(&halt(&["--list"]));
     assert!(shown.contains("after 3 more") && !shown.contains("own end"), "{shown}");
     std::fs::write(state.join("halt.scr"), "damaged").unwrap();
@@ -84,12 +88,10 @@ fn prerun_forgets_an_earlier_allocation_and_no_request() {
 #[test]
 fn prerun_in_the_middle_of_an_allocation_forgets_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(dir.path().join("me/scr.7")).unwrap();
     std::fs::create_dir(dir.path().join(".scr")).unwrap();
-    std::fs::write(dir.path().join(".scr/nodes.scr"), "x").unwrap();
-    let mut prerun = scr(dir.path(), &["prerun"]);
-    prerun.env("SCR_CNTL_BASE", dir.path()).envs([("SCR_JOB_ID", "7"), ("SCR_USER_NAME", "me")]);
-    assert_eq!(code(&prerun.output().unwrap()), Some(0));
+    nodes_of_job("7").write(&dir.path().join(".scr/nodes.scr")).unwrap();
+    let output = scr(dir.path(), &["prerun"]).env("SCR_JOB_ID", "7").output().unwrap();
+    assert_eq!(code(&output), Some(0), "{}", err(&output));
     assert!(dir.path().join(".scr/nodes.scr").exists());
 }
 

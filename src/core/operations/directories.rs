@@ -7,12 +7,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{forget_halt_reason, state_dir};
+use super::{forget_halt_reason, reset_nodes_file};
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result};
-use crate::files::remove_file_if_there;
 use crate::params::{Environment, Settings, keys};
-use crate::records::{FlushState, Nodes};
 use crate::session::JobPlaces;
 use crate::system::{hostname, may_write, space};
 
@@ -90,8 +88,7 @@ fn try_to_write(dir: &Path) -> io::Result<()> {
 }
 
 /// Prepares the prefix for an allocation: what an earlier run has recorded as its own end is taken
-/// back; and if this node has nothing of the job yet, so that the allocation is new, where the
-/// datasets and on which nodes the ranks of the last run were is forgotten. What a person asked for
+/// back, and the nodes of another job are forgotten ([`reset_nodes_file`]). What a person asked for
 /// with `scr halt` stays.
 ///
 /// # Errors
@@ -104,10 +101,5 @@ pub fn begin_allocation(settings: &Settings, environment: &Environment) -> Resul
         return Err(Error::Other(format!("the prefix is no good: {fault}")));
     }
     forget_halt_reason(&places.prefix)?;
-    if places.layout.control_dir.exists() {
-        return Ok(());
-    }
-    let state = state_dir(&places.prefix);
-    remove_file_if_there(&state.join(Nodes::NAME))?;
-    remove_file_if_there(&state.join(FlushState::NAME))
+    reset_nodes_file(&places.prefix, &places.job).map(drop)
 }
