@@ -3,7 +3,7 @@
 import functools
 import shutil
 
-from support import assert_same, assert_same_files, data_files, place
+from support import assert_same, assert_same_files, data_files, messages, place
 from tries import three_times
 
 CASES = []
@@ -50,7 +50,7 @@ def finalize_after_main(mpi, program):
             want = plain.run(2, "late_finalize", how, shim=False)
             got = shimmed.run(2, "late_finalize", how, SCR_FLUSH="0")
             assert_same(want, got)
-            assert "SCR:" not in got.err, f"{how}: {got}"
+            assert not messages(got), f"{how}: {got}"
             step = 21 if how == "closes" else 20
             assert data_files(shimmed.tree()) == of_step(plain, step), f"{shimmed.tree()}\n{got}"
 
@@ -65,7 +65,7 @@ def sealed_at_the_return_from_main(mpi, program):
         with place(mpi, program) as plain, place(mpi, program) as here:
             plain.run(2, "late_finalize", "never", shim=False)
             got = here.run(2, "late_finalize", "never", 500000, SCR_FLUSH="0")
-            assert got.status in allowed and "SCR:" not in got.err, f"{got}"
+            assert got.status in allowed and not messages(got), f"{got}"
             assert data_files(here.tree()) == of_step(plain, 20), f"{here.tree()}\n{got}"
             assert (here.prefix / ".scr" / "index.scr").exists(), f"{got}"
             for cache in ("there", "lost"):
@@ -93,7 +93,7 @@ def sealed_and_flushed_by_threads_without_finalize(mpi, program):
         with place(mpi, program) as plain, place(mpi, program) as here:
             plain.run(2, "late_finalize", "never", shim=False)
             got = here.run(2, "late_finalize", "never", 500000, **threads)
-            assert got.status in allowed and "SCR:" not in got.err, f"{got}"
+            assert got.status in allowed and not messages(got), f"{got}"
             found = data_files(here.tree())
             assert {**found, **of_step(plain, 20)} == found, f"{here.tree()}\n{got}"
             for cache in ("there", "lost"):

@@ -2,7 +2,7 @@
 
 import shutil
 
-from support import finish, kill_ranks_of, lines, place, wait_for
+from support import finish, kill_ranks_of, lines, messages, place, wait_for
 
 CASES = []
 STEPS = 8
@@ -105,7 +105,7 @@ def rewritten_every_few_milliseconds_by_the_default_open_of_fortran(mpi, program
             wait_for(lambda: len(list(here.base.rglob("scr.dataset.*/state.?"))) >= 2, run)
             kill_ranks_of(here, "default_open")
             killed = finish(run)
-            assert "SCR" not in killed.err, f"{killed}"
+            assert not messages(killed), f"{killed}"
             got = here.run(2, "default_open", 0, 5, **settings)
             found = [int(line.split()[-1]) for line in lines(got)]
             assert len(set(found)) == 1 and found[0] > int(learn), f"{learn}: {got}"

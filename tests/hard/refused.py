@@ -4,8 +4,8 @@ the prefix, and every checkpoint counts; or it was refused there, too: none coun
 import errno
 
 import support
-from room import NAMESPACES, messages
-from support import place
+from room import NAMESPACES
+from support import messages, place
 
 CASES = []
 

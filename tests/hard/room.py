@@ -6,7 +6,7 @@ import subprocess
 
 import support
 from settings import hard
-from support import assert_same, assert_same_files, data_files, finish, place
+from support import assert_same, assert_same_files, data_files, finish, messages, place
 
 CASES = []
 # For mounts that nobody else sees.
@@ -40,10 +40,6 @@ def start_in_store(here, mib, ranks, name, *arguments, **settings):
     command = alone + here.command(ranks, name, arguments)
     settings = {"SCR_FLUSH": "1", "SCR_CACHE_BASE": str(store), **PATTERN, **settings}
     return here.start(ranks, name, command=command, **settings)
-
-
-def messages(got):
-    return [line for line in got.err.splitlines() if "SCR:" in line]
 
 
 def same_as_plain(mpi, program, mib, ranks, *arguments, **settings):

@@ -3,7 +3,7 @@
 import shutil
 
 import support
-from support import finish, kill_ranks_of, place, wait_for
+from support import finish, kill_ranks_of, messages, place, wait_for
 
 CASES = []
 OTHER_PATTERN = {"SCR_RESTART_REQUIRED": "1", "SCR_CHECKPOINT_PATTERN": "other/{id}/{rank}"}
@@ -62,13 +62,7 @@ def one_rank_that_cannot_start_where_nothing_names_the_launch(mpi, program):
             assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
             assert "the program runs without SCR" in got.err, f"{got}"
             # Open MPI names the launch: then rank 0 may speak, and those who wait for it.
-            assert got.err.count("SCR:") <= (1 if mpi == "mpich" else 2), f"messages: {got}"
-
-
-def messages_of_ranks(got):
-    """How many messages there are beside the launcher's, which tells how to save what there is."""
-    return sum("SCR:" in line and "the launch has failed" not in line
-               for line in got.err.splitlines())
+            assert len(messages(got)) <= (1 if mpi == "mpich" else 2), f"messages: {got}"
 
 
 @case
@@ -89,7 +83,7 @@ def a_required_restart_that_cannot_be(mpi, program):
         for spoilt in (OTHER_PATTERN, settings, unreadable):
             ended = here.run(2, "steady", 40, 5, **spoilt)
             assert ended.status != 0 and not ended.line("restart"), f"{spoilt}: {ended}"
-            assert messages_of_ranks(ended) == 1, f"not exactly one message: {ended}"
+            assert len(messages(ended)) == 1, f"not exactly one message: {ended}"
             assert "SCR_RESTART_REQUIRED=1: the run ends before" in ended.err, f"{ended}"
         alone = here.base.with_name(here.base.name + "-alone")
         alone.mkdir()
@@ -98,7 +92,7 @@ def a_required_restart_that_cannot_be(mpi, program):
             without = {"LD_PRELOAD": str(alone / support.SHIM.name)}
             ended = here.run(2, "steady", 40, 5, SCR_RESTART_REQUIRED="1", **without)
             assert ended.status != 0 and not ended.line("restart"), f"{ended}"
-            assert messages_of_ranks(ended) == 1, f"not exactly one message: {ended}"
+            assert len(messages(ended)) == 1, f"not exactly one message: {ended}"
             assert "libscr.so is missing" in ended.err, f"{ended}"
             assert "SCR_RESTART_REQUIRED=1: the run ends before" in ended.err, f"{ended}"
         finally:

@@ -176,6 +176,13 @@ def kill_ranks_of(here, program="steady"):
         os.kill(pid, signal.SIGKILL)
 
 
+def messages(got):
+    """What SCR says of a run; not the launcher's line on how to save what the caches of a run that
+    has failed have, which depends on how far its records had come."""
+    return [line for line in got.err.splitlines()
+            if "SCR:" in line and "the launch has failed" not in line]
+
+
 def told_but(got, *expected):
     """The lines of standard error that have none of the `expected` words."""
     told = [line for line in got.err.splitlines() if line.strip()]
