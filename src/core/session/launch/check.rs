@@ -33,7 +33,7 @@ use super::verdict::Wait;
 use crate::error::Result;
 
 /// How long rank 0 waits for all nodes. Others wait a little longer for it, and all have ended
-/// after one and a half times this.
+/// before one and a half times this.
 pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// Age from which on the traces of a launch are swept; that launch is over or has its verdict.
@@ -119,7 +119,8 @@ impl Launch {
         self.control.as_ref().map(|control| control.join(format!("launch.{}", self.nonce)))
     }
 
-    /// Waits until every rank of the launch has called this, or for one and a half times `limit`.
+    /// Waits until every rank of the launch has called this, or for less than one and a half times
+    /// `limit`.
     /// All ranks get the same verdict: a rank that hears "go" is one that all others will wait for.
     ///
     /// # Errors
@@ -128,9 +129,10 @@ impl Launch {
         Wait::new(self, limit, herald).verdict()
     }
 
-    /// Rank 0 decides; the others wait longer, so that it normally is the one who says stop.
+    /// Rank 0 decides; the others wait longer, so that it normally is the one who says stop. Not so
+    /// long that a start could take more than 15 s ([`LIMIT`], this and [`Wait`]'s own part).
     pub(in crate::session) fn later(&self, time: Duration) -> Duration {
-        if self.rank == 0 { time } else { time + time / 4 }
+        if self.rank == 0 { time } else { time + time / 5 }
     }
 
     /// Tells the prefix of these ranks.
