@@ -109,17 +109,19 @@ pub fn share(dir: Option<PathBuf>) {
 }
 
 /// Says `text` at every level, but only the first time for this `key` in this process, and below
-/// level 1 only if no other process of the job has said something for it. Returns whether it is
-/// the first time in this process.
+/// level 1 only if no other process of the job has said something for it, nor this one the same
+/// words for another key. Returns whether it is the first time for this key in this process.
 pub fn warn_once(key: &str, text: impl Display) -> bool {
-    let (first, shared) = with_voice(|voice| {
+    let text = text.to_string();
+    let (first, news, shared) = with_voice(|voice| {
         let mut warned = lock(&voice.warned);
         let warned = warned.get_or_insert_default();
         let first = warned.len() < ONCE_MAX && warned.insert(key.to_owned());
-        (first, lock(&voice.shared).clone())
+        let news = first && warned.insert(text.clone());
+        (first, news, lock(&voice.shared).clone())
     });
     if first {
-        let mine = shared.is_none_or(|dir| claim(&dir, key));
+        let mine = news && shared.is_none_or(|dir| claim(&dir, key));
         message(u8::from(!mine), text);
     }
     first
@@ -202,6 +204,16 @@ mod tests {
         });
         assert!(first && !second && other);
         assert_eq!(lines, ["no space in /dev/shm", "locks"]);
+    }
+
+    #[test]
+    fn the_same_words_are_not_said_for_another_key() {
+        let (firsts, lines) = captured(|| {
+            ["log-test-c", "log-test-d"].map(|key| warn_once(key, "cannot open a file"))
+        });
+        assert_eq!(firsts, [true, true]);
+        let expected = if level() == 0 { 1 } else { 2 };
+        assert_eq!(lines, vec!["cannot open a file"; expected]);
     }
 
     #[test]
