@@ -1,5 +1,4 @@
-//! The rooms of `src/core/session`: each uses those below it. What still points up is listed, so
-//! that it becomes less and never more.
+//! The rooms of `src/core/session`: each uses those below it.
 
 use crate::source::Source;
 
@@ -21,30 +20,6 @@ const ROOMS: [&str; 14] = [
     "restart",
     "program",
     "launch",
-];
-
-/// Files of a room that use a module of a higher one.
-const UPWARD: [(&str, &str); 20] = [
-    ("flush/salvage.rs", "launch/lease"),
-    ("flush/salvage.rs", "launch/prepare"),
-    ("flush/transfers.rs", "launch/lease"),
-    ("flush/transfers.rs", "launch/prepare"),
-    ("handles/rivals.rs", "conference/contested"),
-    ("machine/others.rs", "conference/contested"),
-    ("names/changing.rs", "handles/others"),
-    ("names/landing.rs", "prefix/abandoned"),
-    ("names/moving.rs", "prefix/abandoned"),
-    ("names/opening.rs", "handles/others"),
-    ("names/opening.rs", "handles/shadow"),
-    ("prefix/fetching.rs", "restart/restore"),
-    ("prefix/half_there.rs", "restart/restore"),
-    ("prefix/hiding.rs", "restart/restore"),
-    ("prefix/inspection.rs", "restart/restore"),
-    ("prefix/spoiled.rs", "restart/arrival"),
-    ("prefix/spoiled.rs", "restart/restore"),
-    ("report/events.rs", "restart/arrival"),
-    ("report/events.rs", "restart/restore"),
-    ("stores/choice.rs", "launch/prepare"),
 ];
 
 /// A folder that nobody sees at a glance is two.
@@ -78,17 +53,10 @@ fn upward(source: &Source) -> Vec<(String, String)> {
     found
 }
 
-/// Uses that point up and are not known, and known ones that are no more.
+/// Uses that point up.
 pub fn arrows(sources: &[Source]) -> Vec<String> {
-    let found: Vec<_> = sources.iter().flat_map(upward).collect();
-    let is_known = |(file, used): &&(String, String)| UPWARD.contains(&(&file[..], &used[..]));
-    let new = found.iter().filter(|arrow| !is_known(arrow));
-    let new = new.map(|(file, used)| format!("{SESSION}{file} uses {used}, a higher room"));
-    let gone = UPWARD.iter().filter(|(file, used)| {
-        !found.iter().any(|(known, module)| (&known[..], &module[..]) == (*file, *used))
-    });
-    let gone = gone.map(|(file, used)| format!("{file} does not use {used} any more: drop it"));
-    new.chain(gone).collect()
+    let found = sources.iter().flat_map(upward);
+    found.map(|(file, used)| format!("{SESSION}{file} uses {used}, a higher room")).collect()
 }
 
 /// Files that are in no room, rooms without a place in the order, and rooms that are too large.
@@ -124,7 +92,7 @@ mod tests {
         assert_eq!(up, [("names/opening.rs".to_string(), "flush/places".to_string())]);
         let text = "crate::session::launch::start::go()";
         let all = [Source::of("src/core/session/names/a.rs", text)];
-        assert_eq!(arrows(&all).len(), 1 + UPWARD.len());
+        assert_eq!(arrows(&all).len(), 1);
     }
 
     #[test]

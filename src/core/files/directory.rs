@@ -90,6 +90,23 @@ fn gone(removed: io::Result<()>, path: &Path) -> Result<()> {
     }
 }
 
+/// Nothing but directories, all the way down; `false` if that cannot be seen.
+pub fn has_no_file(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    entries.into_iter().all(|entry| {
+        entry.is_ok_and(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && has_no_file(&entry.path())
+        })
+    })
+}
+
+/// Removes empty directories; what has got a file meanwhile stays.
+pub fn remove_empty_dirs(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    entries.flatten().for_each(|entry| remove_empty_dirs(&entry.path()));
+    let _ = fs::remove_dir(dir);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +135,19 @@ mod tests {
         fs::write(&file, "x").unwrap();
         let error = create_dirs(&file.join("dir"), 0o700).unwrap_err();
         assert!(error.to_string().contains("file"), "{error}");
+    }
+
+    #[test]
+    fn only_a_tree_without_any_file_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let (empty, used) = (base.path().join("empty"), base.path().join("used"));
+        fs::create_dir_all(empty.join("a/b")).unwrap();
+        fs::create_dir_all(used.join("a/b")).unwrap();
+        fs::write(used.join("a/b/file"), "").unwrap();
+        assert!(has_no_file(&empty) && !has_no_file(&used));
+        assert!(!has_no_file(&base.path().join("none")));
+        remove_empty_dirs(&empty);
+        remove_empty_dirs(&used);
+        assert!(!empty.exists() && used.join("a/b/file").exists());
     }
 }

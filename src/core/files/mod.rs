@@ -8,12 +8,14 @@
 //! | `checksum.rs` | CRC32 (IEEE, as in zlib) |
 //! | `lock.rs` | lock files between processes |
 //! | `stand_in.rs` | a lock for as long as a process lives, where the file system has none |
+//! | `lease.rs` | the lock that a launch holds, with the name of the holder |
 //! | `directory.rs` | fsync, create, remove directories; replace a file |
 
 mod atomic_write;
 mod checksum;
 mod copy;
 mod directory;
+pub mod lease;
 mod lock;
 mod path;
 mod stand_in;
@@ -21,7 +23,10 @@ mod stand_in;
 pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file};
 pub use copy::{Copied, CopyOptions, Durable, copy_file};
-pub use directory::{create_dirs, remove_file_if_there, remove_tree, replace, sync_dir};
+pub use directory::{
+    create_dirs, has_no_file, remove_empty_dirs, remove_file_if_there, remove_tree, replace,
+    sync_dir,
+};
 pub use lock::{FileLock, LOCK_WAIT_MAX};
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};
 pub use stand_in::StandIn;

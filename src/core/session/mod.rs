@@ -45,7 +45,7 @@ pub use flush::salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copi
 pub use flush::transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use launch::aliases::Alias;
 pub use launch::check::Herald;
-pub use launch::prepare::{Arrival, JobPlaces, program_setting};
+pub use launch::prepare::{Arrival, program_setting};
 pub use launch::required::Required;
 pub use namespace::answer::{Answer, Attributes, Entry};
 pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
@@ -53,6 +53,7 @@ pub use rank::books::TOKEN_LAZY;
 pub use rank::host::{Door, Host, Surroundings};
 pub use rank::runtime::{Note, Session};
 pub use report::log_places::{log_database, log_sinks, log_text};
+pub use stores::job::JobPlaces;
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 
 use crate::cache::{CatalogEntry, NodeCatalog, ranks_phrase};
 use crate::error::{Error, Result};
-use crate::session::machine::{Contested, DatasetKey};
+use crate::session::machine::{Contested, DatasetKey, contested_reason};
 use crate::session::rank::runtime::Session;
 
 impl Session {
@@ -27,7 +27,7 @@ impl Session {
             let name = &writers[0].meta.name;
             let (file, ranks) = (self.file_ref(name)?, ranks_of(writers));
             let others = || ranks_phrase(&ranks[1..]);
-            let spoiled = (!are_alike(writers)).then(|| reason(name, &others()));
+            let spoiled = (!are_alike(writers)).then(|| contested_reason(name, &others()));
             Some(Contested { file, ranks, spoiled })
         };
         let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
@@ -51,12 +51,4 @@ fn are_alike(writers: &[CatalogEntry]) -> bool {
     let content = |writer: &CatalogEntry| (writer.meta.size, writer.meta.crc32);
     let mut all = writers.iter();
     all.all(|one| !one.meta.on_prefix && content(one) == content(&writers[0]))
-}
-
-/// Why a dataset with `name` is given up, which these have written, too.
-pub(in crate::session) fn reason(name: &str, writers: &str) -> String {
-    format!(
-        "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
-         go straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
-    )
 }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::solo::Solo;
 use crate::error::Result;
+use crate::files::lease::{self, Taken};
 use crate::files::remove_tree;
 use crate::params::{Settings, keys};
-use crate::session::launch::lease::{self, Taken};
-use crate::session::launch::prepare::JobPlaces;
 use crate::session::namespace::STATE_FOLDER;
+use crate::session::stores::job::JobPlaces;
 use crate::system;
 use crate::transfer::{
     OnlyRebuild, Options, OtherSize, copy_remains, list_prefix, publish_remains, recover_journal,

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::files::lease::{self, Taken};
 use crate::params::{Environment, Settings};
 use crate::records::{Record as _, TransferCommand, TransferFile};
-use crate::session::launch::lease::{self, Taken};
-use crate::session::launch::prepare::places;
 use crate::session::namespace::STATE_FOLDER;
+use crate::session::stores::job::places;
 use crate::transfer::{Completed, Options, Staged, complete, set_transfer_command, stage_node};
 
 /// What [`finish_transfers`] found and did.

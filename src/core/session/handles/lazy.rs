@@ -6,7 +6,6 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::others::of_another;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::session::machine::{self, DatasetKey, Placement};
@@ -154,7 +153,7 @@ impl Session {
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
             return;
         }
-        if let Some(of) = of_another(state, &tracked.name) {
+        if let Some(of) = state.of_another(&tracked.name) {
             let kept = self.keep_change_of_another(state, (&file, &of), &here);
             return self.tell_unkept(kept);
         }

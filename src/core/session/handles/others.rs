@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::rivals::{Base, Standing};
 use crate::error::Result;
-use crate::session::machine::{DatasetKey, Deletion, FileRef, Intent as Wish, Placed, Placement};
+use crate::session::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::session::names::opening::{Found, Manner};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, Place};
@@ -13,20 +13,6 @@ use crate::session::rank::books::Room;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};
-
-/// The cached dataset that has the newest content of `name`, if another rank has written it.
-pub(in crate::session) fn of_another(state: &State, name: &str) -> Option<DatasetKey> {
-    let key = state.view.cached_in(name)?;
-    let own = state.books.get(key).is_some_and(|book| book.files.contains_key(name));
-    (!own && !state.view.is_absent(name)).then(|| key.clone())
-}
-
-/// The program deletes `file`, which is seen at `place`.
-pub(in crate::session) fn deleted_at(state: &mut State, file: &FileRef, place: &Place) -> Deletion {
-    let left = *place == Place::Prefix && state.machine.is_left_behind(file);
-    let told = state.machine.deleted(file, monotonic_ms());
-    if left { Deletion::Now } else { told }
-}
 
 impl Session {
     /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has

@@ -14,8 +14,7 @@ use super::lazy::stamp;
 use crate::cache::ranks_phrase;
 use crate::error::Result;
 use crate::log;
-use crate::session::conference::contested::reason;
-use crate::session::machine::{DatasetKey, FileRef, Placed, Why};
+use crate::session::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::session::names::opening::Found;
 use crate::session::namespace::{Claim, Place};
 use crate::session::rank::books::Stamp;
@@ -161,7 +160,7 @@ impl Session {
         let (name, now) = (file.name.as_str(), monotonic_ms());
         let rival = state.rivals.remove(name).flatten();
         let writer = rival.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
-        let why = reason(name, &writer);
+        let why = contested_reason(name, &writer);
         if let Some(placed) = placed {
             state.machine.open_failed(&placed.key, name, now);
             state.machine.mark_unsafe(file, Why::Writers);

@@ -12,7 +12,7 @@ use crate::session::machine::{DatasetKey, Intent, Placed, Placement};
 use crate::session::names::opening::SHADOWS;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Place};
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::books::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::setback::Setback;
 use crate::system::monotonic_ms;
@@ -289,18 +289,6 @@ impl Session {
             _ => None,
         }
     }
-}
-
-/// Another descriptor on the private copy of `name`.
-pub(in crate::session) fn share(state: &mut State, name: &str) -> Answer {
-    let twin = state.tokens.all().find_map(|(_, one)| match &one.way {
-        Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
-        _ => None,
-    });
-    let Some((path, twin)) = twin else { return Answer::PASS };
-    // What is reserved stays with the descriptor that asked for it.
-    let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
-    Answer::Redirect { path, token }
 }
 
 fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {

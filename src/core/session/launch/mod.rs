@@ -8,10 +8,8 @@
 //! | `verdict.rs` | how a rank waits for the verdict of that check |
 //! | `census.rs` | which ranks are ready, and where the missing ones are |
 //! | `required.rs` | SCR_RESTART_REQUIRED where the start fails |
-//! | `resources.rs` | what the resource manager tells of the job |
 //! | `aliases.rs` | directories of the patterns that are symbolic links |
 //! | `start.rs` | the collective part of the start |
-//! | `lease.rs` | locks that keep a second live launch off |
 //! | `ineffective.rs` | settings that do nothing for want of another one |
 
 pub(super) mod aliases;
@@ -19,9 +17,7 @@ pub(super) mod census;
 pub(super) mod check;
 pub(super) mod check_files;
 pub(super) mod ineffective;
-pub(super) mod lease;
 pub(super) mod prepare;
 pub(super) mod required;
-pub(super) mod resources;
 pub(super) mod start;
 pub(super) mod verdict;

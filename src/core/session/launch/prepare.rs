@@ -1,21 +1,24 @@
 //! Before any communication: the settings, the directories, the launch check.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::census::{excuse, meeting_place};
 use super::check::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
 use super::required::Required;
-use super::resources;
 use crate::cache::{Layout, on_node, stores_in_records};
+use crate::comm::Comm;
 use crate::descriptors::{Descriptors, NODE};
-use crate::error::{Error, Result, again};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
-use crate::session::namespace::{STATE_FOLDER, stable_number};
+use crate::session::namespace::STATE_FOLDER;
 use crate::session::rank::host::{Door, Host, Surroundings};
 use crate::session::report::unprotected::without_pattern;
-use crate::system;
+use crate::session::stores::job::{canonical, job};
+use crate::system::secure_dir;
 
 /// A rank in a launch that is whole.
 pub enum Arrival {
@@ -168,6 +171,34 @@ impl Preparation {
         self.launch = Some(launch);
         Ok(true)
     }
+
+    /// Stores that an earlier launch of the job has used and that are configured no more: what lies
+    /// in them is brought back like the rest. Collective.
+    pub(in crate::session) fn add_former_stores(
+        &mut self,
+        world: &dyn Comm,
+        leads_node: bool,
+    ) -> Result<()> {
+        let mut own = KvTree::new();
+        if leads_node {
+            let named = stores_in_records(&self.layout.control_dir);
+            for name in named {
+                own.child_mut(name);
+            }
+        }
+        let mut all = BTreeSet::new();
+        for bytes in world.all_gather(&own.encode())? {
+            all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
+        }
+        let (user, job) = &self.job;
+        for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
+            let below = [user, &format!("scr.{job}")];
+            let base = on_node(&self.root, Path::new(name));
+            let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
+            self.layout.add_store(&self.root, name, (user, job), usable);
+        }
+        Ok(())
+    }
 }
 
 /// What a setting is before the session is there; `None` if nobody has set it. Local.
@@ -188,82 +219,9 @@ pub fn program_setting(around: &Surroundings, asked: &Asked) -> Result<Option<St
     Ok(asked.find(&load(&inputs)?))
 }
 
-/// The prefix, symlinks resolved. Records are text, so its name has to be.
-fn canonical(wanted: &Path) -> Result<PathBuf> {
-    let resolve =
-        || wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e));
-    let prefix = again(resolve)?;
-    match prefix.to_str() {
-        Some(_) => Ok(prefix),
-        None => Err(Error::Other(format!(
-            "cannot use SCR_PREFIX: the name of the directory {prefix:?} is not UTF-8 text"
-        ))),
-    }
-}
-
 fn has_patterns(settings: &Settings) -> bool {
     !settings.family(keys::CHECKPOINT_PATTERN).is_empty()
         || !settings.family(keys::OUTPUT_PATTERN).is_empty()
-}
-
-/// The prefix, symlinks resolved, and this node's control directory under these settings.
-pub(in crate::session) fn places(
-    settings: &Settings,
-    environment: &Environment,
-) -> Result<(PathBuf, PathBuf)> {
-    let prefix = canonical(&settings.get(keys::PREFIX))?;
-    let (user, job) = job(settings, &prefix, environment)?;
-    let control = settings.get(keys::CNTL_BASE);
-    Ok((prefix, Layout::new(Path::new("/"), &control, &[], (&user, &job)).control_dir))
-}
-
-/// Where a job has its directories, as one of its nodes sees them.
-#[derive(Debug, Clone)]
-pub struct JobPlaces {
-    /// The prefix, symlinks resolved.
-    pub prefix: PathBuf,
-    /// This node's directories, those of stores that only records of the job name included.
-    pub layout: Layout,
-    /// Its user.
-    pub user: String,
-    /// Its id.
-    pub job: String,
-}
-
-impl JobPlaces {
-    /// Finds them; nothing is made. The environment names the job, as that of the run did.
-    ///
-    /// # Errors
-    /// The settings are wrong, or the prefix is not there.
-    pub fn new(settings: &Settings, environment: &Environment) -> Result<JobPlaces> {
-        let prefix = canonical(&settings.get(keys::PREFIX))?;
-        let (user, job) = job(settings, &prefix, environment)?;
-        let descriptors = Descriptors::new(settings, &[system::hostname()])?;
-        let stores = descriptors.stores.iter().filter(|store| store.enabled);
-        let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
-        let mut layout =
-            Layout::new(Path::new("/"), &settings.get(keys::CNTL_BASE), &names, (&user, &job));
-        for name in stores_in_records(&layout.control_dir) {
-            layout.add_store(Path::new("/"), &name, (&user, &job), true);
-        }
-        Ok(JobPlaces { prefix, layout, user, job })
-    }
-}
-
-/// User and job id, which name our directories. The job is the resource manager's, else the same
-/// for every start with this prefix.
-fn job(settings: &Settings, prefix: &Path, environment: &Environment) -> Result<(String, String)> {
-    let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
-    let job = settings
-        .get_optional(keys::JOB_ID)
-        .or_else(|| resources::job_id(environment))
-        .unwrap_or_else(|| format!("{:016x}", stable_number(&prefix.to_string_lossy())));
-    for (name, text) in [("user name", &user), ("SCR_JOB_ID", &job)] {
-        if text.is_empty() || text.contains('/') || text.starts_with('.') {
-            return Err(Error::Other(format!("the {name} '{text}' cannot be part of a path")));
-        }
-    }
-    Ok((user, job))
 }
 
 /// Makes our directories, or makes sure that they are ours alone.
@@ -273,7 +231,7 @@ fn secure(
     job: &(String, String),
 ) -> Result<()> {
     for base in bases.iter().map(PathBuf::as_path).chain([control]) {
-        system::secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
+        secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
     }
     Ok(())
 }

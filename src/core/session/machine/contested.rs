@@ -42,3 +42,11 @@ impl Machine {
         self.agreement.changed(1);
     }
 }
+
+/// Why a dataset with `name` is given up, which these have written, too.
+pub fn contested_reason(name: &str, writers: &str) -> String {
+    format!(
+        "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
+         go straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
+    )
+}

@@ -68,7 +68,7 @@ pub use agreement::{SyncKind, WORDS};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
-pub use contested::Contested;
+pub use contested::{Contested, contested_reason};
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
 pub use loud::{Hushed, Loud};

@@ -3,6 +3,7 @@
 //! order.
 
 use super::Machine;
+use super::contested::contested_reason;
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent, Placement};
 use super::knowledge::Why;
@@ -12,7 +13,6 @@ use super::loud::Loud;
 use super::report::{DatasetReport, Report, SeriesReport};
 use super::shared::{DatasetState, SharedDataset};
 use crate::cache::ranks_phrase;
-use crate::session::conference::contested::reason;
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,7 +91,7 @@ impl Machine {
                 let (writer, _) = others.find(|(other, report)| {
                     nodes[*other] != nodes[rank] && report.series[key.series].begun.iter().any(lost)
                 })?;
-                Some((rank, reason(name, &ranks_phrase(&[writer]))))
+                Some((rank, contested_reason(name, &ranks_phrase(&[writer]))))
             })
         })
     }

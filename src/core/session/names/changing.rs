@@ -7,7 +7,6 @@ use super::intake::take_in;
 use super::opening::{Manner, file_ref};
 use crate::error::Result;
 use crate::log;
-use crate::session::handles::others::{deleted_at, of_another};
 use crate::session::machine::{self, Deletion, Placed, Placement};
 use crate::session::namespace::answer::{Answer, Entry};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
@@ -104,7 +103,7 @@ impl Session {
             _ => {}
         }
         let deletion = match self.file_ref(name) {
-            Some(file) => deleted_at(&mut state, &file, &place),
+            Some(file) => state.deleted_at(&file, &place),
             None => Deletion::Now,
         };
         match self.delete(&mut state, name, &place, deletion) {
@@ -209,7 +208,7 @@ impl Session {
             }
             _ => source,
         };
-        let of_another = names.0.filter(|name| of_another(&state, name).is_some());
+        let of_another = names.0.filter(|name| state.of_another(name).is_some());
         let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
         let outcome = match (&source, names.1) {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),

@@ -7,11 +7,11 @@ use std::path::Path;
 use super::opening::file_ref;
 use crate::cache::disk::describe;
 use crate::error::{Error, Result};
+use crate::files::remove_empty_dirs;
 use crate::log;
 use crate::session::machine::{Deletion, Placement, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
-use crate::session::prefix::abandoned::remove_dirs;
 use crate::session::rank::books::Way;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
@@ -240,7 +240,7 @@ impl Session {
                 self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
             }
         }
-        remove_dirs(&self.site.on_prefix(dir));
+        remove_empty_dirs(&self.site.on_prefix(dir));
         let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
         for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
             state.view.settle_dir(gone);

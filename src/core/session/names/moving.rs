@@ -19,13 +19,12 @@ use std::path::{Path, PathBuf};
 use crate::cache::RebuildReport;
 use crate::cache::disk::{describe, names_in};
 use crate::error::{Error, Result};
-use crate::files::remove_file_if_there;
+use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::session::machine::{DatasetKey, DatasetState, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
-use crate::session::prefix::abandoned::{has_no_file, remove_dirs};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::monotonic_ms;
@@ -341,7 +340,7 @@ impl Session {
     fn remove_if_lost(&self, last: &str, report: &RebuildReport) {
         let dir = self.site.on_prefix(last);
         if !report.offered.iter().any(|offered| offered.holds(last)) && has_no_file(&dir) {
-            remove_dirs(&dir);
+            remove_empty_dirs(&dir);
         }
     }
 

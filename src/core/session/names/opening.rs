@@ -6,8 +6,6 @@ use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
-use crate::session::handles::others::of_another;
-use crate::session::handles::shadow;
 use crate::session::machine::{self, DatasetKey, FileRef, Placed, Placement};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
@@ -144,8 +142,8 @@ impl Session {
         manner: Manner,
     ) -> Option<Answer> {
         let mut state = self.state_to_change(&[name]);
-        if state.tokens.shadow_of(name).is_some() {
-            return Some(shadow::share(&mut state, name));
+        if let Some((path, token)) = state.tokens.share_shadow(name) {
+            return Some(Answer::Redirect { path, token });
         }
         self.honour(&mut state, name);
         let file = file_ref(name, matched);
@@ -160,7 +158,7 @@ impl Session {
         };
         let (truncates, creates) = (intent.truncate, !found.exists);
         let wish = machine::Intent { truncates, creates, appends: intent.append };
-        if let Some(of) = of_another(&state, name) {
+        if let Some(of) = state.of_another(name) {
             return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);
         }
         let kept_out = state.kept_out.contains(name);

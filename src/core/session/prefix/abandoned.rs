@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::hiding::own_dirs;
 use crate::cache::{Offered, RebuildReport};
+use crate::files::{has_no_file, remove_empty_dirs};
 use crate::patterns::Match;
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::Session;
@@ -76,7 +77,7 @@ impl Session {
                 .symlink_metadata()
                 .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
             if is_younger && has_no_file(&dir) {
-                remove_dirs(&dir);
+                remove_empty_dirs(&dir);
             }
         }
     }
@@ -147,41 +148,5 @@ impl Session {
         let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
         let other = self.match_name(&part.matched.masked.replace("{id}", id))?;
         (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)
-    }
-}
-
-/// Nothing but directories, all the way down; `false` if that cannot be seen.
-pub(in crate::session) fn has_no_file(dir: &Path) -> bool {
-    let Ok(entries) = read_dir(dir) else { return false };
-    entries.into_iter().all(|entry| {
-        entry.is_ok_and(|entry| {
-            entry.file_type().is_ok_and(|kind| kind.is_dir()) && has_no_file(&entry.path())
-        })
-    })
-}
-
-/// Removes empty directories; what has got a file meanwhile stays.
-pub(in crate::session) fn remove_dirs(dir: &Path) {
-    let Ok(entries) = read_dir(dir) else { return };
-    entries.flatten().for_each(|entry| remove_dirs(&entry.path()));
-    let _ = std::fs::remove_dir(dir);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_tree_without_any_file_goes() {
-        let base = tempfile::tempdir().unwrap();
-        let (empty, used) = (base.path().join("empty"), base.path().join("used"));
-        std::fs::create_dir_all(empty.join("a/b")).unwrap();
-        std::fs::create_dir_all(used.join("a/b")).unwrap();
-        std::fs::write(used.join("a/b/file"), "").unwrap();
-        assert!(has_no_file(&empty) && !has_no_file(&used));
-        assert!(!has_no_file(&base.path().join("none")));
-        remove_dirs(&empty);
-        remove_dirs(&used);
-        assert!(!empty.exists() && used.join("a/b/file").exists());
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::hiding::is_cached;
+use super::index::{Index, Listed};
 use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::kvtree::KvTree;
@@ -11,7 +12,6 @@ use crate::log;
 use crate::params::keys;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::session::restart::restore::{Index, Listed};
 use crate::transfer::{self, Fetched};
 
 /// How a checkpoint is to be fetched.

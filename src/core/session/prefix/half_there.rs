@@ -5,13 +5,13 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::hiding::Hidden;
+use super::index::Index;
 use crate::cache::{Catalog, RebuildReport, Withheld};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::session::restart::restore::Index;
 
 impl Session {
     /// Adds those names to what is hidden. Collective.

@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Instant;
 
 use super::abandoned::InPlace;
+use super::index::{Index, Listed};
 use crate::cache::{Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -23,7 +24,6 @@ use crate::session::machine::Rejected;
 use crate::session::namespace::{self as ns, HiddenDir};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::session::restart::restore::{Index, Listed};
 use crate::transfer::{
     Check, names_on_prefix, note_return, note_success, put_back, verify_on_prefix,
 };

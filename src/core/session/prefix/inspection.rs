@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::fetching::Fetching;
 use super::hiding::is_cached;
+use super::index::{Index, Listed};
 use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::events::Event;
@@ -14,7 +15,6 @@ use crate::params::{Settings, keys};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::session::report::events::is_chosen;
-use crate::session::restart::restore::{Index, Listed};
 use crate::transfer::{
     Check, Unchecked, Verified, note_attempt, verify_on_prefix, verify_outdated,
 };

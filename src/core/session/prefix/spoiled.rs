@@ -1,11 +1,11 @@
 //! Cached checkpoints whose files on the prefix are not what was sealed (`cache/on_prefix.rs`).
 
+use super::index::newest_left;
+use super::index::{Index, Listed};
 use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::session::restart::arrival::newest_left;
-use crate::session::restart::restore::{Index, Listed};
 use crate::transfer::{Verified, names_on_prefix};
 
 impl Session {

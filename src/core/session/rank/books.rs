@@ -165,6 +165,16 @@ impl Tokens {
         })
     }
 
+    /// Another descriptor on the private copy of `name`: where it lies, and its token.
+    pub fn share_shadow(&mut self, name: &str) -> Option<(PathBuf, u64)> {
+        let (path, twin) = self.by_token.values().find_map(|one| match &one.way {
+            Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
+            _ => None,
+        })?;
+        // What is reserved stays with the descriptor that asked for it.
+        Some((path, self.issue(Tracked { room: Room::default(), ..twin })))
+    }
+
     /// The names of all files that have one.
     pub fn shadow_names(&self) -> BTreeSet<String> {
         let shadows = self.all().filter(|(_, one)| matches!(one.way, Way::Shadow { .. }));

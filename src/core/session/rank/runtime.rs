@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::books::{Book, Tokens, Tracked, Way};
 use super::publishing::{Publishing, Shared};
 use super::site::{Links, Site};
+use crate::files::lease::Lease;
 use crate::patterns::{Match, SeriesSet, Template};
 use crate::records;
 use crate::session::conference::trouble::Troubles;
@@ -23,7 +24,7 @@ use crate::session::ending::need::Need;
 use crate::session::flush::places::Places;
 use crate::session::handles::children::Counter;
 use crate::session::handles::loans::Loan;
-use crate::session::machine::{DatasetKey, DatasetState, Machine};
+use crate::session::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine};
 use crate::session::names::directories::Directories;
 use crate::session::names::moving::Moves;
 use crate::session::namespace::{self as ns, View};
@@ -120,6 +121,20 @@ impl State {
             layer.set_on_prefix(name, false);
         }
     }
+
+    /// The cached dataset that has the newest content of `name`, if another rank has written it.
+    pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
+        let key = self.view.cached_in(name)?;
+        let own = self.books.get(key).is_some_and(|book| book.files.contains_key(name));
+        (!own && !self.view.is_absent(name)).then(|| key.clone())
+    }
+
+    /// The program deletes `file`, which is seen at `place`.
+    pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
+        let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);
+        let told = self.machine.deleted(file, monotonic_ms());
+        if left { Deletion::Now } else { told }
+    }
 }
 
 /// The session of one rank.
@@ -148,7 +163,7 @@ pub struct Session {
     /// Flushes that go on while the program does.
     pub(in crate::session) flushes: Mutex<BTreeMap<u64, AsyncFlush>>,
     /// Locks, held for the life of the process.
-    pub(in crate::session) _leases: Vec<crate::session::launch::lease::Lease>,
+    pub(in crate::session) _leases: Vec<Lease>,
     pub(in crate::session) tally: Tally,
     pub(in crate::session) setbacks: Setbacks,
     /// What the flush file says, as far as it is ours to say.

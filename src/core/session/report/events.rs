@@ -10,16 +10,14 @@ use std::time::{Duration, Instant};
 use super::log_places::log_sinks;
 use super::phases::Phases;
 use super::tally::Count;
-use crate::cache::{Catalog, RebuildReport};
+use crate::cache::Catalog;
 use crate::events::{Event, EventLog, Job};
 use crate::log;
 use crate::params::{Settings, Source, keys};
 use crate::session::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
-use crate::session::restart::arrival::newest_vanished;
-use crate::session::restart::restore::Index;
 use crate::system::block_signals;
-use crate::transfer::{JournalReport, Left};
+use crate::transfer::Left;
 
 /// How long the end of a run waits for the log.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -138,52 +136,8 @@ impl Session {
         });
     }
 
-    /// What became of flushes that an earlier launch had under way.
-    pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
-        let all = [
-            (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
-            (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
-            (&report.gone, "FLUSH_FAILED", "an earlier launch had it under way; not all is there"),
-        ];
-        for (ids, what, note) in all {
-            for id in ids {
-                let listed = known.listed.iter().find(|one| one.id == *id);
-                let title = listed.map(|one| one.key.title()).unwrap_or_default();
-                self.event(|| Event::new(what).dataset(*id, title).note(note));
-            }
-        }
-        self.log_left(&report.left);
-    }
-
     fn flushes_begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
         self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the start has found in the cache.
-    pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
-        for one in &report.offered {
-            if !one.rebuilt.is_empty() {
-                let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
-                let event = Event::new("REBUILD").dataset(one.id, one.key.title());
-                self.event(|| event.seconds(one.seconds).note(note));
-            }
-            let note = match (&one.unprotected, one.moved.is_empty()) {
-                (Some(why), _) => format!("not protected: {why}"),
-                (None, false) => format!("moved from other nodes: ranks {:?}", one.moved),
-                (None, true) => String::new(),
-            };
-            let (files, bytes) = one.catalog.size();
-            let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
-            self.event(|| event.seconds(one.seconds).note(note));
-        }
-        for one in known.lost(report) {
-            let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
-            self.event(|| event.note(one.reason.clone()));
-        }
-        if let Some((id, name)) = newest_vanished(report, known) {
-            let event = Event::new("WITHHELD").dataset(id, name);
-            self.event(|| event.note("no node of this job has anything of it"));
-        }
     }
 
     /// No more events: all are written, or the log is left behind.

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::restore::Index;
 use crate::cache::agree::agree;
 use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
 use crate::params::keys;
-use crate::patterns::PROGRAM;
+use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::{Links, Site};
 use crate::session::report::events::{OUTSIDE_WINDOW, deletions};
@@ -110,30 +109,6 @@ fn tell_taken_over(site: &Site, found: &OtherSize) {
         site.size,
         site.prefix.display()
     ));
-}
-
-/// The newest dataset of the series that can be had; 0 without one.
-pub(in crate::session) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
-    let cached = report.offered.iter().filter(|one| one.key.series == series);
-    let listed = known.listed.iter().filter(|one| one.key.series == series);
-    let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
-    cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
-}
-
-/// Id and name of complete datasets that only the cache had, and that are newer than all of their
-/// series that can be had.
-fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
-    known.in_cache.iter().filter_map(|(id, name)| {
-        let offered = report.offered.iter().find(|one| one.id == *id);
-        if offered.is_some() {
-            return None;
-        }
-        // Any other name is one that the program has given.
-        let series = name.split_once('.').map_or(PROGRAM, |(series, _)| series);
-        let of_pattern = ["checkpoint", "output"].iter().any(|stem| series.starts_with(stem));
-        let series = if of_pattern { series } else { PROGRAM };
-        (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
-    })
 }
 
 impl Session {
@@ -238,36 +213,6 @@ impl Session {
         self.series.series().get(series).is_some_and(|series| series.output)
     }
 
-    /// A checkpoint that was complete and is newer than all that can be had, in words; `None` if
-    /// nothing was lost. The same on all ranks.
-    pub(in crate::session) fn lost_checkpoint(
-        &self,
-        report: &RebuildReport,
-        known: &Index,
-    ) -> Option<String> {
-        let withheld = report.withheld.iter().filter(|one| one.id > 0);
-        let withheld = withheld.map(|one| (one.id, &one.key));
-        let damaged = known.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
-        let damaged = damaged.filter(|one| !known.flushed.contains(&one.id));
-        let damaged = damaged.filter(|one| !known.gone.contains(&one.id));
-        let damaged = damaged.map(|one| (one.id, &one.key));
-        let lost = withheld.chain(damaged);
-        let lost = lost.filter(|(id, key)| *id > newest_left(&key.series, report, known));
-        let lost = lost.map(|(id, key)| {
-            let title = self.machine_key(key).map(|key| self.title(&key));
-            (id, title.unwrap_or_else(|| key.series.clone()))
-        });
-        let vanished = vanished(report, known).map(|(id, name)| (id, name.to_string()));
-        let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
-        Some(format!("{title} (dataset {id})"))
-    }
-
-    /// The user wants to begin anew, whatever there was.
-    pub(in crate::session) fn purges(&self) -> bool {
-        let settings = &self.site.settings;
-        settings.get(keys::CACHE_PURGE) || settings.get(keys::PREFIX_PURGE)
-    }
-
     /// `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
     pub(in crate::session) fn require_restart(
         &self,
@@ -287,27 +232,4 @@ impl Session {
         links.world.barrier()?;
         self.site.host.end_process(1)
     }
-}
-
-/// The newest complete checkpoint that is nowhere any more, although no record is left that could
-/// be told of as withheld: id and name.
-pub(in crate::session) fn newest_vanished<'a>(
-    report: &RebuildReport,
-    known: &'a Index,
-) -> Option<(u64, &'a str)> {
-    let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
-    let newest = vanished(report, known).max_by_key(|(id, _)| *id);
-    newest.filter(|(id, _)| !told(*id))
-}
-
-/// The same in words.
-pub(in crate::session) fn vanished_in_words(
-    report: &RebuildReport,
-    known: &Index,
-) -> Option<String> {
-    let (id, name) = newest_vanished(report, known)?;
-    Some(format!(
-        "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no node \
-         of this job has anything of it"
-    ))
 }

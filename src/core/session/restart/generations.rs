@@ -1,10 +1,10 @@
 //! The way back to an older generation of a series without ids, whose names a newer one has taken
 //! on the prefix: its files are kept beside, as far as the window (`SCR_PREFIX_SIZE`) reaches.
 
-use super::restore::{Index, Listed};
 use crate::cache::RebuildReport;
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::session::prefix::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::bring_back;

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use super::restore::Index;
 use crate::cache::agree::agree;
 use crate::cache::{Ctx, Offered, RebuildReport};
 use crate::error::Result;
@@ -15,6 +14,7 @@ use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
 use crate::session::machine::Rejected;
 use crate::session::prefix::hiding::Hidden;
+use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{Check, forget_datasets, names_on_prefix, note_turn, verify_on_prefix};

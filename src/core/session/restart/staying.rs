@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::restore::{Index, Listed};
 use crate::cache::{Offered, RebuildReport};
 use crate::error::Result;
 use crate::records::DatasetKey;
 use crate::session::machine::Rejected;
 use crate::session::prefix::hiding::Hidden;
+use crate::session::prefix::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{Check, verify_on_prefix};

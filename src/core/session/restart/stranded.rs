@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::arrival::newest_left;
-use super::restore::Index;
 use crate::cache::agree::agree;
 use crate::cache::evict::discard;
 use crate::cache::{RebuildReport, Withheld};
@@ -13,6 +11,8 @@ use crate::events::Event;
 use crate::log;
 use crate::params::keys;
 use crate::records::DatasetRecord;
+use crate::session::prefix::index::Index;
+use crate::session::prefix::index::newest_left;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{Left, flush_shares, kept_by_newer};

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::arrival::{newest_left, vanished_in_words};
-use super::restore::Index;
 use crate::cache::{RebuildReport, Withheld};
+use crate::events::Event;
 use crate::log;
 use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::session::prefix::hiding::Hidden;
+use crate::session::prefix::index::Index;
+use crate::session::prefix::index::{newest_left, newest_vanished, vanished_in_words};
 use crate::session::rank::runtime::Session;
+use crate::transfer::JournalReport;
 
 impl Session {
     /// Tells what the cache has given and what it has not. On rank 0.
@@ -104,5 +106,49 @@ impl Session {
             text.push_str(&format!("; moved from other nodes: ranks {}", list(&newest.moved)));
         }
         log::warn(format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
+    }
+
+    /// What became of flushes that an earlier launch had under way.
+    pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
+        let all = [
+            (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
+            (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
+            (&report.gone, "FLUSH_FAILED", "an earlier launch had it under way; not all is there"),
+        ];
+        for (ids, what, note) in all {
+            for id in ids {
+                let listed = known.listed.iter().find(|one| one.id == *id);
+                let title = listed.map(|one| one.key.title()).unwrap_or_default();
+                self.event(|| Event::new(what).dataset(*id, title).note(note));
+            }
+        }
+        self.log_left(&report.left);
+    }
+
+    /// What the start has found in the cache.
+    pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
+        for one in &report.offered {
+            if !one.rebuilt.is_empty() {
+                let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
+                let event = Event::new("REBUILD").dataset(one.id, one.key.title());
+                self.event(|| event.seconds(one.seconds).note(note));
+            }
+            let note = match (&one.unprotected, one.moved.is_empty()) {
+                (Some(why), _) => format!("not protected: {why}"),
+                (None, false) => format!("moved from other nodes: ranks {:?}", one.moved),
+                (None, true) => String::new(),
+            };
+            let (files, bytes) = one.catalog.size();
+            let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
+            self.event(|| event.seconds(one.seconds).note(note));
+        }
+        for one in known.lost(report) {
+            let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
+            self.event(|| event.note(one.reason.clone()));
+        }
+        if let Some((id, name)) = newest_vanished(report, known) {
+            let event = Event::new("WITHHELD").dataset(id, name);
+            self.event(|| event.note("no node of this job has anything of it"));
+        }
     }
 }

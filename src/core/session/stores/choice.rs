@@ -1,19 +1,13 @@
 //! Which store a dataset goes to, and whether there is room in it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
-use std::path::Path;
 
-use crate::cache::{Sharing, Store, on_node, stores_in_records};
-use crate::comm::Comm;
+use crate::cache::{Sharing, Store};
 use crate::descriptors::RedundancyDesc;
-use crate::error::Result;
-use crate::kvtree::KvTree;
-use crate::session::launch::prepare::Preparation;
 use crate::session::machine::{DatasetKey, Places};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Site;
-use crate::system::secure_dir;
 
 impl Site {
     /// The descriptor for the dataset with this number in its series.
@@ -69,36 +63,6 @@ fn parted<A: Hash + Eq, B: Eq>(one: &[A], other: &[B]) -> Option<(usize, usize)>
         let before = *first.entry(in_one).or_insert(rank);
         (other[before] != *in_other).then_some((before, rank))
     })
-}
-
-impl Preparation {
-    /// Stores that an earlier launch of the job has used and that are configured no more: what lies
-    /// in them is brought back like the rest. Collective.
-    pub(in crate::session) fn add_former_stores(
-        &mut self,
-        world: &dyn Comm,
-        leads_node: bool,
-    ) -> Result<()> {
-        let mut own = KvTree::new();
-        if leads_node {
-            let named = stores_in_records(&self.layout.control_dir);
-            for name in named {
-                own.child_mut(name);
-            }
-        }
-        let mut all = BTreeSet::new();
-        for bytes in world.all_gather(&own.encode())? {
-            all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
-        }
-        let (user, job) = &self.job;
-        for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
-            let below = [user, &format!("scr.{job}")];
-            let base = on_node(&self.root, Path::new(name));
-            let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
-            self.layout.add_store(&self.root, name, (user, job), usable);
-        }
-        Ok(())
-    }
 }
 
 impl Session {

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::stand_in::StandIn;
 use crate::error::{Error, Result, again};
-use crate::files::StandIn;
 use crate::log;
 use crate::system::try_lock;
 
