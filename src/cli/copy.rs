@@ -25,7 +25,9 @@ pub struct Args {
 /// Runs the tool; fails if something could not be copied, or a live run uses the node.
 pub fn run(args: &Args) -> ExitCode {
     let node = args.node.clone().unwrap_or_else(hostname);
+    let shown = crate::progress::show("copy");
     let answer = crate::load_settings(args.prefix.as_deref())
         .and_then(|(settings, environment)| copy_this_node(&settings, &environment, &node));
+    drop(shown);
     crate::finish("copy", answer.map(|word| format!("{word}\n")))
 }

@@ -17,6 +17,7 @@ mod manual;
 mod nodes;
 mod prerun;
 mod print;
+mod progress;
 mod rebuild;
 mod retries_halt;
 mod run;

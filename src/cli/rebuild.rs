@@ -19,7 +19,9 @@ pub struct Args {
 
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
+    let shown = crate::progress::show("rebuild");
     let outcome = crate::load_settings(args.prefix.as_deref())
         .and_then(|(settings, environment)| publish_what_was_copied(&settings, &environment));
+    drop(shown);
     crate::scavenge::exit("rebuild", outcome)
 }

@@ -84,6 +84,7 @@ pub fn scavenge(
     let program = std::env::current_exe()
         .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
     let commands = &Real;
+    let _shown = crate::progress::show("scavenge");
     Scavenge { settings, environment, nodes, shell, commands, program: &program, limit }.run()
 }
 

@@ -85,7 +85,10 @@ pub fn run(args: &Args) -> ExitCode {
         let served = serve_transfers(&settings, &environment, &holder, pause, &mut tell);
         return served.map_or_else(|error| fail(&error.to_string()), |()| ExitCode::SUCCESS);
     }
-    match finish_transfers(&settings, &environment, args.limits, &holder) {
+    let shown = crate::progress::show("transfer");
+    let outcome = finish_transfers(&settings, &environment, args.limits, &holder);
+    drop(shown);
+    match outcome {
         Ok(done) => show(&done),
         Err(error) => fail(&error.to_string()),
     }

@@ -5,7 +5,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | L0 | [`error`], [`log`] |
+//! | L0 | [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
 //! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
 //! | L3 | [`records`], [`descriptors`], [`events`] |
@@ -26,6 +26,7 @@ pub mod log;
 pub mod operations;
 pub mod params;
 pub mod patterns;
+pub mod progress;
 pub mod records;
 pub mod redundancy;
 pub mod session;

@@ -7,6 +7,7 @@ mod garbage;
 mod job;
 mod log;
 mod manual;
+mod progress;
 mod run;
 
 use std::ffi::OsStr;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::progress;
 
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -68,6 +69,7 @@ pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
             Ok(count) => {
                 crc32.update(&buffer[..count]);
                 bytes += count as u64;
+                progress::add_bytes(count as u64);
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::io("cannot read", path, error)),

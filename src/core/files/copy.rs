@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::Crc32;
 use crate::error::{Error, Result};
-use crate::system;
+use crate::{progress, system};
 
 /// What is in hand between read, checksum and write: it has to stay in the processor's cache.
 const BUFFER_BYTES_MAX: usize = 256 << 10;
@@ -176,6 +176,7 @@ impl Copy<'_> {
             }
             left -= count;
             at += count;
+            progress::add_bytes(count);
             self.sync_now_and_then(at, options)?;
             if had > 0 {
                 continue; // Nothing was moved.

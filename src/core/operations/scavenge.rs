@@ -10,6 +10,7 @@ use super::run::{Commands, Shell};
 use super::{read_nodes_file, state_dir};
 use crate::error::{Error, Result};
 use crate::params::{Environment, Settings, keys};
+use crate::progress::{self, Total};
 use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::system;
 use crate::transfer::{OnPrefix, list_in_cache, list_prefix};
@@ -82,9 +83,14 @@ impl Scavenge<'_> {
         if nodes.is_empty() {
             nodes.push(here.clone());
         }
-        let ask = |node: &String| match *node == here {
-            true => local(places, node, holder),
-            false => self.remote(places, node),
+        let step = &progress::step("copying from the nodes", Total::Things(nodes.len() as u64));
+        let ask = |node: &String| {
+            let answer = match *node == here {
+                true => local(places, node, holder),
+                false => self.remote(places, node),
+            };
+            step.add_thing();
+            answer
         };
         std::thread::scope(|scope| {
             let threads: Vec<_> =

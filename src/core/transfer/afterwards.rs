@@ -21,6 +21,7 @@ use super::throttle::Throttle;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
+use crate::progress::{self, Total};
 use crate::records::{
     FileMeta, Record, Transfer, TransferCommand, TransferFile, update, update_or_renew,
 };
@@ -198,6 +199,8 @@ impl Node<'_> {
         mut throttle: Throttle,
     ) -> Result<u64> {
         let mut count = 0;
+        let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
+        let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
         for (meta, source, transfer) in files {
             self.heed_stop()?;
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
@@ -205,6 +208,8 @@ impl Node<'_> {
                 let written = transfer.written.unwrap_or(0).min(there.unwrap_or(0));
                 self.copy_file(part.epoch, meta, &source, written, &mut throttle)?;
                 count += 1;
+            } else {
+                progress::add_bytes(meta.size);
             }
         }
         Ok(count)

@@ -29,6 +29,7 @@ use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
+use crate::progress::{self, Total};
 use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
@@ -156,7 +157,7 @@ fn stage_remains(
         copy(&layout.control_dir.join(name), &control.join(name))?;
     }
     copy(&layout.control_dir.join(LAUNCH), &control.join(LAUNCH))?;
-    let mut found = BTreeSet::new();
+    let (mut found, mut files, mut bytes) = (BTreeSet::new(), Vec::new(), 0);
     for (index, store) in layout.stores.iter().enumerate() {
         let Some(to) = place(index, store) else { continue };
         make_own_dir(&to)?;
@@ -164,11 +165,15 @@ fn stage_remains(
             let top = name.components().next().map(|part| part.as_os_str().to_string_lossy());
             let Some(top) = top.filter(|top| cache::is_dataset_name(top)) else { continue };
             if cache::sealed_id(&top).is_none_or(wanted) {
-                copy(&store.cache_dir.join(&name), &to.join(&name))?;
+                let from = store.cache_dir.join(&name);
+                bytes += from.metadata().map_or(0, |there| there.len());
+                files.push((from, to.join(&name)));
                 found.insert(top.into_owned());
             }
         }
     }
+    let _step = progress::step("copying", Total::Bytes(Some(bytes)));
+    files.iter().try_for_each(|(from, to)| copy(from, to))?;
     sync_dir(node)?;
     Ok(found.len())
 }
@@ -267,7 +272,9 @@ impl Run<'_> {
             protection: &OnlyRebuild { piece_bytes: self.ctx.protection.piece_bytes() },
             lanes,
         };
+        let step = progress::step("checking and rebuilding", Total::Bytes(None));
         let mut found = remains.rebuild()?;
+        drop(step);
         let alone = Solo::new();
         let ctx = Ctx {
             world: &alone,

@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
+use crate::progress::{self, Total};
 use crate::system::in_lanes;
 
 /// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
@@ -100,6 +101,8 @@ fn stage_shares(
         let wanted = wanted.filter(|file| !file.on_prefix && !left_out(&file.name));
         files.extend(wanted.map(|file| (&share.record, file)));
     }
+    let bytes = files.iter().map(|(_, file)| file.size).sum();
+    let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
     let (prefix, options) = (ctx.prefix, ctx.transfer);
     let stage_one = |at: usize| {
         let (record, file) = files[at];
