@@ -19,6 +19,7 @@ import damage  # adds its stories
 import flushes  # the same
 import launches  # the same
 import matrix
+import ordinary  # the same
 import runs  # the same
 import salvage  # the same
 import schemes
@@ -27,7 +28,7 @@ import stores
 import stories
 
 # What each MPI's launcher has a part in.
-ON_BOTH = ("launches", "salvage")
+ON_BOTH = ("launches", "ordinary", "salvage")
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 
 

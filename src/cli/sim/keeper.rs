@@ -15,6 +15,7 @@ use scr_core::error::{Error, Result};
 
 use super::namespace::{self, Mount};
 use super::node::{NODE_ETC, SCRATCH};
+use super::ordinary;
 use super::state::{HEAD_ADDRESS, Node, State};
 
 /// What `scr sim start` hands to its keeper, and the keeper to its nodes.
@@ -71,6 +72,16 @@ fn own_path() -> Result<PathBuf> {
 /// `scr sim start`: makes the keeper and waits until all nodes are there.
 pub fn start(state: &State, plan: &Plan) -> Result<()> {
     state.create()?;
+    begin(state, plan).inspect_err(|_| drop(state.remove()))
+}
+
+fn begin(state: &State, plan: &Plan) -> Result<()> {
+    let is_root = namespace::is_root();
+    if !is_root {
+        let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
+        state.write("home", &home)?;
+        ordinary::become_root()?;
+    }
     let log = state.file("log");
     let log_file = fs::File::create(&log).map_err(|e| Error::io("cannot create", &log, e))?;
     let mut command = own_command(state, "keeper")?;
@@ -88,7 +99,10 @@ pub fn start(state: &State, plan: &Plan) -> Result<()> {
         namespace::inherit(&mut command, descriptor.as_raw_fd());
     }
     namespace::in_fresh_namespaces(&mut command);
-    let no_namespaces = |e| Error::io("cannot make namespaces for", "the cluster", e);
+    let no_namespaces = |e| match is_root {
+        true => Error::io("cannot make namespaces for", "the cluster", e),
+        false => ordinary::refused(&e),
+    };
     namespace::next_child_is_first().map_err(no_namespaces)?;
     let mut child = command.spawn().map_err(no_namespaces)?;
     state.write("keeper", &child.id().to_string())?;
@@ -102,7 +116,6 @@ pub fn start(state: &State, plan: &Plan) -> Result<()> {
     }
     let _ = child.wait();
     let reason = fs::read_to_string(&log).unwrap_or_default();
-    state.remove()?;
     Err(Error::Other(format!("the cluster did not start\n{}", reason.trim())))
 }
 
@@ -201,8 +214,14 @@ fn prepare_etc(state: &State) -> Result<()> {
     namespace::mount(&Mount::Ram("size=128m,mode=755"), &etc)
         .map_err(|e| Error::io("cannot mount", &etc, e))?;
     // A mount needs a file to be mounted on, and the host's /etc is not ours: hence the copy.
-    let copied = Command::new("cp").args(["-a", "/etc/."]).arg(&etc).status();
-    copied.map_err(|e| Error::io("cannot run", "cp", e))?;
+    // An ordinary user can neither give files away nor read all of them.
+    let mut copy = Command::new("cp");
+    copy.args(["-a", "/etc/."]).arg(&etc);
+    if !state.is_roots() {
+        // He can neither give files away nor read all of them.
+        copy.arg("--no-preserve=ownership").stderr(Stdio::null());
+    }
+    copy.status().map_err(|e| Error::io("cannot run", "cp", e))?;
     let own = etc.join("scr-sim-ucx.so");
     let list = etc.join("ld.so.preload");
     let mut preload = fs::read_to_string(&list).unwrap_or_default();

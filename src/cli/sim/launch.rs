@@ -166,7 +166,8 @@ pub fn agent(state: &State, words: &[String]) -> Result<u8> {
         );
         return Ok(255);
     }
-    on_node(state, &node, &["sh".to_owned(), "-c".to_owned(), line], Path::new("/root"))
+    let words = ["sh".to_owned(), "-c".to_owned(), line];
+    on_node(state, &node, &words, Path::new(&state.home()))
 }
 
 /// `scr sim exec --on`: runs `words` on a node, in the caller's directory.
@@ -184,7 +185,7 @@ fn on_node(state: &State, node: &Node, words: &[String], directory: &Path) -> Re
     let (program, rest) = split(words)?;
     let mut command = Command::new(program);
     command.args(rest).env_clear().envs([
-        ("HOME", "/root"),
+        ("HOME", &*state.home()),
         ("USER", "root"),
         ("LOGNAME", "root"),
         ("SHELL", "/bin/sh"),

@@ -2,12 +2,14 @@
 //!
 //! Each node has its own host name, `/dev/shm`, `/tmp`, processes and network, all made of kernel
 //! namespaces, and can die as a whole. Everything else (programs, home, the parallel file system)
-//! is shared. Nodes are reached by a remote shell of our own, with a clean environment.
+//! is shared. Nodes are reached by a remote shell of our own, with a clean environment. An ordinary
+//! user's cluster lives in a user namespace, see [`ordinary`].
 
 mod keeper;
 mod launch;
 mod namespace;
 mod node;
+mod ordinary;
 mod state;
 
 use std::os::fd::RawFd;
@@ -102,19 +104,13 @@ pub fn run(sim: &Sim) -> ExitCode {
 }
 
 fn act(sim: &Sim) -> Result<ExitCode> {
-    if !namespace::is_root() {
-        return Err(Error::Other(
-            "a cluster needs root on this machine, for it makes namespaces, mounts and a network: \
-             try it with sudo"
-                .to_owned(),
-        ));
-    }
     let state = State::named(&sim.name)?;
     if !matches!(
         sim.action,
         Action::Start(_) | Action::Stop | Action::Keeper { .. } | Action::Node { .. }
     ) {
         state.require_running()?;
+        ordinary::enter(&state)?;
     }
     let code = match &sim.action {
         Action::Start(plan) => start(&state, plan)?,

@@ -25,10 +25,28 @@ fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// True for the super-user, the only one who may make all of these namespaces.
+/// True for the super-user, also that of a user namespace: he may make all of these namespaces.
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
+}
+
+/// Makes this process the super-user of a user namespace of its own. It must have one thread only.
+pub fn own_users() -> io::Result<()> {
+    // SAFETY: geteuid and getegid take nothing and cannot fail; unshare gets a number.
+    let (user, group, made) =
+        unsafe { (libc::geteuid(), libc::getegid(), libc::unshare(libc::CLONE_NEWUSER)) };
+    answer(made)?;
+    // Whoever maps his own group only has to do without setgroups.
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("0 {group} 1"))
+}
+
+/// Moves this process, which must have one thread only, to the user namespace of another one, whose
+/// `/proc` directory is `process`.
+pub fn join_users(process: &Path) -> io::Result<()> {
+    join(&File::open(process.join("ns/user"))?, libc::CLONE_NEWUSER)
 }
 
 /// The next child of this process becomes the first one of a new process namespace.

@@ -8,6 +8,7 @@
 //! | `nodes` | keeper | one line a node: name, address, process number, state |
 //! | `hosts`, `agent` | keeper | the nodes' `/etc/hosts`, the remote shell for mpirun |
 //! | `hostfile.openmpi`, `hostfile.mpich` | keeper | the nodes that are up, one slot line each |
+//! | `home` | start | an ordinary user's home directory; absent for root |
 //! | `log` | keeper | what went wrong |
 
 use std::fmt::Write as _;
@@ -18,8 +19,7 @@ use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 
-/// Where the directories of all clusters of this machine are.
-const BASE: &str = "/run/scr-sim";
+use super::ordinary;
 
 /// Address of the head, which runs mpirun; node n has the last number n.
 pub const HEAD_ADDRESS: &str = "10.77.0.254";
@@ -80,7 +80,7 @@ impl State {
                 "'{name}' cannot name a cluster: letters, digits and '-', 32 at most"
             )));
         }
-        Ok(State { name: name.to_owned(), dir: Path::new(BASE).join(name) })
+        Ok(State { name: name.to_owned(), dir: ordinary::base().join(name) })
     }
 
     /// The cluster's name.
@@ -107,9 +107,11 @@ impl State {
                 self.name
             )));
         }
+        let base = ordinary::base();
+        ordinary::make_base(&base)?;
         self.remove()?;
-        sweep(Path::new(BASE));
-        fs::create_dir_all(&self.dir).map_err(|e| Error::io("cannot create", &self.dir, e))
+        sweep(&base);
+        fs::create_dir(&self.dir).map_err(|e| Error::io("cannot create", &self.dir, e))
     }
 
     /// Removes the directory; no error if there is none.
@@ -164,6 +166,16 @@ impl State {
         let text = self.read(name)?;
         let what = || Error::corrupt(self.file(name), "a number was expected");
         text.trim().parse().map_err(|_| what())
+    }
+
+    /// True for a cluster of the super-user, false for an ordinary user's.
+    pub fn is_roots(&self) -> bool {
+        !self.file("home").exists()
+    }
+
+    /// Home directory on the nodes.
+    pub fn home(&self) -> String {
+        self.read("home").unwrap_or_else(|_| "/root".to_owned())
     }
 
     /// Process number of the keeper, as the host counts.
