@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use scr_core::operations::{Wanted, directory_fault, wanted_directories};
 use scr_core::params::parse_bytes;
+use serde_json::{Value, json};
 
 /// Arguments of `scr check-node`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each directory has to be there, and a file has to fit into it. scr down-nodes runs this on each \
 node. Prints \"PASS\", or a line \"FAIL: \" with the reason for each that is no good. The exit \
-status is 0 if all are well, 1 if not, 2 if the arguments or settings are wrong. Example:\n
+status is 0 if all are well, 1 if not, 2 if the arguments or settings are wrong. --json prints a \
+list of objects with directory, and fault if it is no good. Example:\n
     scr check-node --free /dev/shm=4GB /ssd")]
 pub struct Args {
     /// The capacity has to be free; by default the file system has to be so large.
@@ -20,6 +22,9 @@ pub struct Args {
     /// Exit with 0 also if a directory is no good: what is printed tells.
     #[arg(long)]
     exit_zero: bool,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
     /// Directories, with the bytes that they have to have room for; the control and cache
     /// directories of the settings by default, with the capacity of their STORE lines.
     #[arg(value_name = "DIRECTORY[=BYTES]", value_parser = wanted)]
@@ -50,9 +55,23 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let faults: Vec<String> =
-        all.iter().filter_map(|one| directory_fault(one, args.free)).collect();
-    let lines: String = faults.iter().map(|why| format!("FAIL: {why}\n")).collect();
-    let printed = crate::print(if faults.is_empty() { "PASS\n" } else { &lines });
+    let looks: Vec<(&Wanted, Option<String>)> =
+        all.iter().map(|one| (one, directory_fault(one, args.free))).collect();
+    let faults: String = looks
+        .iter()
+        .filter_map(|(_, fault)| Some(format!("FAIL: {}\n", fault.as_ref()?)))
+        .collect();
+    let text = match (args.json, &*faults) {
+        (true, _) => {
+            let one = |(wanted, fault): &(&Wanted, Option<String>)| {
+                let directory = wanted.path.to_string_lossy();
+                json!({ "directory": directory, "fault": fault })
+            };
+            format!("{:#}\n", Value::Array(looks.iter().map(one).collect()))
+        }
+        (false, "") => "PASS\n".to_owned(),
+        (false, lines) => lines.to_owned(),
+    };
+    let printed = crate::print(&text);
     if faults.is_empty() || args.exit_zero { printed } else { ExitCode::FAILURE }
 }

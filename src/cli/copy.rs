@@ -11,7 +11,8 @@ use scr_core::system::hostname;
 scr scavenge runs it on each node. It copies the records and those datasets of this node's cache \
 that are not on the prefix to <prefix>/.scr/scavenge, and prints \"copied\", or \"nothing\" if the \
 node has no cache of the job. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, \
-unless the resource manager tells it, SCR_JOB_ID. Example:\n
+unless the resource manager tells it, SCR_JOB_ID. The exit status is 0, or 1 if something could \
+not be copied or a live run uses the node. Example:\n
     pdsh -w node[1-4] scr copy --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.

@@ -17,7 +17,8 @@ use crate::job::hosts;
 #[command(
     group = clap::ArgGroup::new("question"),
     after_help = "\
-Without a question all answers are printed, with their names. Example:\n
+Without a question all answers are printed, with their names. The exit status is 0, 1 if the \
+settings are wrong or the resource manager does not answer, 2 if an option is wrong. Example:\n
     scr hosts --count \"$(scr env --nodes)\""
 )]
 pub struct Args {

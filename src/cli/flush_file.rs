@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use scr_core::operations::read_flush_file;
 use scr_core::records::Location;
+use serde_json::{Value, json};
 
 /// Arguments of `scr flush-file`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The exit status is 0 for yes, or if there is what was asked for, 1 if not, 2 if the file cannot be \
-read. \
+read. --json prints a list with id, name and locations (CACHE, PFS, FLUSHING) of each dataset. \
 Example:\n
     scr flush-file --need-flush 6 && echo dataset 6 is in caches only")]
 pub struct Args {
@@ -29,6 +30,9 @@ pub struct Args {
     /// Print the name of this dataset.
     #[arg(long, value_name = "ID", group = "question")]
     name: Option<u64>,
+    /// All datasets, as JSON.
+    #[arg(long, group = "question")]
+    json: bool,
 }
 
 /// Runs the tool; without a question it prints a line for each dataset.
@@ -47,18 +51,21 @@ pub fn run(args: &Args) -> ExitCode {
             (Location::Flushing, "FLUSHING"),
         ];
         let at = all.into_iter().filter(|(place, _)| file.is_at(id, *place));
-        at.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+        at.map(|(_, word)| word).collect::<Vec<_>>()
     };
-    let text = if args.latest {
+    let text = if args.json {
+        let one = |id| json!({ "id": id, "name": file.name(id), "locations": places(id) });
+        Some(format!("{:#}", Value::Array(file.dataset_ids().map(one).collect())))
+    } else if args.latest {
         file.at(Location::Cache).last().map(u64::to_string)
     } else if let Some(id) = args.need_flush {
         file.unflushed().any(|one| one == id).then(String::new)
     } else if let Some(id) = args.location {
-        Some(places(id)).filter(|text| !text.is_empty())
+        Some(places(id).join(" ")).filter(|text| !text.is_empty())
     } else if let Some(id) = args.name {
         file.name(id).map(str::to_owned)
     } else {
-        let line = |id| format!("{id} {} {}", file.name(id).unwrap_or("-"), places(id));
+        let line = |id| format!("{id} {} {}", file.name(id).unwrap_or("-"), places(id).join(" "));
         Some(file.dataset_ids().map(line).collect::<Vec<_>>().join("\n"))
     };
     match text {

@@ -1,7 +1,7 @@
 //! `scr halt`: conditions under which a run is to end (000 section 9.5).
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -10,6 +10,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use scr_core::operations::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
 use scr_core::records::{FINALIZE_CALLED, HaltFile};
+use scr_core::system::unix_seconds;
+use serde_json::{Value, json};
 
 /// The reason by which `scr run` knows that the run is not to come to its next checkpoint.
 pub const IMMEDIATE: &str = "SCR_HALT_IMMEDIATE";
@@ -20,7 +22,9 @@ pub const IMMEDIATE: &str = "SCR_HALT_IMMEDIATE";
 Without a condition the run halts at its next checkpoint. A run looks at the conditions when it \
 begins and after each checkpoint; it flushes the newest one and every rank ends. A TIME is \
 \"2027-01-31 18:00\", \"18:00\" (the next time that it is), \"+90m\" (from now), or seconds since \
-1970. \
+1970. --json prints a list of objects with prefix, reason, checkpoints, after, before, seconds \
+(times in seconds since 1970), and due: why it halts now. The exit status is 0, 1 if a halt file \
+cannot be read or changed, 2 if an argument is wrong. \
 Examples:\n
     scr halt /pfs/me/run                     halt at the next checkpoint
     scr halt --checkpoints 3 /pfs/me/run     after three more
@@ -54,6 +58,9 @@ pub struct Args {
     /// Why: is recorded, and stops the run at its next checkpoint.
     #[arg(short, long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Print the conditions as JSON.
+    #[arg(long)]
+    json: bool,
     /// The runs' prefix directories; SCR_PREFIX or the working directory by default.
     #[arg(value_name = "PREFIX")]
     prefixes: Vec<PathBuf>,
@@ -85,7 +92,7 @@ pub fn run(args: &Args) -> ExitCode {
         true => vec![super::prefix_or_default(None)],
         false => args.prefixes.clone(),
     };
-    let (mut text, mut failed) = (String::new(), false);
+    let (mut text, mut all, mut failed) = (String::new(), Vec::new(), false);
     for prefix in &prefixes {
         let file = match args.list {
             true => read_halt_file(prefix),
@@ -93,6 +100,7 @@ pub fn run(args: &Args) -> ExitCode {
         };
         match file {
             Ok(file) => {
+                all.push(in_json(prefix, &file));
                 let _ = writeln!(text, "{}: {}", prefix.display(), describe(&file));
             }
             Err(error) => {
@@ -101,8 +109,23 @@ pub fn run(args: &Args) -> ExitCode {
             }
         }
     }
+    if args.json {
+        text = format!("{:#}\n", Value::Array(all));
+    }
     let printed = super::print(&text);
     if failed { ExitCode::FAILURE } else { printed }
+}
+
+fn in_json(prefix: &Path, file: &HaltFile) -> Value {
+    json!({
+        "prefix": prefix.to_string_lossy(),
+        "reason": file.exit_reason,
+        "checkpoints": file.checkpoints_left,
+        "after": file.exit_after,
+        "before": file.exit_before,
+        "seconds": file.halt_seconds,
+        "due": file.due(unix_seconds()),
+    })
 }
 
 fn wishes(args: &Args, now: &Zoned) -> Result<Vec<HaltWish>, String> {

@@ -4,13 +4,16 @@ use std::process::ExitCode;
 
 use scr_core::error::{Error, Result};
 use scr_core::operations::HostList;
+use serde_json::{Value, json};
 
 /// Arguments of `scr hosts`.
 #[derive(clap::Args)]
 #[command(
     group = clap::ArgGroup::new("question").required(true),
     after_help = "\
-Two lists are given as two words, or as one with a colon between them. Examples:\n
+Two lists are given as two words, or as one with a colon between them. With --json a list is \
+printed as a list of names. The exit status is 0, 1 if a list is none or has no such host, 2 if an \
+option is wrong. Examples:\n
     scr hosts --nth 3 'atlas[3,5-7,9-11]'                        prints atlas6
     scr hosts --minus 'atlas[3,5-7,9-11]' 'atlas[5,7,20]'        prints atlas[3,6,9-11]"
 )]
@@ -33,6 +36,9 @@ pub struct Args {
     /// Print the hosts as one compressed list.
     #[arg(long, group = "question")]
     compress: bool,
+    /// As JSON: a number, a name, or a list of names.
+    #[arg(long)]
+    json: bool,
     /// Lists of hosts.
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
@@ -47,7 +53,10 @@ fn answer(args: &Args) -> Result<String> {
     if args.minus || args.intersection {
         let (one, other) = two_lists(&args.hosts)?;
         let rest = if args.minus { one.minus(&other) } else { one.intersection(&other) };
-        return Ok(format!("{}\n", rest.compress()));
+        return Ok(match args.json {
+            true => line(&json!(rest.hosts())),
+            false => format!("{}\n", rest.compress()),
+        });
     }
     let list = HostList::expand(&args.hosts.join(","))?;
     let hosts = list.hosts();
@@ -57,12 +66,17 @@ fn answer(args: &Args) -> Result<String> {
             let host = host.ok_or_else(|| {
                 Error::Other(format!("the list has {} hosts, none is number {nth}", hosts.len()))
             })?;
-            format!("{host}\n")
+            if args.json { line(&json!(host)) } else { format!("{host}\n") }
         }
         None if args.count => format!("{}\n", hosts.len()),
+        None if args.json => line(&json!(hosts)),
         None if args.expand => hosts.iter().map(|host| format!("{host}\n")).collect(),
         None => format!("{}\n", list.compress()),
     })
+}
+
+fn line(value: &Value) -> String {
+    format!("{value:#}\n")
 }
 
 fn two_lists(words: &[String]) -> Result<(HostList, HostList)> {

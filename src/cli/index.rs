@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 #[derive(clap::Args)]
 #[command(after_help = "\
 A DATASET is given by its id or its name, as `list` shows them. A run that is under way goes on as \
-it is: what is changed here holds from its next start on. Example:\n
+it is: what is changed here holds from its next start on. The exit status is 0, or 1 if the index \
+cannot be read or changed, or has no such dataset. Example:\n
     scr index current checkpoint.20 --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.

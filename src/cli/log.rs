@@ -27,10 +27,8 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Action {
     /// Show events, oldest first: all, or those that fit every option.
-    #[command(after_help = "Example:\n\n    scr log show --dataset 6 --since 2027-01-31")]
     Show(Show),
     /// Write an event of your own, if logging is on.
-    #[command(after_help = "Example:\n\n    scr log add NODE_FAIL --note 'n3: does not answer'")]
     Add(Add),
 }
 

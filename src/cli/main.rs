@@ -31,7 +31,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 
@@ -86,8 +86,9 @@ enum Tool {
     Scavenge(scavenge::Args),
     /// Make a cluster of virtual nodes on this machine, run programs on it, and let nodes die.
     #[command(after_help = "\
-Example:\n
-    scr sim start 4 && scr sim run -- -n 4 ./app")]
+run and exec end with the exit status of what they have run; the others with 0, or 1 if something \
+went wrong. No root is needed where ordinary users may make user namespaces. Example:\n
+    scr sim start 4 && scr sim run -n 4 -- ./app; scr sim kill node3; scr sim stop")]
     Sim(sim::Sim),
     /// Look whether all is there that SCR needs on this machine.
     TestRuntime(test_runtime::Args),
@@ -122,7 +123,9 @@ const CLASSIC_NAMES: [(&str, &str); 22] = [
 ];
 
 fn main() -> ExitCode {
-    match Cli::parse_from(with_tool(std::env::args_os().collect())).tool {
+    let words = with_tool(std::env::args_os().collect());
+    let found = Cli::from_arg_matches(&command().get_matches_from(words));
+    match found.unwrap_or_else(|error| error.exit()).tool {
         Tool::CheckNode(args) => check_node::run(&args),
         Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
@@ -134,7 +137,7 @@ fn main() -> ExitCode {
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
         Tool::Log(args) => log::run(&args),
-        Tool::Manual(args) => manual::run(&args, Cli::command(), &CLASSIC_NAMES),
+        Tool::Manual(args) => manual::run(&args, command(), &CLASSIC_NAMES),
         Tool::Nodes(args) => nodes::run(&args),
         Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
@@ -146,6 +149,18 @@ fn main() -> ExitCode {
         Tool::TestRuntime(args) => test_runtime::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }
+}
+
+/// All commands; one below another that has no notes of its own has the other's: exit statuses and
+/// examples are those of all of them.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|tool| {
+        let notes = tool.get_after_help().cloned();
+        tool.mut_subcommands(|action| match (action.get_after_help(), &notes) {
+            (None, Some(notes)) => action.after_help(notes.clone()),
+            _ => action,
+        })
+    })
 }
 
 /// The command line as if `scr` had been called: with the tool that a classic name stands for.

@@ -14,7 +14,8 @@ use scr_core::files::create_dirs;
 
 /// Arguments of `scr manual`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n\n    scr manual target/dist/share")]
+#[command(after_help = "The exit status is 0, or 1 if something cannot be written. Example:\n
+    scr manual target/dist/share")]
 pub struct Args {
     /// Below it come man/man1, bash-completion/completions, zsh/site-functions and
     /// fish/vendor_completions.d.

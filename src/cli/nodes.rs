@@ -3,29 +3,42 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use scr_core::operations::read_nodes;
+use scr_core::operations::read_nodes_file;
+use serde_json::json;
 
 /// Arguments of `scr nodes`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n\n    scr nodes --prefix /pfs/me/run")]
+#[command(after_help = "\
+--json prints an object with nodes (their number), hosts (a list of names) and job. The exit \
+status is 0; 1 if no run has been started there; 2 if the nodes file cannot be read. Example:\n
+    scr nodes --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
     #[arg(long, alias = "dir", value_name = "DIRECTORY")]
     prefix: Option<PathBuf>,
+    /// As JSON, with the names of the nodes.
+    #[arg(long)]
+    json: bool,
 }
 
-/// Prints the number; fails if no run has left one.
+/// Prints what the last run has left; fails if none has.
 pub fn run(args: &Args) -> ExitCode {
     let prefix = super::prefix_or_default(args.prefix.as_deref());
-    match read_nodes(&prefix) {
-        Ok(Some(nodes)) => super::print(&format!("{nodes}\n")),
+    match read_nodes_file(&prefix) {
+        Ok(Some(file)) if args.json => {
+            let hosts: Vec<&String> = file.hosts.keys().collect();
+            let job = Some(&file.job).filter(|job| !job.is_empty());
+            let all = json!({ "nodes": file.nodes, "hosts": hosts, "job": job });
+            super::print(&format!("{all:#}\n"))
+        }
+        Ok(Some(file)) => super::print(&format!("{}\n", file.nodes)),
         Ok(None) => {
             eprintln!("scr nodes: no run has been started in {}", prefix.display());
             ExitCode::FAILURE
         }
         Err(error) => {
             eprintln!("scr nodes: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

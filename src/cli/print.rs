@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Filemaps, index, summary, flush, halt and nodes file, and the redundancy files, of which the \
-header is printed. Example:\n
+header is printed. The exit status is 0, or 1 if a file cannot be read or is none of these. \
+Example:\n
     scr print .scr/index.scr")]
 pub struct Args {
     /// One line a key with the values below it, as the manual prints it; else a key with one value

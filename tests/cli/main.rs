@@ -5,6 +5,7 @@ mod directories;
 mod examples;
 mod garbage;
 mod job;
+mod json;
 mod log;
 mod manual;
 mod progress;

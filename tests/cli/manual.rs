@@ -7,9 +7,14 @@ use super::{code, err, out, scr};
 
 /// The sub-commands, as `scr --help` lists them.
 pub fn tools() -> Vec<String> {
-    let output = scr(Path::new("/"), &["--help"]).output().expect("it runs");
+    below(&[])
+}
+
+/// What the help of a command lists below it.
+fn below(words: &[&str]) -> Vec<String> {
+    let output = scr(Path::new("/"), &[words, &["--help"]].concat()).output().expect("it runs");
     let text = out(&output);
-    let list = text.split("Commands:\n").nth(1).expect("a list of commands");
+    let Some(list) = text.split("Commands:\n").nth(1) else { return Vec::new() };
     let lines = list.lines().take_while(|line| !line.is_empty());
     // A description that goes on has more spaces before it.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -45,6 +50,48 @@ fn each_command_has_help_with_an_example_and_a_page() {
     }
     std::fs::write(dir.path().join("file"), "").unwrap();
     assert_eq!(code(&scr(dir.path(), &["manual", "file"]).output().unwrap()), Some(1));
+}
+
+/// A person who has typed `--help` needs no other document: an example, and what a script can ask.
+#[test]
+fn each_help_has_an_example_and_the_exit_statuses() {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for tool in tools() {
+        let actions = below(&[&tool]);
+        all.extend(actions.into_iter().map(|action| vec![tool.clone(), action]));
+        all.push(vec![tool]);
+    }
+    assert!(all.len() >= 30, "{all:?}");
+    let help_of = |words: &[&str]| {
+        let output = scr(Path::new("/"), &[words, &["--help"]].concat()).output().unwrap();
+        assert_eq!(code(&output), Some(0), "{words:?}");
+        // However wide the terminal is.
+        out(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for words in &all {
+        let help = help_of(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let (before, example) = help.rsplit_once("Example").unwrap_or((&help, ""));
+        assert!(example.contains(&format!("scr {}", words[0])), "{words:?}: no example: {help}");
+        assert!(before.contains("exit status"), "{words:?}: no exit status: {help}");
+    }
+    // Whatever a script might want to read.
+    let readable = [
+        &["check-node"][..],
+        &["down-nodes"],
+        &["env"],
+        &["flush-file"],
+        &["halt"],
+        &["hosts"],
+        &["index", "list"],
+        &["log", "show"],
+        &["nodes"],
+        &["print"],
+        &["retries-halt"],
+        &["test-runtime"],
+    ];
+    for words in readable {
+        assert!(help_of(words).contains("--json"), "{words:?}");
+    }
 }
 
 #[test]
