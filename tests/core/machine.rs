@@ -2,7 +2,8 @@
 
 use scr_core::session::machine::{
     DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Offer, Outcome,
-    Placement, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step, SyncKind,
+    Placement, Reason, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step,
+    SyncKind,
 };
 
 const BYTES: u64 = 100;
@@ -107,7 +108,9 @@ impl Ranks {
             let Some(step) = step else { return false };
             let own = match step {
                 Step::Spill { key, files } => {
-                    files.iter().for_each(|name| machine.moved_to_prefix(key, name));
+                    files
+                        .iter()
+                        .for_each(|name| machine.moved_to_prefix(key, name, Reason::NoRoom));
                     if machine.has_cached(key) { Outcome::Touched } else { Outcome::Done }
                 }
                 Step::Seal(plan) if !machine.seal_record(&plan.key) => Outcome::Touched,
@@ -143,7 +146,7 @@ impl Ranks {
         let placement = machine.write_open(&file, Intent::REWRITE, now);
         let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
         machine.write_closed(&placed.key, &file.name, BYTES, now);
-        placed.on_prefix
+        placed.is_on_prefix()
     }
 
     pub(super) fn newest_confirmed(&self) -> Option<u64> {

@@ -23,8 +23,8 @@ fn begin_as(ranks: &mut Ranks, id: &str, output: bool, writers: &[usize]) -> Dat
         let name = format!("{id}/f{rank}");
         let (masked, id) = (format!("{{id}}/{rank}"), Some(id.to_string()));
         let file = FileRef { series: 0, id, name, masked, temporary: false };
-        let placed = ranks.machines[*rank].add_explicit(&file, &keys[0], false, now);
-        assert!(placed.key == keys[0] && !placed.on_prefix, "{placed:?}");
+        let placed = ranks.machines[*rank].add_explicit(&file, &keys[0], None, now);
+        assert!(placed.key == keys[0] && !placed.is_on_prefix(), "{placed:?}");
     }
     keys[0].clone()
 }

@@ -17,7 +17,7 @@ fn change(ranks: &mut Ranks, rank: usize, intent: Intent) -> bool {
     };
     let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
     machine.write_closed(&placed.key, &file.name, 100, now);
-    placed.on_prefix
+    placed.is_on_prefix()
 }
 
 /// Two ranks open their files like that, one after another; a collective after each, in 5 ms.

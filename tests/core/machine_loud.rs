@@ -210,7 +210,7 @@ fn without_ids_appends_are_no_checkpoints_and_the_others_are_cached() {
                 let state = one.write_open(&bare("state.cpt"), Intent::REWRITE, now);
                 let Placement::Dataset(placed) = state else { panic!("{state:?}") };
                 one.write_closed(&placed.key, "state.cpt", 100, now);
-                cached = !placed.on_prefix;
+                cached = !placed.is_on_prefix();
             }
             // Twice: before the checkpoint can be sealed, and before the next step.
             for (line, until) in [(1, 2), (3, 99)] {

@@ -2,7 +2,7 @@
 
 use scr_core::session::machine::{
     Contested, DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig,
-    Next, Outcome, Placement, SeriesConfig, Step, SyncKind, Withdrawn,
+    Next, Outcome, Placement, Reason, SeriesConfig, Step, SyncKind, Withdrawn,
 };
 
 const UPDATE: Intent = Intent::UPDATE;
@@ -85,7 +85,7 @@ fn take_over(ranks: &mut [Machine], id: &str) -> (DatasetKey, [Heard; 2]) {
     let of_other = file(id, 1);
     let placement = ranks[0].take_over(&of_other, &key(id), UPDATE, 5000);
     let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
-    assert!(placed.on_prefix);
+    assert!(placed.is_on_prefix());
     ranks[0].write_closed(&placed.key, &of_other.name, 120, 5000);
     sync(ranks, 5001);
     let heard = [ranks[0].take_heard(), ranks[1].take_heard()];
@@ -243,7 +243,10 @@ fn of_a_file_that_two_ranks_have_alike_the_first_one_keeps_it() {
     assert_eq!(names(&ranks[0], &key("5")), [(shared.name, false)]);
     assert_eq!(names(&ranks[1], &key("5")), []);
     let next = ranks[1].write_open(&file("6", 9), Intent::REWRITE, 900);
-    assert!(matches!(next, Placement::Dataset(placed) if placed.on_prefix), "known to be shared");
+    assert!(
+        matches!(next, Placement::Dataset(placed) if placed.is_on_prefix()),
+        "known to be shared"
+    );
 }
 
 #[test]
@@ -263,7 +266,9 @@ fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
     ranks[1].write_open(&file("5", 1), Intent::REWRITE, 0);
     sync(&mut ranks, 1);
     let placement = ranks[1].join(&shared, &key("5"), 2);
-    assert!(matches!(placement, Placement::Dataset(placed) if placed.joined && !placed.on_prefix));
+    assert!(
+        matches!(placement, Placement::Dataset(placed) if placed.joined && !placed.is_on_prefix())
+    );
     assert!(
         names(&ranks[1], &key("5")).contains(&(shared.name.clone(), false)),
         "it is waited for"
@@ -274,7 +279,7 @@ fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
     let open = |machine: &mut Machine, id: &str| {
         let placement = machine.write_open(&file(id, 9), Intent::REWRITE, 4);
         let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
-        placed.on_prefix
+        placed.is_on_prefix()
     };
     assert!(!open(&mut ranks[1], "6"));
     sync(&mut ranks, 200);
@@ -289,13 +294,13 @@ fn replaced(wish: Intent, copy_first: bool, syncs: u64) -> (DatasetState, Vec<St
     let (shared, of) = (file("5", 0), key("5"));
     let copy = |ranks: &mut [Machine], now| {
         ranks[0].copy_up_closed(&shared, true, now);
-        ranks[0].moved_to_prefix(&of, &shared.name);
+        ranks[0].moved_to_prefix(&of, &shared.name, Reason::NoRoom);
         ranks[0].replaced_on_prefix(&of, &shared.name);
         ranks[0].write_closed(&of, &shared.name, 120, now);
     };
     let other = |ranks: &mut [Machine], now| {
         ranks[1].take_over(&shared, &of, wish, now);
-        ranks[1].moved_to_prefix(&of, &shared.name);
+        ranks[1].moved_to_prefix(&of, &shared.name, Reason::NoRoom);
         ranks[1].write_closed(&of, &shared.name, 120, now);
     };
     let (mut now, mut steps) = (5000, Vec::new());

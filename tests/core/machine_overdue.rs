@@ -39,7 +39,7 @@ fn write_file(machine: &mut Machine, file: &FileRef, now_ms: u64) -> bool {
         panic!("not ours")
     };
     machine.write_closed(&placed.key, &file.name, 1, now_ms);
-    placed.on_prefix
+    placed.is_on_prefix()
 }
 
 /// What the helper thread writes now.

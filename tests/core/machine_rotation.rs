@@ -90,12 +90,12 @@ impl Program {
 
     fn store(&mut self, placed: &Placed, name: &str, content: u64) {
         let key = placed.key.clone();
-        let files = match placed.on_prefix {
+        let files = match placed.is_on_prefix() {
             true => &mut self.prefix,
             false => self.holds.entry(key.clone()).or_default(),
         };
         files.insert(name.to_string(), content);
-        self.on_prefix.extend(placed.on_prefix.then_some(key));
+        self.on_prefix.extend(placed.is_on_prefix().then_some(key));
         self.sees.insert(name.to_string(), content);
         self.moments.push(self.sees.clone());
     }
@@ -122,7 +122,7 @@ impl Program {
         let Some(content) = self.sees.remove(from) else { return };
         let (now, old, new) = (self.ranks.now_ms, file(from), file(to));
         let machine = &mut self.ranks.machines[0];
-        let renamed = machine.renamed(Some(&old), Some(&new), 7, false, now);
+        let renamed = machine.renamed(Some(&old), Some(&new), 7, None, now);
         let Placement::Dataset(placed) = renamed.to else { panic!("not ours: {renamed:?}") };
         self.took_away(from, renamed.from.unwrap());
         self.prefix.retain(|name, there| name != from || *there != content);

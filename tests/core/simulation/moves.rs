@@ -2,7 +2,7 @@
 //! of it. The simulated files have one name all the time: what counts is when a checkpoint may be
 //! called complete, and that nobody waits for ever.
 
-use scr_core::session::machine::{DatasetKey, FileRef};
+use scr_core::session::machine::{DatasetKey, FileRef, Reason};
 
 use super::job::{Moment, Sim, trace};
 
@@ -49,7 +49,8 @@ impl Sim {
                 };
                 let last = FileRef { temporary: false, ..last };
                 let machine = &mut self.ranks[rank].machine;
-                let moved = machine.moved((&key, &file.name), &last, file.on_prefix, now_ms);
+                let on_prefix = file.on_prefix.then_some(Reason::DirectoryMoved);
+                let moved = machine.moved((&key, &file.name), &last, on_prefix, now_ms);
                 if moved == Some(true) {
                     self.moment(rank, Moment::Revoked);
                     let part = (rank, key.clone());

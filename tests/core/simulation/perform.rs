@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::session::machine::{DatasetKey, Outcome, SealPlan, Step};
+use scr_core::session::machine::{DatasetKey, Outcome, Reason, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};
@@ -249,7 +249,7 @@ impl Sim {
         let machine = &mut self.ranks[rank].machine;
         for name in names {
             if machine.is_spilled(key, name) {
-                machine.moved_to_prefix(key, name);
+                machine.moved_to_prefix(key, name, Reason::NoRoom);
             }
         }
         if machine.has_cached(key) { Outcome::Touched } else { Outcome::Done }

@@ -1,6 +1,8 @@
 //! The program's file operations on one rank, and what the shim and the engine do at each.
 
-use scr_core::session::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
+use scr_core::session::machine::{
+    DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Reason,
+};
 
 use super::Fault;
 use super::cluster::{Content, Record, Stage};
@@ -64,8 +66,11 @@ impl Sim {
             Placement::CopyUp { .. } => OpenFile::Shadow(file.clone()),
             Placement::Dataset(placed) => {
                 self.take_place(rank, &placed);
-                self.store(rank, &placed.key, placed.on_prefix, &file.name, torn);
-                OpenFile::Placed { key: placed.key, on_prefix: placed.on_prefix }
+                self.store(rank, &placed.key, placed.is_on_prefix(), &file.name, torn);
+                {
+                    let on_prefix = placed.is_on_prefix();
+                    OpenFile::Placed { key: placed.key, on_prefix }
+                }
             }
         };
         self.ranks[rank].open.insert(file.name.clone(), open);
@@ -115,7 +120,7 @@ impl Sim {
                 let placement = machine.copy_up_closed(&file, true, now_ms);
                 if let Placement::Dataset(placed) = placement {
                     self.take_place(rank, &placed);
-                    self.store(rank, &placed.key, placed.on_prefix, name, whole);
+                    self.store(rank, &placed.key, placed.is_on_prefix(), name, whole);
                     self.ranks[rank].machine.write_closed(&placed.key, name, 1, now_ms);
                 } else {
                     self.cluster.pfs.insert(name.to_string(), whole);
@@ -143,7 +148,8 @@ impl Sim {
         let whole = self.content(self.step_of(rank), Stage::Final);
         let machine = &mut self.ranks[rank].machine;
         let from = matched.then_some(&temporary);
-        let renamed = machine.renamed(from, Some(file), 1, !matched, now_ms);
+        let keep = (!matched).then_some(Reason::FallenBack);
+        let renamed = machine.renamed(from, Some(file), 1, keep, now_ms);
         trace!(self, "{now_ms} r{rank} renames to {}: {renamed:?}", file.name);
         if let Some(deletion) = renamed.from {
             self.remove(rank, &temporary.name, deletion);
@@ -151,7 +157,7 @@ impl Sim {
         match renamed.to {
             Placement::Dataset(placed) => {
                 self.take_place(rank, &placed);
-                self.store(rank, &placed.key, placed.on_prefix, &file.name, whole);
+                self.store(rank, &placed.key, placed.is_on_prefix(), &file.name, whole);
             }
             _ => {
                 self.cluster.pfs.insert(file.name.clone(), whole);

@@ -14,12 +14,13 @@ use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::records::FileMeta;
-use crate::session::machine::{DatasetKey, Outcome, SealPlan, SharedDataset, Step};
+use crate::session::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::session::namespace::{self as ns, OnPrefix};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 use crate::system::{Planted, monotonic_ms, planted};
-use crate::transfer::{about, flush_sync, publish_file};
+use crate::transfer::{about, flush_sync};
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -354,7 +355,8 @@ impl Session {
                 if open {
                     return Err(error);
                 }
-                publish_file(&self.site.prefix, &old, &self.site.on_prefix(name))?;
+                let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
+                self.publish(Single { source: &old, target: &target, reason }, Gate::Open)?;
                 self.set_back(state, from, name, &error);
                 on_prefix = true;
             }

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
-use crate::session::machine::{DatasetKey, Outcome, SealPlan};
+use crate::session::machine::{DatasetKey, Outcome, Reason, SealPlan};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
-use crate::transfer::publish_file;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;
@@ -92,12 +92,11 @@ impl Session {
         if gone || !state.machine.is_spilled(key, name) {
             return Ok(());
         }
-        let publish = || publish_file(&self.site.prefix, &source, &self.site.on_prefix(name));
-        let outcome =
-            (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()));
-        self.log_published(key, name, outcome?.size);
-        state.enter_file(key, name, true);
-        state.machine.moved_to_prefix(key, name);
+        let (target, reason) = (self.site.on_prefix(name), Reason::Unsealable);
+        let one = Single { source: &source, target: &target, reason };
+        let publish = || self.publish(one, Gate::Open);
+        (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()))?;
+        state.now_on_prefix(key, name, reason);
         Ok(())
     }
 

@@ -1,21 +1,14 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
-use std::path::Path;
-
-use crate::error::Result;
 use crate::log;
 use crate::params::keys;
-use crate::records::FileMeta;
-use crate::session::machine::{Gone, Overdue};
+use crate::session::machine::{Gone, Overdue, Reason};
 use crate::session::namespace as ns;
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
 use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
-use crate::transfer::publish_file;
-
-/// `publish_file`, or a relative of it.
-type Publish = fn(&Path, &Path, &Path) -> Result<FileMeta>;
 
 impl Session {
     /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
@@ -34,7 +27,7 @@ impl Session {
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
-        now.iter().all(|one| self.publish_unsealed_file(one, publish_file));
+        now.iter().all(|one| self.publish_unsealed_file(one, Reason::NoAgreement));
         if !now.is_empty() {
             self.tell_unheard();
         }
@@ -59,18 +52,15 @@ impl Session {
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.
-    pub(in crate::session) fn publish_unsealed_file(
-        &self,
-        one: &Overdue,
-        publish: Publish,
-    ) -> bool {
+    pub(in crate::session) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
-        match publish(&self.site.prefix, &source, &self.on_prefix_now(&one.file)) {
-            Ok(meta) => {
-                self.log_published(&one.key, &one.file, meta.size);
+        let target = self.on_prefix_now(&one.file);
+        let gate = if reason == Reason::Wanted { Gate::Awaited } else { Gate::Open };
+        match self.publish(Single { source: &source, target: &target, reason }, gate) {
+            Ok(_) => {
                 self.tally.one(Count::FellBack);
                 self.state().machine.published(&one.key, &one.file);
                 true

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use super::rivals::{Base, Standing};
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, Intent, Placed, Placement};
+use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::session::names::opening::SHADOWS;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::setback::Setback;
 use crate::system::monotonic_ms;
-use crate::transfer::publish_file_if;
 
 impl Session {
     /// The sealed copy stays; the program gets its own until it is known whether it changes it.
@@ -201,11 +201,15 @@ impl Session {
     ) -> Result<Standing> {
         let target = self.site.on_prefix(name);
         let mut standing = Standing::Free;
-        publish_file_if(&self.site.prefix, copy, &target, |staged, publish| {
+        let reason = key.and_then(|key| state.machine.reason_of(key, name));
+        let reason = reason.unwrap_or(Reason::Evicted);
+        let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
             let of = (key, name, base);
             standing = self.adopt_in_turn(state, of, (true, (staged, &target)), publish)?;
             Ok(standing == Standing::Free)
-        })?;
+        };
+        let one = Single { source: copy, target: &target, reason };
+        self.publish(one, Gate::InTurn(&mut in_turn))?;
         if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
             self.give_up_change(state, &file, None);
         }

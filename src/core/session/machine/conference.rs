@@ -138,7 +138,9 @@ impl Machine {
             key: dataset.key.clone(),
             open: dataset.open_files(),
             files: count(dataset.files.len()),
-            on_prefix: count(dataset.files.values().filter(|file| file.on_prefix).count()),
+            on_prefix: count(
+                dataset.files.values().filter(|file| file.on_prefix.is_some()).count(),
+            ),
             begun: dataset.begun,
             order: dataset.order,
             sealed: self.status(&dataset.key) == Status::Provisional,
@@ -182,7 +184,7 @@ impl Machine {
         let kept = || {
             let files = dataset.files.iter();
             let quiet = |file: &LocalFile| !self.is_hushed(series, file.masked);
-            files.filter(move |(_, file)| !file.deleted && !file.on_prefix && quiet(file))
+            files.filter(move |(_, file)| !file.deleted && file.on_prefix.is_none() && quiet(file))
         };
         let mut bare = kept().filter(|(_, file)| file.bare);
         let report = SealedReport {

@@ -465,7 +465,8 @@ impl Machine {
         }
         let own = self.series[index].find(&key);
         let files = own.into_iter().flat_map(|own| &own.files);
-        let files = files.filter(|(_, file)| file.open == 0 && !file.on_prefix && !file.deleted);
+        let files =
+            files.filter(|(_, file)| file.open == 0 && file.on_prefix.is_none() && !file.deleted);
         let names = files.map(|(name, _)| name);
         let names = names.filter(|name| {
             !self.has_newer_on_prefix(&key, name) && !self.is_older_pointer(&key, name)

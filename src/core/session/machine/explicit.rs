@@ -7,6 +7,7 @@
 use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placed};
 use super::local::{Phase, Published};
+use super::reason::Reason;
 use super::{DatasetState, Machine};
 
 /// What the program has said of a dataset.
@@ -48,11 +49,11 @@ impl Machine {
         &mut self,
         file: &FileRef,
         key: &DatasetKey,
-        keep_on_prefix: bool,
+        keep: Option<Reason>,
         now_ms: u64,
     ) -> Placed {
         self.tick(now_ms);
-        self.put(file, key.clone(), keep_on_prefix)
+        self.put(file, key.clone(), keep)
     }
 
     /// The program says that its files in `key` are written; the sizes of all of them are known.

@@ -6,6 +6,7 @@ use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
 use super::local::{LocalDataset, LocalFile, Phase, Tombstone};
+use super::reason::Reason;
 use super::shared::DatasetState;
 
 /// How far a dataset is, from this rank's point of view.
@@ -29,22 +30,22 @@ impl Machine {
         }
         self.expect_append(file, intent);
         if intent.rewrites() {
-            let placed = self.place(file, false);
+            let placed = self.place(file, None);
             self.note_anew(&placed.key, file, intent.truncates);
             return Placement::Dataset(placed);
         }
         match self.holder(file) {
             Some((key, Status::Open)) if !self.is_changed_again(&key, file, intent) => {
-                Placement::Dataset(self.put(file, key, false))
+                Placement::Dataset(self.put(file, key, None))
             }
             Some((key, status))
                 if !self.file_is_on_prefix(&key, &file.name)
-                    || (status != Status::Open && !self.stays_on_prefix(file)) =>
+                    || (status != Status::Open && self.stays_on_prefix(file).is_none()) =>
             {
                 Placement::CopyUp { from: key }
             }
             // Only the PFS has it: it is changed there, as it would be without us.
-            Some(_) | None => Placement::Dataset(self.place(file, true)),
+            Some(_) | None => Placement::Dataset(self.place(file, Some(Reason::Follows))),
         }
     }
 
@@ -61,7 +62,7 @@ impl Machine {
             return self.write_open_passive(temporary, Intent::REWRITE);
         }
         let key = self.target(last);
-        Placement::Dataset(self.put(temporary, key, false))
+        Placement::Dataset(self.put(temporary, key, None))
     }
 
     /// The PFS takes everything; what the cache still holds under that name is out of date then.
@@ -91,7 +92,7 @@ impl Machine {
         if self.is_passive() {
             return self.write_open_passive(file, Intent::REWRITE);
         }
-        Placement::Dataset(self.place(file, false))
+        Placement::Dataset(self.place(file, None))
     }
 
     /// The open was not made: nothing was written.
@@ -129,7 +130,7 @@ impl Machine {
             file.closed_ms = now_ms;
             file.closed_before = Some(count + 1);
             let masked = file.masked;
-            if !file.on_prefix {
+            if file.on_prefix.is_none() {
                 series.unheard.entry(name.to_string()).or_insert(now_ms);
             }
             let largest = series.sizes.entry(masked).or_default();
@@ -208,14 +209,16 @@ impl Machine {
 
     pub(super) fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
         let dataset = self.series[key.series].find(key);
-        dataset.and_then(|dataset| dataset.files.get(name)).is_some_and(|file| file.on_prefix)
+        dataset
+            .and_then(|dataset| dataset.files.get(name))
+            .is_some_and(|file| file.on_prefix.is_some())
     }
 
     /// This rank has it open for writing in the cache: a further descriptor is to be on that file.
-    fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
+    pub(super) fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
         let dataset = self.series[key.series].find(key);
         let file = dataset.and_then(|dataset| dataset.files.get(name));
-        file.is_some_and(|file| file.open > 0 && !file.on_prefix && !file.deleted)
+        file.is_some_and(|file| file.open > 0 && file.on_prefix.is_none() && !file.deleted)
     }
 
     /// Which dataset a change of `file` belongs to.
@@ -296,13 +299,13 @@ impl Machine {
         takes.then_some(&newest.key)
     }
 
-    pub(super) fn place(&mut self, file: &FileRef, keep_on_prefix: bool) -> Placed {
+    pub(super) fn place(&mut self, file: &FileRef, keep: Option<Reason>) -> Placed {
         let mut key = self.target(file);
         if self.leads(&key, file) {
             key.generation += 1;
         }
         self.note_rewrite(file, &key);
-        self.put(file, key, keep_on_prefix)
+        self.put(file, key, keep)
     }
 
     /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
@@ -329,16 +332,10 @@ impl Machine {
     }
 
     /// Enters an open of `file` into the dataset `key`.
-    pub(super) fn put(&mut self, file: &FileRef, key: DatasetKey, keep_on_prefix: bool) -> Placed {
+    pub(super) fn put(&mut self, file: &FileRef, key: DatasetKey, keep: Option<Reason>) -> Placed {
         let now_ms = self.clock_ms;
         let shared = &self.shared.series[file.series];
-        let on_prefix = keep_on_prefix
-            || self.file_is_on_prefix(&key, &file.name)
-            || (!self.is_open_in_cache(&key, &file.name)
-                && (self.stays_on_prefix(file)
-                    || self.is_out_of_reach(file, &key)
-                    || self.is_rest(&key)
-                    || self.shared.find(&key).is_some_and(|dataset| dataset.prefix_only)));
+        let on_prefix = keep.or_else(|| self.reason_for(file, &key));
         let floating = self.config.series[file.series].has_id && key.id.is_empty();
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let learning = shared.routing.watches() || self.is_new(file);
@@ -370,17 +367,6 @@ impl Machine {
         Placed { key, begin, revoke, on_prefix, joined: false }
     }
 
-    /// New files of that name go to the PFS.
-    fn stays_on_prefix(&self, file: &FileRef) -> bool {
-        let shared = &self.shared.series[file.series];
-        !shared.routing.caches()
-            || ((self.shared.fallen_back || self.falls_back) && !self.goes_with_cached(file))
-            || shared.unsafe_names.contains(&name_hash(&file.masked))
-            || self.series[file.series].has_marked(name_hash(&file.masked))
-            || self.is_new(file)
-            || self.is_overfull(file.series)
-    }
-
     /// A pointer file names a checkpoint of which this rank, or one that has not heard of a
     /// fall-back, has files in the cache: on the PFS it would be there before them, and outlive
     /// them if a node is lost.
@@ -390,12 +376,12 @@ impl Machine {
             return false;
         }
         let own = self.series[file.series].find(&self.target(file));
-        let cached = |own: &LocalDataset| own.files.values().any(|file| !file.on_prefix);
+        let cached = |own: &LocalDataset| own.files.values().any(|file| file.on_prefix.is_none());
         !self.shared.fallen_back || own.is_some_and(cached)
     }
 
     /// Nobody has seen yet how the program treats files of this kind.
-    fn is_new(&self, file: &FileRef) -> bool {
+    pub(super) fn is_new(&self, file: &FileRef) -> bool {
         self.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
     }

@@ -1,5 +1,7 @@
 //! Names of things: datasets, files, and what the program intends with a file.
 
+use super::reason::Reason;
+
 /// Identity of a dataset before it has a number: series, captured id, generation.
 ///
 /// Series without `{id}` have an empty id and count generations. In a series with `{id}` the
@@ -101,10 +103,18 @@ pub struct Placed {
     pub begin: bool,
     /// This rank's record says Prepared: set it back to Open, durably, before the open returns.
     pub revoke: bool,
-    /// The file itself stays on the PFS under its own name (learning, unsafe, no room).
-    pub on_prefix: bool,
+    /// Why the file itself stays on the PFS under its own name; `None`: it goes to the cache.
+    pub on_prefix: Option<Reason>,
     /// Another rank of the node has it open and answers for it.
     pub joined: bool,
+}
+
+impl Placed {
+    /// The file itself stays on the PFS.
+    #[must_use]
+    pub fn is_on_prefix(&self) -> bool {
+        self.on_prefix.is_some()
+    }
 }
 
 /// What the unlink of a file means.

@@ -36,7 +36,7 @@ pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
 }
 
 /// Why new files of a name stay on the PFS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// Several ranks write it.
     Writers,
@@ -90,8 +90,8 @@ pub struct Knowledge {
     pub clean_seals: u32,
     /// Longest time between the first files of two successive datasets, milliseconds; 0: unknown.
     pub interval_ms: u64,
-    /// Names ([`name_hash`]) with several writers or readers on other nodes: they stay on the PFS.
-    pub unsafe_names: BTreeSet<u64>,
+    /// Names ([`name_hash`]) that stay on the PFS, and why.
+    pub unsafe_names: BTreeMap<u64, Why>,
     /// A name without id is unsafe, so that a roll-back could not be consistent: the whole series
     /// stays on the PFS.
     pub prefix_only: Option<Why>,

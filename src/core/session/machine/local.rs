@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::explicit::Explicit;
 use super::keys::{DatasetKey, FileRef};
-use super::knowledge::{kind_hash, name_hash, set_hash};
+use super::knowledge::{Why, kind_hash, name_hash, set_hash};
 use super::loud::Appends;
+use super::reason::Reason;
 use super::report::SeriesReport;
 use super::watched::Begun;
 
@@ -52,7 +53,8 @@ pub(super) struct LocalFile {
     pub open: u32,
     /// Checkpoints of the series that had begun when it was opened.
     pub open_since: u64,
-    pub on_prefix: bool,
+    /// Why the PFS has it, and not the cache.
+    pub on_prefix: Option<Reason>,
     /// See [`FileRef::temporary`].
     pub temporary: bool,
     /// The program deleted it; a sealed dataset keeps it nonetheless.
@@ -187,7 +189,7 @@ impl LocalDataset {
     }
 
     /// Notes one more open of `file`, when so many checkpoints of the series have `begun`.
-    pub fn open_file(&mut self, file: &FileRef, on_prefix: bool, begun: u64) {
+    pub fn open_file(&mut self, file: &FileRef, on_prefix: Option<Reason>, begun: u64) {
         let entry = self.files.entry(file.name.clone()).or_insert_with(|| LocalFile {
             masked: name_hash(&file.masked),
             kind: kind_hash(&file.masked),
@@ -304,8 +306,8 @@ impl LocalSeries {
     }
 
     /// This rank has just found that new files of the name stay on the PFS.
-    pub fn has_marked(&self, name: u64) -> bool {
-        self.news.unsafe_names.iter().any(|mark| mark.name == name)
+    pub fn mark_of(&self, name: u64) -> Option<Why> {
+        self.news.unsafe_names.iter().find(|mark| mark.name == name).map(|mark| mark.why)
     }
 
     /// Only the PFS has the dataset of the captured `id`.
@@ -368,9 +370,9 @@ mod tests {
             temporary: false,
         };
         dataset.refused.insert("a".into(), "no".into());
-        dataset.open_file(&file("b"), false, 0);
+        dataset.open_file(&file("b"), None, 0);
         assert_eq!(dataset.why_invalid().map(String::as_str), Some("no"));
-        dataset.open_file(&file("a"), true, 0);
+        dataset.open_file(&file("a"), Some(Reason::NoRoom), 0);
         assert_eq!(dataset.why_invalid(), None);
     }
 }

@@ -54,6 +54,7 @@ mod others;
 mod outcome;
 mod overdue;
 mod places;
+mod reason;
 mod report;
 mod restart;
 mod rotation;
@@ -76,6 +77,7 @@ pub use moved::LeftBehind;
 pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
 pub use places::Places;
+pub use reason::Reason;
 pub use report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
 pub use shared::{DatasetState, Routing, SharedDataset};
@@ -265,7 +267,7 @@ impl Machine {
                 bare: name == masked,
                 open: 0,
                 open_since: 0,
-                on_prefix: *on_prefix,
+                on_prefix: on_prefix.then_some(Reason::Follows),
                 temporary: false,
                 deleted: false,
                 deleted_early: false,
@@ -364,7 +366,7 @@ impl Machine {
     #[must_use]
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
         let files = self.series[key.series].find(key).into_iter().flat_map(|one| &one.files);
-        files.filter(|(_, file)| !file.on_prefix).map(|(_, file)| file.bytes).sum()
+        files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
     }
 
     /// What the conference that has just begun told of other ranks' doings.

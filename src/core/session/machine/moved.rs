@@ -7,6 +7,7 @@ use super::files::Status;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash};
 use super::local::LocalDataset;
+use super::reason::Reason;
 use super::visible::News;
 
 /// A file that waits in a temporary directory, and will not get its final name any more.
@@ -22,13 +23,13 @@ pub struct LeftBehind {
 
 impl Machine {
     /// A directory has been renamed, by whichever rank: this rank's file `old` of a dataset in
-    /// progress is called `new` from now on. `on_prefix`: the PFS has it. Gives whether its record
-    /// must be revoked; `None`: there is no such file.
+    /// progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has. Gives
+    /// whether its record must be revoked; `None`: there is no such file.
     pub fn moved(
         &mut self,
         (key, old): (&DatasetKey, &str),
         new: &FileRef,
-        on_prefix: bool,
+        on_prefix: Option<Reason>,
         now_ms: u64,
     ) -> Option<bool> {
         self.tick(now_ms);
@@ -75,7 +76,7 @@ impl Machine {
                 found.extend(waiting.map(|(name, file)| LeftBehind {
                     key: dataset.key.clone(),
                     name: name.clone(),
-                    on_prefix: file.on_prefix,
+                    on_prefix: file.on_prefix.is_some(),
                 }));
             }
         }
@@ -178,8 +179,8 @@ mod tests {
         assert_eq!(machine.left_behind(), []);
         let old = file("10", false).name;
         let new = file("10", true);
-        assert_eq!(machine.moved((&key, &old), &new, false, 10_001), Some(false));
-        assert_eq!(machine.moved((&key, &old), &new, false, 10_001), None, "told twice");
+        assert_eq!(machine.moved((&key, &old), &new, None, 10_001), Some(false));
+        assert_eq!(machine.moved((&key, &old), &new, None, 10_001), None, "told twice");
         assert_eq!(sealed(&confer(&mut machine, 20_000)), ["10"]);
         let files: Vec<String> = machine.seal_files(&key).into_iter().map(|f| f.name).collect();
         assert_eq!(files, std::slice::from_ref(&new.name));
@@ -187,7 +188,7 @@ mod tests {
         let key = write(&mut machine, &file("20", false), 20_001);
         assert_eq!(sealed(&confer(&mut machine, 20_002)), [""; 0]);
         let old = file("20", false).name;
-        machine.moved((&key, &old), &file("20", true), false, 20_003);
+        machine.moved((&key, &old), &file("20", true), None, 20_003);
         machine.note_move();
         assert_eq!(sealed(&confer(&mut machine, 20_003)), ["20"]);
     }

@@ -10,6 +10,7 @@ use super::knowledge::Why;
 use super::knowledge::name_hash;
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
+use super::reason::Reason;
 use super::report::{DatasetReport, Report, SeriesReport};
 use super::shared::{DatasetState, SharedDataset};
 use crate::cache::ranks_phrase;
@@ -61,7 +62,7 @@ impl Machine {
         self.tick(now_ms);
         self.mark_unsafe(file, Why::Writers);
         self.series[file.series].news.taken.push((file.name.clone(), count));
-        Placement::Dataset(self.place(file, true))
+        Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }
 
     /// A private copy of this rank is on the PFS now, in the place of what was there.
@@ -103,8 +104,8 @@ impl Machine {
         let (shared, local) = (&self.shared.series[file.series], &self.series[file.series]);
         let name = name_hash(&file.masked);
         let held = local.find(of).and_then(|dataset| dataset.files.get(&file.name));
-        shared.unsafe_names.contains(&name)
-            || local.has_marked(name)
+        shared.unsafe_names.contains_key(&name)
+            || local.mark_of(name).is_some()
             || held.is_some_and(|held| held.moved)
     }
 
@@ -124,7 +125,7 @@ impl Machine {
         for (dataset, sealed) in series.datasets.iter_mut().zip(sealed) {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
             if sealed {
-                (held.on_prefix, held.moved) = (true, true);
+                (held.on_prefix, held.moved) = (Some(Reason::Shared), true);
                 (held.deleted, held.deleted_early) = (false, false);
                 continue;
             }
@@ -147,10 +148,10 @@ impl Machine {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
         self.tick(now_ms);
-        let mut placed = self.put(file, of.clone(), false);
+        let mut placed = self.put(file, of.clone(), None);
         let held = self.series[file.series].find_mut(of);
         if let Some(held) = held.and_then(|held| held.files.get_mut(&file.name)) {
-            held.joined = !placed.on_prefix;
+            held.joined = !placed.is_on_prefix();
             placed.joined = held.joined;
         }
         // Told, and acted on by all ranks together: until then the writers of the next such file
@@ -214,7 +215,7 @@ impl Machine {
             if dataset.phase != Phase::Open {
                 held.moved = true;
             } else if held.open == 0 {
-                held.on_prefix = true;
+                held.on_prefix = Some(Reason::Shared);
                 in_progress.push(dataset.key.clone());
             }
         }
@@ -311,7 +312,7 @@ impl Machine {
                 let shared = self.shared.find(&dataset.key).map(|shared| shared.state);
                 let sealed = shared.is_some_and(|state| state != DatasetState::Open);
                 if sealed || dataset.phase != Phase::Open {
-                    (file.on_prefix, file.moved) = (true, true);
+                    (file.on_prefix, file.moved) = (Some(Reason::Shared), true);
                 } else {
                     dataset.files.remove(name);
                     heard.dropped.push((dataset.key.clone(), name.clone()));

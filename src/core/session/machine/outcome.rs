@@ -65,7 +65,7 @@ impl Machine {
             .map(|(name, file)| SealFile {
                 name: name.clone(),
                 bytes: file.bytes,
-                on_prefix: file.on_prefix,
+                on_prefix: file.on_prefix.is_some(),
             })
             .collect()
     }
@@ -107,7 +107,7 @@ impl Machine {
             let newer = from.clone().skip(1).filter(|newer| counts(&newer.key));
             let own = from.take(1).flat_map(|own| &own.files).filter(|(name, file)| {
                 let replaced = newer.clone().any(|newer| newer.files.contains_key(*name));
-                !file.on_prefix && !replaced && !self.is_withdrawn(key, name)
+                file.on_prefix.is_none() && !replaced && !self.is_withdrawn(key, name)
             });
             own.map(|(name, _)| name.clone()).collect()
         };
@@ -173,7 +173,7 @@ impl Machine {
         let mut newer = newer.filter_map(|newer| Some((newer, newer.files.get(name)?)));
         newer.any(|(newer, file)| {
             let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
-            flushed || file.on_prefix || file.published >= least
+            flushed || file.on_prefix.is_some() || file.published >= least
         })
     }
 

@@ -26,7 +26,7 @@ impl LocalFile {
     /// It is closed, and its content is in the cache alone.
     pub(super) fn is_pending(&self) -> bool {
         self.open == 0
-            && !self.on_prefix
+            && self.on_prefix.is_none()
             && self.published == Published::No
             && (!self.deleted || self.deleted_early)
     }
@@ -220,7 +220,7 @@ impl Machine {
         let own = self.series[key.series].find(key).filter(|own| own.begun);
         own.is_some_and(|own| {
             own.begun_ms >= since_ms + self.config.unsealed_ms * 2
-                && own.files.values().all(|file| file.on_prefix)
+                && own.files.values().all(|file| file.on_prefix.is_some())
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::keys::{DatasetKey, FileRef};
 use super::local::Phase;
+use super::reason::Reason;
 use super::shared::SharedDataset;
 use super::{DatasetState, Machine};
 
@@ -66,21 +67,21 @@ impl Machine {
         self.config.series[series].places.store(number)
     }
 
-    /// The file was moved to the PFS under its own name (the store is full).
-    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str) {
-        self.set_on_prefix(key, name, true);
+    /// The PFS has the file under its own name.
+    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
+        self.set_on_prefix(key, name, Some(reason));
     }
 
     /// The PFS refuses the file: it is in the cache, however many datasets are there.
     pub fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
-        self.set_on_prefix(key, name, false);
+        self.set_on_prefix(key, name, None);
     }
 
     /// Of some file of the dataset this rank's newest content is in the cache.
     #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
         let own = self.series[key.series].find(key);
-        own.is_some_and(|own| own.files.values().any(|file| !file.on_prefix))
+        own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
     }
 
     /// This file of a [`Step::Spill`](super::Step::Spill) is still to be written: a thread of the
@@ -89,10 +90,10 @@ impl Machine {
     pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
         let own = self.series[key.series].find(key);
         let file = own.and_then(|own| own.files.get(name));
-        file.is_some_and(|file| file.open == 0 && !file.on_prefix && !file.deleted)
+        file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.deleted)
     }
 
-    fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
+    fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: Option<Reason>) {
         if let Some(dataset) = self.series[key.series].find_mut(key)
             && let Some(file) = dataset.files.get_mut(name)
         {

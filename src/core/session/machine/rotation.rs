@@ -16,19 +16,20 @@ use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placement, Renamed};
 use super::knowledge::{Why, kind_hash, name_hash};
 use super::local::{LocalDataset, LocalFile};
+use super::reason::Reason;
 use super::shared::DatasetState;
 use crate::patterns::Template;
 
 impl Machine {
     /// The program renames a file; at least one end matched a pattern. The new name counts as
     /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
-    /// `keep_on_prefix`: the file cannot be moved into the cache and stays on the PFS.
+    /// `keep`: why the file cannot be moved into the cache and stays on the PFS, if so.
     pub fn renamed(
         &mut self,
         from: Option<&FileRef>,
         to: Option<&FileRef>,
         bytes: u64,
-        keep_on_prefix: bool,
+        keep: Option<Reason>,
         now_ms: u64,
     ) -> Renamed {
         self.tick(now_ms);
@@ -43,12 +44,12 @@ impl Machine {
             Some((to, into)) => {
                 // A cache that fails says nothing of the program.
                 let fails = self.falls_back || self.shared.fallen_back;
-                if keep_on_prefix && to.masked == to.name && !fails {
+                if keep.is_some() && to.masked == to.name && !fails {
                     // Its older versions are gone: no roll-back is consistent.
                     self.mark_unsafe(to, Why::Stays);
                 }
                 self.note_rewrite(to, &into);
-                let placed = self.put(to, into, keep_on_prefix);
+                let placed = self.put(to, into, keep);
                 self.note_anew(&placed.key, to, true);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);

@@ -1,6 +1,6 @@
 //! What is equal on all ranks: changed only by a conference and the outcome of its steps.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::MachineConfig;
 use super::keys::DatasetKey;
@@ -151,7 +151,7 @@ pub(super) struct SharedSeries {
     pub clean_seals: u32,
     pub interval_ms: u64,
     pub next_number: u64,
-    pub unsafe_names: BTreeSet<u64>,
+    pub unsafe_names: BTreeMap<u64, Why>,
     /// The first name without id among them, for which the routing is that to the PFS.
     pub marked: Option<Mark>,
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.

@@ -98,7 +98,8 @@ impl Machine {
     #[must_use]
     pub fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
         let datasets = self.in_progress_here().map(|dataset| {
-            let there = dataset.files.iter().filter(|(_, file)| !file.on_prefix && !file.deleted);
+            let there =
+                dataset.files.iter().filter(|(_, file)| file.on_prefix.is_none() && !file.deleted);
             let files = there.map(|(name, file)| (name.clone(), file.open == 0));
             (dataset.key.clone(), files.collect())
         });

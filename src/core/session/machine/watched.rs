@@ -34,7 +34,7 @@ impl Machine {
         let name = name_hash(&file.masked);
         let bare = file.masked == file.name;
         let learning = shared.routing.watches();
-        let known = shared.unsafe_names.contains(&name);
+        let known = shared.unsafe_names.contains_key(&name);
         let local = &mut self.series[file.series];
         if learning && !local.written.contains(&name) && !local.news.read.contains(&(name, bare)) {
             local.news.read.push((name, bare));
@@ -136,7 +136,8 @@ impl Machine {
 impl SharedSeries {
     /// Files of that name go to the PFS.
     pub fn note_unsafe(&mut self, mark: &Mark) {
-        self.learned |= self.unsafe_names.insert(mark.name);
+        self.learned |= !self.unsafe_names.contains_key(&mark.name);
+        self.unsafe_names.entry(mark.name).or_insert(mark.why);
         if mark.bare && self.routing != Routing::Prefix {
             self.routing = Routing::Prefix;
             self.marked = Some(mark.clone());

@@ -7,13 +7,13 @@ use super::intake::take_in;
 use super::opening::{Manner, file_ref};
 use crate::error::Result;
 use crate::log;
-use crate::session::machine::{self, Deletion, Placed, Placement};
+use crate::session::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::session::namespace::answer::{Answer, Entry};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::Way;
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
-use crate::transfer::publish_file;
 
 impl Session {
     /// Whether `name` can have anything to do with us.
@@ -258,7 +258,8 @@ impl Session {
             let (here, key) = (here.clone(), self.file_ref(name));
             return self.rename_out_open(state, (name, key), &here, to);
         }
-        publish_file(&self.site.prefix, here, to)?;
+        let one = Single { source: here, target: to, reason: Reason::RenamedOut };
+        self.publish(one, Gate::Open)?;
         self.replace_private(state, to);
         let deletion = match self.file_ref(name) {
             Some(file) => state.machine.deleted(&file, monotonic_ms()),
@@ -307,15 +308,19 @@ impl Session {
         let bytes = real.metadata().map_or(0, |found| found.len());
         let routed = self.is_routing() || state.machine.goes_with_cached(&new);
         let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
-        let keep = !routed || matches!(joins, Ok(false));
-        let has_room = cached || (!keep && self.takes_now(state, joins, &new));
+        let keep = match joins {
+            _ if !routed => Some(Reason::FallenBack),
+            Ok(false) => Some(Reason::Learned(Why::Stays)),
+            _ => None,
+        };
+        let has_room = cached || (keep.is_none() && self.takes_now(state, joins, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
         let placed = match renamed.to {
-            Placement::Dataset(placed) if has_room || placed.on_prefix => placed,
+            Placement::Dataset(placed) if has_room || placed.is_on_prefix() => placed,
             Placement::Dataset(placed) => {
-                state.machine.moved_to_prefix(&placed.key, to);
-                Placed { on_prefix: true, ..placed }
+                state.machine.moved_to_prefix(&placed.key, to, Reason::NoRoom);
+                Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
             _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
             _ => return Ok(Answer::PASS),
@@ -380,12 +385,14 @@ impl Session {
         target: &machine::DatasetKey,
         deletion: Option<Deletion>,
     ) -> Result<Answer> {
+        let reason = state.machine.reason_of(target, to).unwrap_or(Reason::StoreFailed);
         if state.tokens.count(name) > 0 {
             self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
             self.after_move(state, key, name, deletion);
             state.tokens.rename_as(name, to, target, &Way::OnPrefix);
         } else {
-            publish_file(&self.site.prefix, here, &self.site.on_prefix(to))?;
+            let one = Single { source: here, target: &self.site.on_prefix(to), reason };
+            self.publish(one, Gate::Open)?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
             self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }

@@ -5,17 +5,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::opening::file_ref;
-use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log;
-use crate::session::machine::{Deletion, Placement, Why};
+use crate::session::machine::{Deletion, Placement, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::Way;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
-use crate::transfer::{is_published, publish_file};
+use crate::transfer::is_published;
 
 impl Session {
     /// link or symlink `target` as `path`.
@@ -55,7 +54,7 @@ impl Session {
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
-        if busy || !old.is_none_or(|name| self.land(&mut state, name, &source)) {
+        if busy || !old.is_none_or(|name| self.land(&mut state, (name, &source), Reason::Linked)) {
             // Programs that link fall back to copying when the file system cannot.
             return Answer::Fail(libc::EPERM);
         }
@@ -67,10 +66,10 @@ impl Session {
             Ok(()) => {
                 // Two names of one file are beyond the cache: both are on the PFS from now on.
                 if let (Some(name), Place::Cached(key, _)) = (old, &source) {
-                    state.machine.moved_to_prefix(key, name);
-                    state.enter_file(key, name, true);
+                    state.now_on_prefix(key, name, Reason::Linked);
                 }
-                new.into_iter().for_each(|name| self.enter_landed(&mut state, name));
+                new.into_iter()
+                    .for_each(|name| self.enter_landed(&mut state, name, Reason::Linked));
                 Answer::Done
             }
         }
@@ -106,15 +105,19 @@ impl Session {
         state.machine.mark_unsafe(&file, Why::Writers);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
-            && self.land(&mut state, name, &place)
+            && self.land(&mut state, (name, &place), Reason::OpenedTogether)
         {
-            state.machine.moved_to_prefix(key, name);
-            state.enter_file(key, name, true);
+            state.now_on_prefix(key, name, Reason::OpenedTogether);
         }
     }
 
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    pub(in crate::session) fn land(&self, state: &mut State, name: &str, place: &Place) -> bool {
+    pub(in crate::session) fn land(
+        &self,
+        state: &mut State,
+        (name, place): (&str, &Place),
+        reason: Reason,
+    ) -> bool {
         let target = self.site.on_prefix(name);
         let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
         match place {
@@ -126,30 +129,21 @@ impl Session {
                 target.exists()
             }
             // Another rank may have it open there already: it is not put there anew.
-            Place::Cached(_, here)
-                if describe(here, name).is_ok_and(|meta| is_published(&target, &meta)) =>
-            {
-                true
+            Place::Cached(_, here) => {
+                self.has_the_same(name, here) || self.publish_or_tell(name, here, reason)
             }
-            Place::Cached(_, here) => match publish_file(&self.site.prefix, here, &target) {
-                Ok(_) => true,
-                Err(error) => {
-                    self.tell_unpublished(name, here, &error);
-                    false
-                }
-            },
         }
     }
 
     /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
-    fn enter_landed(&self, state: &mut State, name: &str) {
+    fn enter_landed(&self, state: &mut State, name: &str, reason: Reason) {
         let Some(matched) = self.match_name(name) else { return };
         if self.is_child() {
             return;
         }
         let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
         let file = file_ref(name, &matched);
-        let renamed = state.machine.renamed(None, Some(&file), bytes, true, monotonic_ms());
+        let renamed = state.machine.renamed(None, Some(&file), bytes, Some(reason), monotonic_ms());
         let Placement::Dataset(placed) = renamed.to else {
             state.view.revive(name);
             return;
@@ -201,7 +195,10 @@ impl Session {
                 (name, place)
             })
             .collect();
-        if !places.iter().all(|(name, place)| self.land(&mut state, name, place)) {
+        if !places
+            .iter()
+            .all(|(name, place)| self.land(&mut state, (name, place), Reason::DirectoryMoved))
+        {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);
         }
@@ -255,7 +252,7 @@ impl Session {
             let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if state.view.place(&name) == Place::Deleted && is_there() {
                 state.view.revive(&name);
-                self.enter_landed(state, &name);
+                self.enter_landed(state, &name, Reason::DirectoryMoved);
             }
         }
     }
@@ -337,7 +334,7 @@ impl Session {
         if state.view.place(old) != Place::Prefix {
             state.view.delete(old);
         }
-        new.into_iter().for_each(|new| self.enter_landed(state, new));
+        new.into_iter().for_each(|new| self.enter_landed(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Other(format!("{old}, which has moved: {error}")))
     }
 }

@@ -17,18 +17,18 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::cache::RebuildReport;
-use crate::cache::disk::{describe, names_in};
+use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::session::machine::{DatasetKey, DatasetState, Why};
+use crate::session::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::monotonic_ms;
-use crate::transfer::{is_published, publish_file};
 
 /// What begins the names of the files, below the state folder, in which each rank notes what it has
 /// renamed; the rank follows.
@@ -84,7 +84,7 @@ impl Session {
             state = near;
             let mut there = names.iter().map(|name| {
                 let place = state.view.place(name);
-                self.land(&mut state, name, &place)
+                self.land(&mut state, (name, &place), Reason::DirectoryMoved)
             });
             if !there.all(|there| there) {
                 return Ok(Answer::Fail(libc::EXDEV));
@@ -183,10 +183,10 @@ impl Session {
     ) -> Result<()> {
         let Some(file) = self.file_ref(new) else { return Ok(()) };
         let here = state.view.layer(key).map(|layer| layer.dir.join(new));
-        let target = self.site.on_prefix(new);
+        let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
         let is_there = |here: &PathBuf| {
-            describe(here, new).is_ok_and(|meta| is_published(&target, &meta))
-                || publish_file(&self.site.prefix, here, &target).is_ok()
+            let one = Single { source: here, target: &target, reason };
+            self.has_the_same(new, here) || self.publish(one, Gate::Open).is_ok()
         };
         let may_land = landed && !was_on_prefix && state.tokens.count(old) == 0;
         let lands = may_land && here.as_ref().is_some_and(is_there);
@@ -194,7 +194,8 @@ impl Session {
         if landed && !was_on_prefix {
             state.machine.mark_unsafe(&file, Why::Stays);
         }
-        let moved = state.machine.moved((key, old), &file, on_prefix, monotonic_ms());
+        let moved =
+            state.machine.moved((key, old), &file, on_prefix.then_some(reason), monotonic_ms());
         let Some(revoke) = moved else { return Ok(()) };
         if revoke {
             self.site.filemap.revoke(&self.record_key(key))?;
@@ -258,10 +259,10 @@ impl Session {
         if !source.exists() {
             return Ok(());
         }
-        let there = describe(&source, name).is_ok_and(|meta| is_published(&target, &meta));
-        let done = match there {
+        let one = Single { source: &source, target: &target, reason: Reason::DirectoryMoved };
+        let done = match self.has_the_same(name, &source) {
             true => Ok(()),
-            false => publish_file(&self.site.prefix, &source, &target).map(drop),
+            false => self.publish(one, Gate::Open).map(drop),
         };
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }

@@ -2,19 +2,18 @@
 
 use std::path::Path;
 
-use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
-use crate::session::machine::{self, DatasetKey, FileRef, Placed, Placement};
+use crate::session::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
 use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
 use crate::session::updates::neighbours::Locked;
 use crate::system::{is_denied, may_write, monotonic_ms};
-use crate::transfer::{is_published, publish_file_if};
 
 /// Folder of private copies in a cache directory.
 pub(in crate::session) const SHADOWS: &str = "scr.shadow";
@@ -162,7 +161,11 @@ impl Session {
             return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);
         }
         let kept_out = state.kept_out.contains(name);
-        let room = self.has_room(&state, &file).filter(|_| !intent.special && !kept_out);
+        let room = match () {
+            () if kept_out => Err(Reason::StoreFailed),
+            () if intent.special => Err(Reason::Special),
+            () => self.has_room(&state, &file).ok_or(Reason::NoRoom),
+        };
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
@@ -188,19 +191,35 @@ impl Session {
                 }
             }
             Placement::Dataset(mut placed) => {
-                // What another descriptor holds until it goes to the PFS is one file for all; so is
-                // what one has open in the cache: it moves with all of them if it finds no room.
-                let held = matches!(found.place, Place::Private(_));
-                let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
-                    && state.tokens.writer(name).is_some();
-                if ((room.is_none() && !opened) || held) && !placed.on_prefix {
-                    state.machine.moved_to_prefix(&placed.key, name);
-                    self.tally.one(Count::FellBack);
-                    placed.on_prefix = true;
-                }
-                self.put_into(state, name, placed, &found, intent, room.unwrap_or_default())
+                let room = self.settle_place(&mut state, &mut placed, (name, &found), room);
+                self.put_into(state, name, placed, &found, intent, room)
             }
         }
+    }
+
+    /// Sends a file without room to the prefix; returns what is reserved for one in the cache.
+    fn settle_place(
+        &self,
+        state: &mut State,
+        placed: &mut Placed,
+        (name, found): (&str, &Found),
+        room: std::result::Result<Room, Reason>,
+    ) -> Room {
+        // What another descriptor holds until it goes to the PFS is one file for all; so is what
+        // one has open in the cache: it moves with all of them if it finds no room.
+        let held = matches!(found.place, Place::Private(_));
+        let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
+            && state.tokens.writer(name).is_some();
+        let kept = match room.as_ref().err() {
+            _ if held => Some(Reason::Follows),
+            reason => reason.filter(|_| !opened).copied(),
+        };
+        if let Some(reason) = kept.filter(|_| !placed.is_on_prefix()) {
+            state.machine.moved_to_prefix(&placed.key, name, reason);
+            self.tally.one(Count::FellBack);
+            placed.on_prefix = Some(reason);
+        }
+        room.unwrap_or_default()
     }
 
     /// The rules of open(2) on what the program sees; `Err` is the answer.
@@ -319,17 +338,17 @@ impl Session {
         let name = claim.name.as_str();
         let target = self.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-        let is_there = |here: &Path| {
-            modified(&target) > modified(here)
-                || describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
-        };
+        let is_there =
+            |here: &Path| modified(&target) > modified(here) || self.has_the_same(name, here);
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                publish_file_if(&self.site.prefix, here, &target, |staged, publish| {
+                let one = Single { source: here, target: &target, reason: Reason::Follows };
+                let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
                     let claim = Claim { rename, ..claim.clone() };
                     self.write_in_turn(state, (&claim, found, true), publish, enter)
-                })
+                };
+                self.publish(one, Gate::InTurn(&mut in_turn))
             }
             Place::Cached(..) if !intent.truncate => {
                 self.write_in_turn(state, (&claim, found, true), &mut || Ok(()), enter)

@@ -7,13 +7,13 @@ use super::opening::{Found, SHADOWS, file_ref};
 use crate::error::Result;
 use crate::log;
 use crate::patterns::{Match, Template};
-use crate::session::machine::{self, DatasetKey, Placed, Placement};
+use crate::session::machine::{self, DatasetKey, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Intent, OnPrefix, Place};
 use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
-use crate::transfer::publish_file;
 
 impl Session {
     /// Opens a name that matches no pattern.
@@ -173,7 +173,8 @@ impl Session {
 
     /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path) -> Result<()> {
-        publish_file(&self.site.prefix, here, to)?;
+        let one = Single { source: here, target: to, reason: Reason::Temporary };
+        self.publish(one, Gate::Open)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);
         self.replace_private(state, to);
@@ -205,6 +206,7 @@ impl Session {
         if open == 0 {
             let bytes = here.metadata().map_or(0, |found| found.len());
             let keep = !self.is_routing() && !state.machine.goes_with_cached(&file);
+            let keep = keep.then_some(Reason::FallenBack);
             placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
         }
         for _ in 0..open {
@@ -297,7 +299,9 @@ impl Session {
     /// The program never renamed it: it ends on the PFS under its temporary name.
     pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) {
         let Some(here) = state.view.take_private(name) else { return };
-        let done = publish_file(&self.site.prefix, &here, &self.on_prefix_now(name))
+        let (target, reason) = (self.on_prefix_now(name), Reason::Temporary);
+        let done = self
+            .publish(Single { source: &here, target: &target, reason }, Gate::Open)
             .and_then(|_| ns::remove(&here));
         if let Err(error) = done {
             log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));

@@ -8,7 +8,7 @@ use super::consent::no_communication;
 use super::names::dataset_name;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::session::machine::{DatasetKey, DatasetState, FileRef, SyncKind};
+use crate::session::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::State;
 use crate::session::report::tally::Count;
@@ -98,8 +98,9 @@ impl Session {
         let cached = state.view.layer(key).map(|layer| layer.dir.join(name));
         let cached = cached.filter(|path| fits(path).is_ok());
         let keep = cached.is_none() || self.has_room(&state, &file).is_none();
+        let keep = keep.then_some(Reason::NoRoom);
         let placed = state.machine.add_explicit(&file, key, keep, monotonic_ms());
-        let cached = cached.filter(|_| !placed.on_prefix);
+        let cached = cached.filter(|_| !placed.is_on_prefix());
         let made = cached.as_ref().map(|path| self.make_place(&state, key, name, path));
         let cached = match made {
             Some(Err(error)) => {

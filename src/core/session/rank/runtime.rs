@@ -321,6 +321,11 @@ impl Session {
             self.publish_private(&mut state, &tracked.name);
         }
         let size = self.size_of(&state, tracked);
+        if tracked.way == Way::OnPrefix
+            && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
+        {
+            self.tally.passed(reason, size);
+        }
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
         drop(state);
         if self.is_ended() || self.is_exiting() {

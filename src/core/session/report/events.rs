@@ -120,13 +120,6 @@ impl Session {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
-    /// A file of rank 0 is on the prefix by itself, since no agreement came for it.
-    pub(in crate::session) fn log_published(&self, key: &DatasetKey, name: &str, bytes: u64) {
-        self.dataset_event("PUBLISHED", (key, 0), |event| {
-            event.size(1, bytes).note(format!("overdue: {name}"))
-        });
-    }
-
     /// A dataset is on the prefix since a rank of another node has opened a file of it.
     pub(in crate::session) fn log_wanted(&self, id: u64) {
         self.event(|| {

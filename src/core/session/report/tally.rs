@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::log;
-use crate::session::machine::{Outcome, SealPlan, WORDS};
+use crate::session::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 
@@ -51,6 +51,8 @@ pub(in crate::session) struct Tally {
     counts: [AtomicU64; COUNTS],
     /// By series.
     amended: Mutex<BTreeMap<usize, u64>>,
+    /// Files and bytes that went to the prefix by themselves.
+    passed: [[AtomicU64; 2]; Reason::ALL.len()],
     begun: Instant,
 }
 
@@ -58,12 +60,20 @@ impl Tally {
     /// All zero; the clock runs.
     pub fn new() -> Tally {
         let counts = std::array::from_fn(|_| AtomicU64::new(0));
-        Tally { counts, amended: Mutex::default(), begun: Instant::now() }
+        let passed = std::array::from_fn(|_| Default::default());
+        Tally { counts, amended: Mutex::default(), passed, begun: Instant::now() }
     }
 
     /// One more.
     pub fn one(&self, count: Count) {
         self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file of so many bytes has gone to the prefix by itself.
+    pub fn passed(&self, reason: Reason, bytes: u64) {
+        let [files, sum] = &self.passed[reason.index()];
+        files.fetch_add(1, Ordering::Relaxed);
+        sum.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The time since `begin`.
@@ -96,14 +106,14 @@ impl Tally {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let words = self.counts.iter().map(|count| count.load(Ordering::Relaxed).to_be_bytes());
-        words.flatten().collect()
+        let all = self.counts.iter().chain(self.passed.iter().flatten());
+        all.flat_map(|count| count.load(Ordering::Relaxed).to_be_bytes()).collect()
     }
 }
 
 /// All ranks' sum and largest value of one counter.
-fn over_ranks(all: &[Vec<u8>], count: Count) -> (u64, u64) {
-    let at = count as usize * 8;
+fn over_ranks(all: &[Vec<u8>], count: usize) -> (u64, u64) {
+    let at = count * 8;
     let words = all.iter().filter_map(|bytes| bytes.get(at..at + 8)?.try_into().ok());
     let words = words.map(u64::from_be_bytes);
     words.fold((0, 0), |(sum, most), word| (sum.saturating_add(word), most.max(word)))
@@ -136,7 +146,8 @@ impl Session {
         if self.site.rank != 0 {
             return Ok(());
         }
-        let seconds = |count| Duration::from_nanos(over_ranks(&all, count).1).as_secs_f64();
+        let seconds =
+            |count| Duration::from_nanos(over_ranks(&all, count as usize).1).as_secs_f64();
         let own = |count| self.tally.get(count);
         log::message(
             1,
@@ -149,9 +160,9 @@ impl Session {
                 own(Count::Amendments),
                 self.tally.most_amended(),
                 own(Count::Voided),
-                over_ranks(&all, Count::Cached).0,
-                over_ranks(&all, Count::OnPrefix).0,
-                over_ranks(&all, Count::FellBack).0,
+                over_ranks(&all, Count::Cached as usize).0,
+                over_ranks(&all, Count::OnPrefix as usize).0,
+                over_ranks(&all, Count::FellBack as usize).0,
                 own(Count::Agreements),
                 own(Count::Conferences),
                 1e6 * allreduce.as_secs_f64(),
@@ -161,6 +172,18 @@ impl Session {
                 in_all.as_secs_f64(),
             ),
         );
+        for (reason, files, bytes) in passed_of(&all) {
+            let text = reason.text();
+            log::message(1, format_args!("on the prefix: {files} files, {bytes} bytes: {text}"));
+        }
         Ok(())
     }
+}
+
+/// Files and bytes of all ranks that went to the prefix by themselves, by reason.
+fn passed_of(all: &[Vec<u8>]) -> impl Iterator<Item = (Reason, u64, u64)> {
+    Reason::ALL.into_iter().enumerate().filter_map(|(at, reason)| {
+        let sum = |which: usize| over_ranks(all, COUNTS + 2 * at + which).0;
+        Some((reason, sum(0), sum(1))).filter(|(_, files, _)| *files > 0)
+    })
 }

@@ -7,16 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cache::NodeCatalog;
-use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement};
+use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 use crate::system::{monotonic_ms, space};
-use crate::transfer::is_published;
 
 /// Why the cache could not take a file.
 #[derive(Debug, Clone)]
@@ -43,6 +41,14 @@ impl Setback {
         match error.is_no_room() {
             true => Setback::full(place),
             false => Setback::Failed(error.to_string()),
+        }
+    }
+
+    /// Why a file is on the prefix then.
+    fn reason(&self) -> Reason {
+        match self {
+            Setback::NoRoom(_) | Setback::NoInodes(_) => Reason::NoRoom,
+            Setback::Failed(_) => Reason::StoreFailed,
         }
     }
 }
@@ -155,8 +161,9 @@ impl Session {
         error: &Error,
     ) {
         let store = self.store_for(state, key);
-        self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), error));
-        state.machine.moved_to_prefix(key, name);
+        let setback = Setback::of(self.site.layout.cache_dir(&store), error);
+        state.machine.moved_to_prefix(key, name, setback.reason());
+        self.setbacks.met(setback);
     }
 
     /// Begins what a file is placed in, as [`Self::record_begin`] does. A rank that cannot write
@@ -169,13 +176,13 @@ impl Session {
         name: &str,
     ) -> bool {
         let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
-        let Err(error) = begun else { return !placed.on_prefix };
+        let Err(error) = begun else { return !placed.is_on_prefix() };
         if placed.revoke {
             // The record on the disk speaks of files that are about to change.
             let text = format!("its record cannot be changed: {error}");
             state.machine.failed(&placed.key, &text, monotonic_ms());
         }
-        state.machine.moved_to_prefix(&placed.key, name);
+        state.machine.moved_to_prefix(&placed.key, name, Reason::FallenBack);
         self.fall_back(state, &error.to_string());
         false
     }
@@ -281,11 +288,5 @@ impl Session {
         {
             state.view.moved_to_prefix(name);
         }
-    }
-
-    /// Whether the PFS has under `name` what is at `here`.
-    pub(in crate::session) fn has_the_same(&self, name: &str, here: &Path) -> bool {
-        let target = self.site.on_prefix(name);
-        describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
     }
 }

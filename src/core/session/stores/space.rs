@@ -1,6 +1,7 @@
 //! A store that is full or fails in the middle of a write: the file moves to the PFS, its
 //! descriptor too.
 
+use crate::session::machine::Reason;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
@@ -131,9 +132,8 @@ impl Session {
     /// be removed.
     fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
         if state.view.take_private(&tracked.name).is_none() {
-            state.machine.moved_to_prefix(&tracked.key, &tracked.name);
             self.tally.one(Count::FellBack);
-            state.enter_file(&tracked.key, &tracked.name, true);
+            state.now_on_prefix(&tracked.key, &tracked.name, Reason::NoRoom);
         }
         let _ = ns::remove(source);
     }

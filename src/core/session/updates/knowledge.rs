@@ -61,12 +61,16 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         .child("SIZE")
         .keys()
         .filter_map(|name| Some((hash(name)?, own.child("SIZE").get_u64(name)?)));
+    let unsafe_names = tree.child("UNSAFE").keys().filter_map(|name| {
+        let why = tree.child("UNSAFE").get_value(name).and_then(Why::from_word);
+        Some((hash(name)?, why.unwrap_or(Why::Writers)))
+    });
     Knowledge {
         files: own.get_value("FILES").and_then(hash),
         settle_ms: tree.get_u64("SETTLE").unwrap_or(0),
         clean_seals: tree.get_u64("CLEAN").unwrap_or(0).try_into().unwrap_or(0),
         interval_ms: tree.get_u64("INTERVAL").unwrap_or(0),
-        unsafe_names: tree.child("UNSAFE").keys().filter_map(hash).collect(),
+        unsafe_names: unsafe_names.collect(),
         prefix_only: tree.get_value("PREFIX").and_then(Why::from_word),
         marked: own.get_value("MARKED").map(str::to_string),
         rewrites: tree.get_flag("REWRITES"),
@@ -105,10 +109,11 @@ fn shared_tree(known: &Knowledge) -> KvTree {
         tree.set_value("PREFIX", why.word());
     }
     tree.set_flag("REWRITES", known.rewrites);
-    for (key, names) in [("UNSAFE", &known.unsafe_names), ("LOUD", &known.loud)] {
-        for name in names {
-            tree.child_mut(key).child_mut(format!("{name:016x}"));
-        }
+    for (name, why) in &known.unsafe_names {
+        tree.child_mut("UNSAFE").set_value(format!("{name:016x}"), why.word());
+    }
+    for name in &known.loud {
+        tree.child_mut("LOUD").child_mut(format!("{name:016x}"));
     }
     tree
 }
@@ -206,7 +211,7 @@ mod tests {
             settle_ms: 50,
             clean_seals: 3,
             interval_ms: 900,
-            unsafe_names: [1, u64::MAX].into(),
+            unsafe_names: [(1, Why::Writers), (u64::MAX, Why::GoesOn)].into(),
             prefix_only: Some(Why::Readers),
             marked: Some("state".into()),
             rewrites: true,

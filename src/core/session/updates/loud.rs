@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::log;
 use crate::params::keys;
 use crate::patterns::Match;
-use crate::session::machine::{Knowledge, Loud, name_hash};
+use crate::session::machine::{Knowledge, Loud, Reason, name_hash};
 use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::books::Way;
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::has_children;
-use crate::transfer::publish_file;
 
 /// The parameter that leaves files alone from the start.
 const IGNORE: &str = "SCR_IGNORE_PATTERN";
@@ -164,7 +164,8 @@ impl Session {
                 state.tokens.become_temporary(name, name);
             }
             Place::Cached(_, here) => {
-                publish_file(&self.site.prefix, &here, &self.site.on_prefix(name))?;
+                let (target, reason) = (self.site.on_prefix(name), Reason::NeverQuiet);
+                self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
             }
             // Nobody waits for the close of what is on the PFS.
             Place::Prefix => state.tokens.orphan(name),

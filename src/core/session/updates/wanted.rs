@@ -7,6 +7,7 @@
 //! closed, so that a reader of many files waits once, and that the prefix never has a part of a
 //! checkpoint for long.
 
+use crate::session::machine::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use crate::session::machine::DatasetKey;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Place, Remote};
 use crate::session::rank::runtime::Session;
-use crate::transfer::{Awaited, Waited, announce_background, is_published, publish_unsealed};
+use crate::transfer::{Awaited, Waited, announce_background, is_published};
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
@@ -166,7 +167,7 @@ impl Session {
         let pointers = asked.elapsed() >= LOOK * 2;
         let wanted = self.state().machine.wanted(key);
         let mut now = wanted.iter().filter(|one| pointers || !one.last);
-        now.all(|one| self.publish_unsealed_file(one, publish_unsealed));
+        now.all(|one| self.publish_unsealed_file(one, Reason::Wanted));
     }
 
     /// The node's folder says what that on the prefix says.
