@@ -55,7 +55,31 @@ pub enum Error {
         /// Bytes free.
         free_bytes: u64,
     },
-    /// Anything that another rank reported, or a rule that does not hold.
+    /// Another rank or node reported it.
+    #[error("{0}")]
+    Remote(String),
+    /// What another rank, a file or a program said means nothing, or contradicts the rest.
+    #[error("{0}")]
+    Unreadable(String),
+    /// What is asked for is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// What is asked for is not allowed: a name, an argument, a call at the wrong time.
+    #[error("{0}")]
+    Refused(String),
+    /// Somebody else uses it.
+    #[error("{0}")]
+    Busy(String),
+    /// It was asked to end, and has.
+    #[error("stopped")]
+    Stopped,
+    /// No thread or process can be had, or one has ended badly.
+    #[error("{0}")]
+    Process(String),
+    /// A defect of SCR: something that cannot be.
+    #[error("{0}")]
+    Defect(String),
+    /// Anything else.
     #[error("{0}")]
     Other(String),
 }

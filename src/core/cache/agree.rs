@@ -22,7 +22,7 @@ pub(crate) fn agree<T>(comm: &dyn Comm, outcome: Result<T>) -> Result<T> {
         .enumerate()
         .find(|(_, sentence)| !sentence.is_empty())
         .map_or((0, ""), |(rank, bytes)| (rank, std::str::from_utf8(bytes).unwrap_or("?")));
-    outcome.and(Err(Error::Other(format!("rank {rank}: {first}"))))
+    outcome.and(Err(Error::Remote(format!("rank {rank}: {first}"))))
 }
 
 /// Does a step whose outcome is common, and that can be interrupted and repeated, a second time if
@@ -55,7 +55,7 @@ mod tests {
     fn one_error_is_everyones_and_names_its_rank() {
         let seen = run(3, |comm| {
             let mine = match comm.rank() {
-                1 => Err(Error::Other("no room".into())),
+                1 => Err(Error::Defect("no room".into())),
                 rank => Ok(rank),
             };
             agree(&*comm, mine).map_err(|e| e.to_string())

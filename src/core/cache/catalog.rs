@@ -186,7 +186,7 @@ impl Catalog {
 }
 
 fn unreadable() -> Error {
-    Error::Other("a rank sent a list of files that cannot be read".into())
+    Error::Unreadable("a rank sent a list of files that cannot be read".into())
 }
 
 fn listed(ranks: &KvTree) -> Option<Vec<CatalogEntry>> {

@@ -151,7 +151,7 @@ fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
 fn receive(ctx: &Ctx, from: usize) -> Result<Result<DatasetRecord>> {
     let tree = KvTree::decode(&ctx.world.receive(from)?)?;
     let Some(mut record) = DatasetRecord::from_tree(&tree) else {
-        return Ok(Err(Error::Other(format!("rank {from} has no record of them any more"))));
+        return Ok(Err(Error::Remote(format!("rank {from} has no record of them any more"))));
     };
     let store = ctx.layout.stand_in(store_of(&record)).to_owned();
     record.descriptor.set_value("STORE", &store);
@@ -186,7 +186,7 @@ fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<R
             }
             Some((&END, _)) => break,
             _ => {
-                let unread = || Error::Other(format!("rank {from} cannot read {}", meta.name));
+                let unread = || Error::Remote(format!("rank {from} cannot read {}", meta.name));
                 sink = sink.and_then(|_| Err(unread()));
                 break;
             }

@@ -74,7 +74,7 @@ impl NodeCatalog {
         let catalog = NodeCatalog { bytes: Arc::new(shared?), node_ranks: ctx.node_ranks.into() };
         match catalog.is_whole() {
             true => Ok(catalog),
-            false => Err(Error::Other("the node's leader has no catalog".into())),
+            false => Err(Error::Remote("the node's leader has no catalog".into())),
         }
     }
 

@@ -292,7 +292,7 @@ pub(super) fn rebuild_member(
     let dir = dir.unwrap_or_else(|| layout.dataset_dir(&store, chosen.id));
     // A rank that cannot even make a directory would leave the others waiting in the scheme.
     let ready = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
-        let unknown = || Error::Other(format!("no redundancy scheme is called \"{type_name}\""));
+        let unknown = || Error::Missing(format!("no redundancy scheme is called \"{type_name}\""));
         protection.scheme(type_name).ok_or_else(unknown)
     });
     let scheme = agree(&*set.comm, ready)?;

@@ -120,9 +120,10 @@ impl Remains<'_> {
         let names: Vec<&str> = of.map(|(name, _)| &**name).collect();
         match names.is_empty() {
             true => Ok(()),
-            false => {
-                Err(Error::Other(format!("what {} has of it is of several runs", names.join(", "))))
-            }
+            false => Err(Error::Refused(format!(
+                "what {} has of it is of several runs",
+                names.join(", ")
+            ))),
         }
     }
 
@@ -253,7 +254,7 @@ impl Remains<'_> {
         let mut records = Vec::new();
         for (rank, result) in set.iter().zip(played.results) {
             // One that has not run was waited for in vain by the others: theirs says less.
-            let died = || Error::Other(format!("no thread could stand for rank {rank}"));
+            let died = || Error::Process(format!("no thread could stand for rank {rank}"));
             match result.ok_or_else(died)? {
                 Ok(record) => records.push(record),
                 Err(Error::Unrecoverable(why)) => return Ok(Err(why)),

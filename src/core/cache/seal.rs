@@ -210,7 +210,7 @@ fn prepare_unvoted(
 fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
     let here = |error| match error {
         Error::Comm(_) => error,
-        error => Error::Other(format!("node {}: {error}", ctx.host)),
+        error => Error::Remote(format!("node {}: {error}", ctx.host)),
     };
     if planted(Planted::SealAlone) {
         return outcome;
@@ -219,7 +219,7 @@ fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
 }
 
 fn touched() -> Error {
-    Error::Other("the program wrote to the dataset while it was being sealed".into())
+    Error::Refused("the program wrote to the dataset while it was being sealed".into())
 }
 
 /// Finds size, mode and times of each file and makes its content durable. Checksums follow with the
@@ -275,7 +275,7 @@ pub(super) fn protect(
 ) -> Result<Protection> {
     let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
     let outcome = match ctx.protection.scheme(type_name) {
-        None => Err(Error::Other(format!("no redundancy scheme is called \"{type_name}\""))),
+        None => Err(Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))),
         Some(scheme) => scheme.encode(set, &member_data(record)),
     };
     if planted(Planted::NoRedundancy) {

@@ -86,7 +86,9 @@ impl Sharing {
         }
         let nodes: Vec<usize> = all.iter().filter_map(|tree| tree.parse("LEADER")).collect();
         if nodes.len() != world.size() {
-            return Err(Error::Other("a rank's answer about its stores cannot be read".into()));
+            return Err(Error::Unreadable(
+                "a rank's answer about its stores cannot be read".into(),
+            ));
         }
         let mut sharing = Sharing { stores: Vec::new(), any: false };
         for (index, store) in layout.stores.iter().enumerate() {

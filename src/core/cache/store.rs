@@ -193,7 +193,7 @@ pub(super) fn encode_records(held: &[Held]) -> KvTree {
 
 /// The inverse of [`encode_records`].
 pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
-    let map = Filemap::from_tree(tree).map_err(Error::Other)?;
+    let map = Filemap::from_tree(tree).map_err(Error::Unreadable)?;
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 

@@ -106,7 +106,7 @@ impl Survey {
 }
 
 fn unreadable() -> Error {
-    Error::Other("what the records say cannot be read".into())
+    Error::Unreadable("what the records say cannot be read".into())
 }
 
 fn claims_in(nodes: &[Vec<u8>]) -> Result<Vec<Claim>> {

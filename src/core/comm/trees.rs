@@ -88,7 +88,7 @@ pub fn exchange(comm: &dyn Comm, out: &KvTree) -> Result<KvTree> {
     }
     match wrong {
         Some(key) => {
-            Err(Error::Other(format!("{key:?} is not a rank of a group of {}", comm.size())))
+            Err(Error::Refused(format!("{key:?} is not a rank of a group of {}", comm.size())))
         }
         None => Ok(received),
     }

@@ -95,10 +95,10 @@ impl Descriptors {
     /// run) on the present placement, and the tree completed with it.
     ///
     /// # Errors
-    /// `Error::Other` if the tree is not a descriptor.
+    /// `Error::Unreadable` if the tree is not a descriptor.
     pub fn choose(&self, tree: &KvTree, rank: usize) -> Result<(Membership, KvTree)> {
         let wrong =
-            || Error::Other("a dataset's redundancy descriptor is not readable".to_string());
+            || Error::Unreadable("a dataset's redundancy descriptor is not readable".to_string());
         let descriptor = RedundancyDesc::from_tree(tree).ok_or_else(wrong)?;
         let membership = self.groups.membership(&descriptor, rank).ok_or_else(wrong)?;
         let mut tree = tree.clone();

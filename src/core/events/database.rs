@@ -68,7 +68,7 @@ impl Database {
     /// If there is no such file, or it is not such a database.
     pub fn read(path: &Path) -> Done<Vec<Logged>> {
         let wrong = |error: rusqlite::Error| {
-            Error::Other(format!("cannot read the database {}: {error}", path.display()))
+            Error::Unreadable(format!("cannot read the database {}: {error}", path.display()))
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;

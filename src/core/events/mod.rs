@@ -76,7 +76,7 @@ impl EventLog {
         std::thread::Builder::new()
             .name("scr-log".into())
             .spawn(body)
-            .map_err(|error| Error::Other(format!("no thread for the log: {error}")))?;
+            .map_err(|error| Error::Process(format!("no thread for the log: {error}")))?;
         let lost = Arc::default();
         Ok(EventLog { sender: Mutex::new(Some(sender)), done: Mutex::new(done), lost })
     }

@@ -43,7 +43,7 @@ pub fn join_relative(dir: &Path, name: &str) -> Result<PathBuf> {
     if is_safe_relative(name) {
         Ok(dir.join(name))
     } else {
-        Err(Error::Other(format!("refused the file name {name:?}: not below {}", dir.display())))
+        Err(Error::Refused(format!("refused the file name {name:?}: not below {}", dir.display())))
     }
 }
 

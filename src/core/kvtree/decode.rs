@@ -36,7 +36,7 @@ impl fmt::Display for Malformed {
 
 impl From<Malformed> for Error {
     fn from(malformed: Malformed) -> Self {
-        Error::Other(format!("not a packed tree: {malformed}"))
+        Error::Unreadable(format!("not a packed tree: {malformed}"))
     }
 }
 

@@ -46,7 +46,7 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// If the tree is nested deeper than any reader accepts: a defect of the caller.
 pub fn to_file_bytes(tree: &KvTree) -> Result<Vec<u8>> {
     if tree.depth() > DEPTH_MAX {
-        return Err(Error::Other(format!(
+        return Err(Error::Refused(format!(
             "a tree nested deeper than {DEPTH_MAX} cannot be stored"
         )));
     }

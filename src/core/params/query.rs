@@ -96,7 +96,7 @@ fn merged(before: &str, added: &str) -> String {
 
 fn known(key: &str) -> Result<String> {
     if find(key).is_none() && LineKind::from_key(key).is_none() {
-        return Err(Error::Other(super::sources::unknown(key)));
+        return Err(Error::Refused(super::sources::unknown(key)));
     }
     Ok(key.to_string())
 }

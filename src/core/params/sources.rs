@@ -65,7 +65,7 @@ impl From<Problems> for Error {
     /// One sentence: it is part of a message, which is one line.
     fn from(problems: Problems) -> Error {
         let all: Vec<String> = problems.0.iter().map(Error::to_string).collect();
-        Error::Other(all.join("; "))
+        Error::Refused(all.join("; "))
     }
 }
 

@@ -103,7 +103,7 @@ impl LogicalFile {
             parts.push(Part { path, index, start: total, size: file.size, file: None, crc32 });
             // Sizes may come from a damaged record.
             total = total.checked_add(file.size).ok_or_else(|| {
-                Error::Other(format!("the recorded size of {} is wrong", file.name))
+                Error::Unreadable(format!("the recorded size of {} is wrong", file.name))
             })?;
         }
         Ok(LogicalFile { parts, listed: files.len(), total, open: VecDeque::new(), writable })

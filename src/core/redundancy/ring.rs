@@ -68,7 +68,7 @@ impl<'a> Ring<'a> {
         };
         outcome.and_then(|_| match kind {
             b'u' => Err(Error::Unrecoverable(text.into_owned())),
-            _ => Err(Error::Other(format!("rank {}: {text}", self.world_rank(member)))),
+            _ => Err(Error::Remote(format!("rank {}: {text}", self.world_rank(member)))),
         })
     }
 

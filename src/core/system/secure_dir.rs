@@ -133,7 +133,7 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
 }
 
 fn refused(path: &Path, why: String) -> Error {
-    Error::Other(format!("the directory {} is not used: {why}", path.display()))
+    Error::Refused(format!("the directory {} is not used: {why}", path.display()))
 }
 
 #[cfg(test)]

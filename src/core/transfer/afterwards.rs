@@ -260,7 +260,7 @@ impl Node<'_> {
     }
 
     fn heed_stop(&mut self) -> Result<()> {
-        if self.is_stopped() { Err(Error::Other("stopped".into())) } else { Ok(()) }
+        if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
     }
 
     fn is_stopped(&mut self) -> bool {

@@ -60,7 +60,7 @@ pub(super) fn take_along(
 fn own_record(ctx: &Ctx, older: &Along) -> Result<Option<DatasetRecord>> {
     match ctx.filemap.get_id(older.id) {
         None if !older.names.is_empty() => {
-            Err(Error::Other(format!("dataset {} is not in the cache", older.id)))
+            Err(Error::Missing(format!("dataset {} is not in the cache", older.id)))
         }
         found => Ok(found),
     }

@@ -155,7 +155,7 @@ impl AsyncFlush {
         };
         let (thread, started) = match Builder::new().name("scr-flush".into()).spawn(body) {
             Ok(thread) => (Some(thread), Ok(())),
-            Err(e) => (None, Err(Error::Other(format!("cannot start a thread: {e}")))),
+            Err(e) => (None, Err(Error::Process(format!("cannot start a thread: {e}")))),
         };
         let mut begun = AsyncFlush { job, thread, outcome: None, left: Left::new() };
         if let Err(error) = agree(ctx.world, started) {
@@ -373,7 +373,7 @@ impl Job {
                 throttle.note(bytes, last.elapsed(), begun.elapsed());
                 self.rest(&throttle, begun);
                 last = Instant::now();
-                if self.stopped() { Err(Error::Other("stopped".into())) } else { Ok(()) }
+                if self.stopped() { Err(Error::Stopped) } else { Ok(()) }
             };
             let mut durable = |written: u64| ledger.set(&key, written);
             let how = CopyOptions {

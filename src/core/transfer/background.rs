@@ -118,7 +118,7 @@ impl Background {
         let thread = Builder::new()
             .name("scr-flush".into())
             .spawn(work)
-            .map_err(|e| Error::Other(format!("cannot start the flush thread: {e}")))?;
+            .map_err(|e| Error::Process(format!("cannot start the flush thread: {e}")))?;
         Ok(Background { wish, thread: Some(thread) })
     }
 
@@ -136,7 +136,7 @@ impl Background {
         self.wish.hurry.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
-            _ => Err(Error::Other("the flush thread ended by a defect".into())),
+            _ => Err(Error::Defect("the flush thread ended by a defect".into())),
         }
     }
 
@@ -203,7 +203,7 @@ fn publish(
         return Ok(true);
     }
     let mut go_on = |_| match stop.load(Ordering::Relaxed) {
-        true => Err(Error::Other("stopped".into())),
+        true => Err(Error::Stopped),
         false => Ok(()),
     };
     let source = job.record.dir.join(&file.name);

@@ -142,7 +142,7 @@ pub(super) fn announce_flush(
     along: &[Along],
     left_out: &dyn Fn(&str) -> bool,
 ) -> Result<Announced> {
-    let unknown = || Error::Other(format!("dataset {id} is not in the cache"));
+    let unknown = || Error::Missing(format!("dataset {id} is not in the cache"));
     let journal = Journal::new(ctx.prefix, id);
     let clear = || note_half_of(ctx.prefix, &journal).and_then(|()| journal.clear());
     let cleared = if ctx.world.rank() == 0 { clear() } else { Ok(()) };

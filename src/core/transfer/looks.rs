@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn looks_that_fail_for_good_end_the_wait() {
-        let failed = || Err(Error::Other("cannot look".into()));
+        let failed = || Err(Error::Defect("cannot look".into()));
         assert!(wait(Duration::from_millis(64), || false, failed).is_err());
         // Once is not for good.
         let looked = Cell::new(0);

@@ -100,7 +100,7 @@ mod tests {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 (0..200).for_each(|_| std::thread::yield_now());
                 now.fetch_sub(1, Ordering::SeqCst);
-                if comm.rank() == 1 { Err(Error::Other("no".into())) } else { Ok(()) }
+                if comm.rank() == 1 { Err(Error::Defect("no".into())) } else { Ok(()) }
             })
             .is_ok()
         });

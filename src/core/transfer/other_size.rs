@@ -73,7 +73,7 @@ pub fn publish_other_size(
     let there = String::from_utf8_lossy(there).into_owned();
     let ranks = cache::size_in(&there).unwrap_or(0);
     if ranks == 0 {
-        return Err(Error::Other(format!(
+        return Err(Error::Refused(format!(
             "it is of a run with an unknown number of ranks: {there}"
         )));
     }
@@ -219,7 +219,7 @@ pub fn publish_remains(
     let found = names_in(folder)?.iter().find_map(identity);
     let Some(identity) = found else { return Ok(None) };
     let Some(ranks) = cache::size_in(&identity) else {
-        return Err(Error::Other(format!("a run with an unknown number of ranks: {identity}")));
+        return Err(Error::Refused(format!("a run with an unknown number of ranks: {identity}")));
     };
     let listed = list_prefix(ctx.prefix)?;
     let wanted = &|whole: &[cache::Whole], at: usize| {
@@ -258,7 +258,7 @@ impl Run<'_> {
         // The real ranks can still talk to one another, whatever happens here.
         let done = catch_unwind(AssertUnwindSafe(|| self.rebuild_and_publish()));
         done.unwrap_or_else(|_| {
-            Err(Error::Other("the cache of another run could not be rebuilt".to_string()))
+            Err(Error::Process("the cache of another run could not be rebuilt".to_string()))
         })
     }
 
@@ -356,7 +356,7 @@ impl Protect for OnlyRebuild {
     }
 
     fn choose(&self, _descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
-        Err(Error::Other("nothing is protected anew".to_string()))
+        Err(Error::Missing("nothing is protected anew".to_string()))
     }
 
     fn piece_bytes(&self) -> usize {

@@ -57,7 +57,7 @@ fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
     let all = ctx.world.all_gather(&own)?;
     let first = all.iter().find(|bytes| !bytes.is_empty());
     let about = first.and_then(|bytes| About::from_tree(&KvTree::decode(bytes).ok()?));
-    about.ok_or_else(|| Error::Other("nobody has a file of the dataset".into()))
+    about.ok_or_else(|| Error::Missing("nobody has a file of the dataset".into()))
 }
 
 fn catalog_of(about: &About, shares: &[Share], left_out: &dyn Fn(&str) -> bool) -> Catalog {
@@ -81,7 +81,7 @@ fn catalog_of(about: &About, shares: &[Share], left_out: &dyn Fn(&str) -> bool) 
 fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     let mut all = Catalog { entries: Vec::new(), ..own.clone() };
     for bytes in comm.all_gather(&own.to_tree().encode())? {
-        let unreadable = || Error::Other("a rank's list of files cannot be read".into());
+        let unreadable = || Error::Unreadable("a rank's list of files cannot be read".into());
         let theirs = Catalog::from_tree(&KvTree::decode(&bytes)?).ok_or_else(unreadable)?;
         all.entries.extend(theirs.entries);
     }

@@ -45,7 +45,7 @@ pub fn is_staged_name(name: &str) -> bool {
 pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
         (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),
-        _ => Err(Error::Other(format!("{} is not the name of a file", target.display()))),
+        _ => Err(Error::Refused(format!("{} is not the name of a file", target.display()))),
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             let (mut moved, mut noted) = (0, 0);
             let mut progress = |bytes| {
                 moved += bytes;
-                if moved < stop_at { Ok(()) } else { Err(Error::Other("stopped".into())) }
+                if moved < stop_at { Ok(()) } else { Err(Error::Stopped) }
             };
             let mut note = |bytes| {
                 noted = bytes;

@@ -157,7 +157,7 @@ pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
 /// # Errors
 /// If communication fails, or the dataset has no summary that can be read.
 pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>>> {
-    let summary = read_summary(ctx, id)?.map_err(Error::Other)?;
+    let summary = read_summary(ctx, id)?.map_err(Error::Unreadable)?;
     let names = |files: Vec<FileMeta>| files.into_iter().map(|file| file.name).collect();
     Ok(summary.files.into_iter().map(|(rank, files)| (rank, names(files))).collect())
 }
@@ -173,7 +173,7 @@ pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Sum
     if let Some(fault) = tree.get_value("FAULT") {
         return Ok(Err(fault.to_owned()));
     }
-    Summary::from_tree(&tree).map(Ok).map_err(Error::Other)
+    Summary::from_tree(&tree).map(Ok).map_err(Error::Unreadable)
 }
 
 /// The summary's tree, or FAULT.

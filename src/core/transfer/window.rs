@@ -134,7 +134,7 @@ fn delete(
         // Without it nobody knows which files are needed: none may go.
         let files = files_of(prefix, entry.id)?.ok_or_else(|| {
             let dir = folder(prefix, entry.id).display().to_string();
-            Error::Other(format!("the summary in {dir} is missing: nothing older is deleted"))
+            Error::Missing(format!("the summary in {dir} is missing: nothing older is deleted"))
         })?;
         kept.extend(files.into_iter().map(|file| file.name));
     }

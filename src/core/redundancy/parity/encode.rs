@@ -58,7 +58,7 @@ fn works(shape: Shape) -> Result<Vec<Work>> {
         Some(Work { slot, worker: slot, recipe })
     };
     let works: Option<_> = (0..shape.members).map(work).collect();
-    works.ok_or_else(|| Error::Other("parity cannot be computed".into()))
+    works.ok_or_else(|| Error::Defect("parity cannot be computed".into()))
 }
 
 /// Builds the header; the left neighbours' lists come from there, ours goes to the right.
@@ -79,7 +79,7 @@ fn exchange_header(
         let list = KvTree::decode(&theirs).ok().and_then(|tree| MemberList::from_tree(&tree));
         partners.push(ring.agree(list.ok_or_else(|| {
             let left = ring.world_rank(left);
-            Error::Other(format!("the file list of rank {left} has a wrong name or size"))
+            Error::Unreadable(format!("the file list of rank {left} has a wrong name or size"))
         }))?);
     }
     Ok(ParityHeader {

@@ -59,7 +59,7 @@ impl ParityWriter {
         let bytes = header.to_bytes()?;
         debug_assert_eq!(bytes.len() as u64, self.header_bytes);
         let chunks_crc = self.chunks_crc.whole(self.chunks_bytes).ok_or_else(|| {
-            Error::Other(format!("{} was not written completely", self.temporary.display()))
+            Error::Defect(format!("{} was not written completely", self.temporary.display()))
         })?;
         self.file
             .write_all_at(&bytes, 0)

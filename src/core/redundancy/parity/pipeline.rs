@@ -141,7 +141,7 @@ impl Sides<'_> {
         match (self.shape.content(self.me, slot), &mut self.files, &mut self.parity) {
             (Content::Data(_), Some(files), _) => files.read_padded(start, into),
             (Content::Parity(_), _, Some(parity)) => parity.read(start, into),
-            _ => Err(Error::Other("a member is to read what it has lost".into())),
+            _ => Err(Error::Defect("a member is to read what it has lost".into())),
         }
     }
 
@@ -150,7 +150,7 @@ impl Sides<'_> {
         match (self.shape.content(self.me, slot), &mut self.restored, &mut self.writer) {
             (Content::Data(_), Some(files), _) => files.write_padded(start, bytes),
             (Content::Parity(_), _, Some(writer)) => writer.write(start, bytes),
-            _ => Err(Error::Other("a member is to write what it has not lost".into())),
+            _ => Err(Error::Defect("a member is to write what it has not lost".into())),
         }
     }
 

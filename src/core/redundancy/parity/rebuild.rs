@@ -79,7 +79,7 @@ pub fn rebuild(
             restore(&ring, code, shape, &own, lists, &works, chunk_bytes)
         }
         // The plan follows from the states, this member's among them.
-        _ => Err(Error::Other("the members' states contradict one another".into())),
+        _ => Err(Error::Unreadable("the members' states contradict one another".into())),
     }
 }
 
@@ -233,7 +233,7 @@ fn own_list(
         (None, None) => lists.remove(&ring.me),
     };
     let rank = ring.world_rank(ring.me);
-    let mut list = told.ok_or_else(|| Error::Other(format!("rank {rank} has no file list")))?;
+    let mut list = told.ok_or_else(|| Error::Remote(format!("rank {rank} has no file list")))?;
     list.host = ring.set.hosts.get(ring.me).cloned().unwrap_or_default();
     if shape.chunk_bytes(list.total_bytes()) > chunk_bytes {
         let what = "the copy of its file list has more data than its set";

@@ -48,7 +48,7 @@ impl Shape {
         };
         if code == Code::ReedSolomon && members > MEMBERS_MAX {
             let what = "a Reed-Solomon set has";
-            return Err(Error::Other(format!("{what} {members} members, {MEMBERS_MAX} at most")));
+            return Err(Error::Refused(format!("{what} {members} members, {MEMBERS_MAX} at most")));
         }
         Ok(Shape { members, parities: wanted.min(members - 1) })
     }

@@ -160,7 +160,9 @@ pub(super) fn copy_right(
             let right = manifest.list.files.iter().zip(&arrived);
             if right.clone().any(|(file, arrived)| !file.on_prefix && file.crc32 != *arrived) {
                 let rank = manifest.list.world_rank;
-                return Err(Error::Other(format!("the copy of a file of rank {rank} is wrong")));
+                return Err(Error::Unreadable(format!(
+                    "the copy of a file of rank {rank} is wrong"
+                )));
             }
             copies.sync()
         });

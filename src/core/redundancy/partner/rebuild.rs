@@ -35,7 +35,8 @@ pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData
         }
     }
     // Either it was there, or it was restored.
-    let data = data.ok_or_else(|| Error::Other("files were neither there nor restored".into()))?;
+    let data =
+        data.ok_or_else(|| Error::Missing("files were neither there nor restored".into()))?;
     let known = own.protection.as_ref().map(|protection| &protection.files[..]).unwrap_or_default();
     let file_crcs = data.files.iter().map(|file| file.crc32).collect();
     let mut protection = Protection { files: Vec::new(), file_crcs };

@@ -38,7 +38,7 @@ impl Session {
             }
         }
         state.machine.settle_contested(key, &files);
-        Err(Error::Other(error))
+        Err(Error::Refused(error))
     }
 }
 

@@ -47,7 +47,7 @@ impl Session {
             Next::Continue => {}
             Next::Confer => self.confer(links)?,
             Next::Disabled { most, least } => {
-                return Err(Error::Other(format!(
+                return Err(Error::Refused(format!(
                     "the ranks pass different numbers of collective calls ({least} to {most})"
                 )));
             }
@@ -64,9 +64,11 @@ impl Session {
         self.settle_noted();
         let reports: Option<Vec<Report>> =
             gathered.iter().map(|bytes| Report::from_bytes(bytes)).collect();
-        let unreadable = || Error::Other("a rank's report is not readable".to_string());
+        let unreadable = || Error::Unreadable("a rank's report is not readable".to_string());
         if !self.state().machine.confer(&reports.ok_or_else(unreadable)?) {
-            return Err(Error::Other("the ranks differ in what they know of the run".to_string()));
+            return Err(Error::Unreadable(
+                "the ranks differ in what they know of the run".to_string(),
+            ));
         }
         self.hear();
         self.hush();

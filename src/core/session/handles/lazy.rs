@@ -65,7 +65,7 @@ impl Session {
                 _ => return Ok(None),
             }
         };
-        let gone = || Error::Other(format!("{name} cannot be copied to be changed"));
+        let gone = || Error::Missing(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.match_name(&name).ok_or_else(gone)?;
         let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
@@ -95,7 +95,7 @@ impl Session {
     fn wake_alone(&self, state: &mut State, token: u64, fd: i32, tracked: Tracked) -> Result<File> {
         let orphan = tracked.is_orphan();
         let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {
-            return Err(Error::Other(format!("{} is not open on a sealed copy", tracked.name)));
+            return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
         let there = self.site.on_prefix(&name);

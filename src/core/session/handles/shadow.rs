@@ -164,7 +164,7 @@ impl Session {
         copy: &Path,
     ) -> Result<Standing> {
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
-            return Err(Error::Other(format!("no directory for {name}")));
+            return Err(Error::Missing(format!("no directory for {name}")));
         };
         let target = dir.join(name);
         ns::make_parents(&dir, name)?;

@@ -335,6 +335,6 @@ impl Session {
             state.view.delete(old);
         }
         new.into_iter().for_each(|new| self.enter_landed(state, new, Reason::DirectoryMoved));
-        done.map_err(|error| Error::Other(format!("{old}, which has moved: {error}")))
+        done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
 }

@@ -409,7 +409,7 @@ impl Session {
         intent: Intent,
     ) -> Result<()> {
         let Some(layer) = state.view.layer(key) else {
-            return Err(Error::Other(format!("no directory for {name}")));
+            return Err(Error::Missing(format!("no directory for {name}")));
         };
         if matches!(&found.place, Place::Cached(held, _) if held == key) {
             return Ok(());
