@@ -14,70 +14,17 @@
 #![allow(unknown_lints, invalid_runtime_symbol_definitions)]
 #![cfg_attr(test, allow(clippy::unwrap_used))] // a test that cannot go on stops
 
-#[cfg_attr(test, allow(dead_code))]
-mod abi;
-#[cfg_attr(test, allow(dead_code))]
-mod absence;
-#[cfg_attr(test, allow(dead_code))]
-mod aliases;
-#[cfg_attr(test, allow(dead_code))]
-mod ask;
-#[cfg_attr(test, allow(dead_code))]
-mod changes;
+mod base;
 #[cfg_attr(test, allow(dead_code))]
 mod child;
-#[cfg_attr(test, allow(dead_code))]
-mod ending;
-#[cfg_attr(test, allow(dead_code))]
 mod engine;
-#[cfg(not(test))]
-mod family;
-#[cfg_attr(test, allow(dead_code))]
-mod glance;
-#[cfg_attr(test, allow(dead_code))]
-mod guard;
-#[cfg_attr(test, allow(dead_code))]
-mod hand;
+mod fd;
 #[cfg(not(test))]
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
-mod identity;
-#[cfg_attr(test, allow(dead_code))]
-mod inquiry;
-#[cfg_attr(test, allow(dead_code))]
 mod launcher;
-#[cfg_attr(test, allow(dead_code))]
-mod lazy;
-#[cfg_attr(test, allow(dead_code))]
-mod listing;
-#[cfg_attr(test, allow(dead_code))]
-mod lock;
-#[cfg_attr(test, allow(dead_code))]
-mod memory;
-#[cfg_attr(test, allow(dead_code))]
-mod message;
-#[cfg_attr(test, allow(dead_code))]
-mod moves;
-#[cfg_attr(test, allow(dead_code))]
-mod open_files;
-#[cfg_attr(test, allow(dead_code))]
-mod paths;
-#[cfg_attr(test, allow(dead_code))]
-mod postponed;
-#[cfg_attr(test, allow(dead_code))]
-mod real;
-#[cfg_attr(test, allow(dead_code))]
-mod refuge;
-#[cfg_attr(test, allow(dead_code))]
-mod signals;
-#[cfg_attr(test, allow(dead_code))]
-mod spellings;
-#[cfg_attr(test, allow(dead_code))]
-mod stream_writes;
-#[cfg(test)]
-mod testing;
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-mod wire;
+mod path;
+mod signal;
 
 /// Settles what a launcher has to do before its main, and whether a rank has started this process.
 /// Nothing else depends on this having run.
@@ -85,8 +32,10 @@ mod wire;
 #[ctor::ctor(unsafe)]
 fn constructor() {
     // A panic must not cross into the loader.
-    let _: Option<()> = guard::work(|| {
+    let _: Option<()> = signal::guard::work(|| {
         launcher::prepare();
-        child::follow();
+        if child::follow() {
+            engine::start::follow();
+        }
     });
 }

@@ -12,5 +12,5 @@ mod write;
 
 /// The contract with the preload library, compiled into both.
 #[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../preload/src/abi.rs"]
+#[path = "../../preload/src/engine/abi.rs"]
 pub mod abi;

@@ -1,4 +1,4 @@
-//! The engine table that the preload library opens (`preload/src/abi.rs`).
+//! The engine table that the preload library opens (`preload/src/engine/abi.rs`).
 //!
 //! Nothing of ours may reach the program as a crash: every function catches panics, reports the
 //! first one, and ends routing, so that from then on the program's calls pass.

@@ -21,12 +21,12 @@ const UNSAFE: [&str; 6] =
 /// everywhere.
 const HOMES: [(&str, &[&str]); 8] = [
     ("libc", &["preload/", "src/core/system/", "src/api/", "src/cli/sim/namespace.rs"]),
-    ("redhook", &["preload/src/family.rs"]),
+    ("redhook", &["preload/src/base/family.rs"]),
     ("mpi", &["src/mpi/"]),
     ("crc32fast", &["src/core/files/checksum.rs"]),
     ("rusqlite", &["src/core/events/database.rs"]),
-    ("parking_lot", &["preload/src/open_files.rs", "preload/"]),
-    ("once_cell", &["preload/src/real.rs"]),
+    ("parking_lot", &["preload/src/fd/open_files.rs", "preload/"]),
+    ("once_cell", &["preload/src/base/real.rs"]),
     ("ctor", &["preload/src/lib.rs"]),
 ];
 
@@ -202,10 +202,12 @@ mod tests {
 
     #[test]
     fn a_home_without_its_crate_is_found() {
-        let empty = empty_homes(&[Source::of("preload/src/real.rs", "use once_cell::race::A;")]);
+        let empty =
+            empty_homes(&[Source::of("preload/src/base/real.rs", "use once_cell::race::A;")]);
         assert!(!empty.iter().any(|text| text.contains("once_cell")), "{empty:?}");
         assert!(empty.iter().any(|text| text.starts_with("src/mpi/: mpi ")), "{empty:?}");
-        let elsewhere = empty_homes(&[Source::of("preload/src/paths.rs", "use parking_lot::A;")]);
+        let elsewhere =
+            empty_homes(&[Source::of("preload/src/path/canonical.rs", "use parking_lot::A;")]);
         let parking: Vec<_> =
             elsewhere.iter().filter(|text| text.contains("parking_lot")).collect();
         assert_eq!(parking.len(), 1, "{parking:?}");

@@ -5,11 +5,11 @@ use std::ffi::{c_int, c_void};
 
 use libc::{aiocb, ssize_t};
 
-use crate::ask::{Outcome, handle};
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::ask::{Outcome, handle};
+use crate::fd::refuge::{ensure, harmless};
 use crate::hooks::intent::may_change;
-use crate::refuge::{ensure, harmless};
-use crate::{engine, open_files};
+use crate::{engine, fd::open_files};
 
 type AioWrite = unsafe extern "C-unwind" fn(*mut aiocb) -> c_int;
 type LioListio = unsafe extern "C-unwind" fn(c_int, *const *mut aiocb, c_int, *mut c_void) -> c_int;

@@ -4,9 +4,9 @@ use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, gid_t, mode_t, off_t, timespec, timeval, uid_t, utimbuf};
 
-use crate::abi::event;
-use crate::ask::{Answer, Outcome, Question, below_prefix};
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::abi::event;
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
 use crate::hooks::open::name_behind;
 
 type Truncate = unsafe extern "C-unwind" fn(*const c_char, off_t) -> c_int;

@@ -5,11 +5,11 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::{FILE, id_t, idtype_t, pid_t, siginfo_t};
 
-use crate::family::interpose;
+use crate::base::family::interpose;
 use crate::hooks::environment::with_rank;
 use crate::hooks::file_actions::before_spawn;
 use crate::hooks::programs::with_place;
-use crate::{engine, lazy, paths};
+use crate::{engine, fd::lazy, path::canonical};
 
 type Spawn = unsafe extern "C-unwind" fn(
     *mut pid_t,
@@ -50,7 +50,7 @@ interpose! {
 /// What was known of names may be so no more. Passes the child's status on.
 fn ended(result: c_int) -> c_int {
     if result >= 0 && engine::active().is_some() {
-        paths::forget();
+        canonical::forget();
     }
     result
 }

@@ -2,16 +2,16 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::abi::Engine;
-use crate::ask::{Outcome, handle};
+use crate::base::family::interpose;
 use crate::engine;
-use crate::family::interpose;
-use crate::guard;
+use crate::engine::abi::Engine;
+use crate::engine::ask::{Outcome, handle};
+use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::open_files::Released;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
-use crate::lazy::{wake_beyond, wake_descriptor};
-use crate::open_files::Released;
-use crate::{open_files, refuge, stream_writes};
+use crate::signal::guard;
+use crate::{fd::open_files, fd::refuge, fd::stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);

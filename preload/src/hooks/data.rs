@@ -8,10 +8,10 @@ use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
-use crate::changes::{self, Moment};
-use crate::family::interpose;
-use crate::refuge::{left_undone, sync_again, try_again};
-use crate::{engine, guard};
+use crate::base::family::interpose;
+use crate::fd::changes::{self, Moment};
+use crate::fd::refuge::{left_undone, sync_again, try_again};
+use crate::{engine, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;

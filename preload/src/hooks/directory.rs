@@ -1,14 +1,14 @@
-//! Directory streams; see [`crate::listing`]. scandir and glob read directories inside of libc, so
-//! they are led through our own readdir.
+//! Directory streams; see [`crate::path::listing`]. scandir and glob read directories inside of
+//! libc, so they are led through our own readdir.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use libc::{DIR, dirent};
 
-use crate::ask::{Answer, Outcome, Question, below_prefix, handle};
-use crate::family::interpose;
-use crate::listing::{self, ADDED, Stage, begin_added, stage, with_merged};
-use crate::{engine, guard};
+use crate::base::family::interpose;
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix, handle};
+use crate::path::listing::{self, ADDED, Stage, begin_added, stage, with_merged};
+use crate::{engine, signal::guard};
 
 type Opendir = unsafe extern "C-unwind" fn(*const c_char) -> *mut DIR;
 type Fdopendir = unsafe extern "C-unwind" fn(c_int) -> *mut DIR;

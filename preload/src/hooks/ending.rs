@@ -3,8 +3,8 @@
 
 use std::ffi::c_int;
 
-use crate::ending;
-use crate::real::Symbol;
+use crate::base::real::Symbol;
+use crate::engine::ending;
 
 type Exit = unsafe extern "C" fn(c_int) -> !;
 

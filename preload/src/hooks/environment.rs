@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
+use crate::base::family::interpose;
 use crate::child;
-use crate::family::interpose;
 use crate::hooks::programs::with_place;
 
 type Exec =

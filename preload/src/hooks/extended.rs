@@ -5,10 +5,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::{AT_FDCWD, size_t, ssize_t};
 
-use crate::abi::event;
-use crate::ask::{Answer, Outcome, Question, below_prefix};
-use crate::family::interpose;
-use crate::guard;
+use crate::base::family::interpose;
+use crate::engine::abi::event;
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
+use crate::signal::guard;
 
 type Get =
     unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut c_void, size_t) -> ssize_t;

@@ -7,10 +7,10 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use libc::{AT_FDCWD, mode_t};
 use parking_lot::Mutex;
 
-use crate::ask::{Answer, Outcome, Question, below_prefix};
-use crate::family::interpose;
-use crate::lock::{GENERATIONS, Lock};
-use crate::{child, engine, guard};
+use crate::base::family::interpose;
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
+use crate::{child, engine, signal::guard};
 
 type AddOpen =
     unsafe extern "C-unwind" fn(*mut c_void, c_int, *const c_char, c_int, mode_t) -> c_int;

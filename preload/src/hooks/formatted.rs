@@ -4,9 +4,9 @@
 
 use std::ffi::{CStr, c_int};
 
-use crate::guard;
+use crate::base::real::Symbol;
 use crate::hooks::intent::may_change;
-use crate::real::Symbol;
+use crate::signal::guard;
 
 /// What the hook jumps to; 0 if the call has failed, errno is set.
 fn ready(symbol: &Symbol, fd: c_int) -> usize {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::abi::Engine;
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::engine::abi::Engine;
 use crate::hooks::open::report;
-use crate::lock::{GENERATIONS, Lock};
-use crate::{guard, open_files};
+use crate::{fd::open_files, signal::guard};
 
 /// What [`are_seen`] has found last.
 static HIDDEN: AtomicBool = AtomicBool::new(false);

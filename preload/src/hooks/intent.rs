@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use crate::{changes, open_files};
+use crate::{fd::changes, fd::open_files};
 
 /// To be asked before every change through `fd` that has no end to be seen; see
 /// [`changes::begin`] for the others. False: it is impossible, errno is set.

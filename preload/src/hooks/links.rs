@@ -4,13 +4,13 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, size_t, ssize_t};
 
-use crate::abi::Engine;
-use crate::ask::{
+use crate::base::family::interpose;
+use crate::engine::abi::Engine;
+use crate::engine::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make, lies_below_file,
 };
-use crate::family::interpose;
 use crate::hooks::names::{self, rename_below};
-use crate::{aliases, engine, identity, paths};
+use crate::{engine, fd::identity, path::aliases, path::canonical};
 
 type Link = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
 type LinkAt =
@@ -162,20 +162,20 @@ unsafe fn hard_link(
     let (target_bytes, path_bytes) =
         unsafe { (CStr::from_ptr(target).to_bytes(), CStr::from_ptr(path).to_bytes()) };
     let job = |mut question: Question| {
-        let located = paths::locate_whole(question.prefix, target_dir, target_bytes);
+        let located = canonical::locate_whole(question.prefix, target_dir, target_bytes);
         if lies_below_file(question.engine, question.prefix, &located) {
             return Outcome::Fail(libc::ENOTDIR);
         }
-        let from = located.name.or_else(|| paths::absolute_name(target_dir, target_bytes));
+        let from = located.name.or_else(|| canonical::absolute_name(target_dir, target_bytes));
         let Some(from) = from else { return Outcome::Pass };
-        if paths::means_directory(target_bytes) && !paths::is_directory(&from) {
+        if canonical::means_directory(target_bytes) && !canonical::is_directory(&from) {
             let (answer, _) = ask(|verdict| (question.engine.lookup)(from.as_ptr(), 0, verdict));
             return match answer {
                 Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
                 _ => Outcome::Pass,
             };
         }
-        if paths::means_directory(path_bytes) {
+        if canonical::means_directory(path_bytes) {
             // The kernel links to no directory, and makes none.
             let (target, _) = ask(|verdict| (question.engine.lookup)(from.as_ptr(), 0, verdict));
             let cached = |answer: &Answer| matches!(answer, Answer::Redirect(_) | Answer::Stat(_));
@@ -189,7 +189,7 @@ unsafe fn hard_link(
         }
         answered(question.engine, &from, &question.path)
     };
-    let from_below = |question: Question| match paths::absolute_name(dirfd, path_bytes) {
+    let from_below = |question: Question| match canonical::absolute_name(dirfd, path_bytes) {
         Some(to) => answered(question.engine, &question.path, &to),
         None => Outcome::Pass,
     };
@@ -231,7 +231,7 @@ unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char
         if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
             return Outcome::Fail(libc::EEXIST);
         }
-        paths::forget();
+        canonical::forget();
         let (answer, _) = ask(|verdict| {
             (question.engine.link)(target, question.path.as_ptr(), 1, verdict);
         });
@@ -329,7 +329,7 @@ unsafe fn read_link(
     let job = |mut question: Question| match question.lookup(false) {
         Answer::Pass => Outcome::Pass,
         Answer::Redirect(to) => match call(&to) {
-            -1 => Outcome::Fail(crate::guard::errno()),
+            -1 => Outcome::Fail(crate::signal::guard::errno()),
             bytes => Outcome::Done(bytes),
         },
         Answer::Fail(code) => Outcome::Fail(code),

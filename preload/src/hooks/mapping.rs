@@ -7,14 +7,14 @@ use std::ffi::{c_int, c_void};
 
 use libc::{off_t, size_t};
 
-use crate::abi::Engine;
-use crate::ask::{Outcome, handle};
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::abi::Engine;
+use crate::engine::ask::{Outcome, handle};
+use crate::fd::open_files::{self, Claim};
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
-use crate::open_files::{self, Claim};
-use crate::{changes, engine, guard, refuge};
+use crate::{engine, fd::changes, fd::refuge, signal::guard};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;

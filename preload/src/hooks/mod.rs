@@ -1,7 +1,8 @@
 //! The C edge: each file declares the symbols of one subject and their bodies.
 //!
-//! A body asks [`crate::ask`] and ends in the real call. Real calls of the pass-through case are
-//! made outside of [`crate::guard::work`], so that they can be cancelled as without us.
+//! A body asks [`crate::engine::ask`] and ends in the real call. Real calls of the pass-through
+//! case are made outside of [`crate::signal::guard::work`], so that they can be cancelled as
+//! without us.
 
 mod asynchronous;
 mod attributes;

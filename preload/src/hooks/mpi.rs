@@ -9,11 +9,13 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::abi::{event, sync_kind};
-use crate::guard::{self, MpiDepth, MpiFiles};
+use crate::base::real::Symbol;
+use crate::engine::abi::{event, sync_kind};
 use crate::hooks::hidden;
-use crate::real::Symbol;
-use crate::{ending, engine, memory, message, paths, signals};
+use crate::signal::guard::{self, MpiDepth, MpiFiles};
+use crate::{
+    base::message, engine, engine::ending, path::canonical, path::memory, signal::handlers,
+};
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
 const ERR_OTHER: c_int = 15;
@@ -38,7 +40,7 @@ macro_rules! mpi_one {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
-            static SYMBOL: $crate::real::Symbol = $crate::real::Symbol::new(
+            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
                 match core::ffi::CStr::from_bytes_with_nul($symbol.as_bytes()) {
                     Ok(name) => name,
                     Err(_) => panic!("name with NUL"),
@@ -173,7 +175,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
-    signals::in_no_handler();
+    handlers::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
     if !guard::inside() {
@@ -206,7 +208,7 @@ fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     let path = guard::work(|| {
         // ROMIO takes a file system's name and a colon before the path.
         let bare = name.iter().position(|&byte| byte == b':').map_or(name, |at| &name[at + 1..]);
-        let find = |name| paths::locate(&active.prefix, libc::AT_FDCWD, name);
+        let find = |name| canonical::locate(&active.prefix, libc::AT_FDCWD, name);
         find(name).or_else(|| find(bare))
     })??;
     let _depth = MpiDepth::enter();
@@ -223,7 +225,7 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
         guard::enter_thread();
         let started = std::panic::catch_unwind(|| {
             if let Some(version) = library_version() {
-                engine::start(&version, granted_level());
+                engine::start::start(&version, granted_level());
                 hidden::are_seen();
             }
         });

@@ -4,14 +4,14 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 
 use libc::{AT_FDCWD, dev_t, mode_t};
 
-use crate::abi::event;
-use crate::ask::{
+use crate::base::family::interpose;
+use crate::engine::abi::event;
+use crate::engine::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, below_prefix_to_make, handle,
     lies_below_file,
 };
-use crate::family::interpose;
-use crate::glance::{self, Where};
-use crate::{child, engine, guard, paths};
+use crate::path::glance::{self, Where};
+use crate::{child, engine, path::canonical, signal::guard};
 
 type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type UnlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int) -> c_int;
@@ -156,7 +156,7 @@ fn rmdir_below(mut question: Question) -> Outcome<c_int> {
         // SAFETY: a path of the engine.
         Outcome::of(unsafe { libc::rmdir(path.as_ptr()) })
     });
-    paths::forget();
+    canonical::forget();
     outcome
 }
 
@@ -322,7 +322,7 @@ unsafe fn rename_any(
     // SAFETY: not null, so C strings of the program.
     let (from, to) = unsafe { (CStr::from_ptr(from).to_bytes(), CStr::from_ptr(to).to_bytes()) };
     let prefix = &active.prefix;
-    if paths::surely_outside(prefix, from) && paths::surely_outside(prefix, to) {
+    if canonical::surely_outside(prefix, from) && canonical::surely_outside(prefix, to) {
         return None;
     }
     if ends_in_dots(from) || ends_in_dots(to) {
@@ -332,10 +332,10 @@ unsafe fn rename_any(
     if guard::look(|| [(from_dir, from), (to_dir, to)].into_iter().all(is_elsewhere))? {
         return None;
     }
-    let means_directories = paths::means_directory(from) || paths::means_directory(to);
+    let means_directories = canonical::means_directory(from) || canonical::means_directory(to);
     handle(-1, active, || {
         let whole = [(from_dir, from), (to_dir, to)]
-            .map(|(dirfd, path)| paths::locate_whole(prefix, dirfd, path));
+            .map(|(dirfd, path)| canonical::locate_whole(prefix, dirfd, path));
         if whole.iter().any(|located| lies_below_file(&active.table, prefix, located)) {
             return Outcome::Fail(libc::ENOTDIR);
         }
@@ -343,19 +343,21 @@ unsafe fn rename_any(
         let (from, to) = match (below_from, below_to) {
             (None, None) => return Outcome::Pass,
             (Some(from), Some(to)) => (from, to),
-            (Some(from), None) => match paths::absolute_name(to_dir, to) {
+            (Some(from), None) => match canonical::absolute_name(to_dir, to) {
                 Some(to) => (from, to),
                 None => return Outcome::Pass,
             },
-            (None, Some(to)) => match paths::absolute_name(from_dir, from) {
+            (None, Some(to)) => match canonical::absolute_name(from_dir, from) {
                 Some(from) => (from, to),
                 None => return Outcome::Pass,
             },
         };
         if matches!(kind_of(&from), libc::S_IFDIR | libc::S_IFLNK) {
-            paths::forget();
+            canonical::forget();
         }
-        if means_directories && !paths::is_directory(&from) && paths::below(prefix, from.to_bytes())
+        if means_directories
+            && !canonical::is_directory(&from)
+            && canonical::below(prefix, from.to_bytes())
         {
             return match place_of(&active.table, prefix, &from) {
                 Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
@@ -367,14 +369,18 @@ unsafe fn rename_any(
     })
 }
 
-fn place_of(table: &'static crate::abi::Engine, prefix: &'static [u8], path: &CString) -> Answer {
+fn place_of(
+    table: &'static crate::engine::abi::Engine,
+    prefix: &'static [u8],
+    path: &CString,
+) -> Answer {
     Question { engine: table, prefix, path: path.clone(), written: None }.lookup(false)
 }
 
 /// The kernel exchanges the names on the PFS; what is cached is brought there first, and leaves its
 /// dataset, as when a child of this rank changes it.
 fn exchange(
-    table: &'static crate::abi::Engine,
+    table: &'static crate::engine::abi::Engine,
     prefix: &'static [u8],
     from: &CString,
     to: &CString,
@@ -390,7 +396,7 @@ fn exchange(
     }
     let lands = |path: &CString| {
         let mut question = Question { engine: table, prefix, path: path.clone(), written: None };
-        let is_below = paths::below(prefix, path.to_bytes());
+        let is_below = canonical::below(prefix, path.to_bytes());
         let mut brought = || matches!(child::opens(&mut question, libc::O_WRONLY), Answer::Pass);
         !is_below || (child::active().is_some() && brought())
     };
@@ -405,7 +411,7 @@ fn exchange(
 }
 
 pub(super) fn rename_below(
-    table: &'static crate::abi::Engine,
+    table: &'static crate::engine::abi::Engine,
     prefix: &'static [u8],
     from: CString,
     to: CString,

@@ -4,16 +4,16 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
 
-use crate::abi::{TOKEN_LAZY, event};
-use crate::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
-use crate::changes::Moment;
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::abi::{TOKEN_LAZY, event};
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
+use crate::fd::changes::Moment;
+use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::moves::evacuate;
+use crate::fd::open_files::{self, Claim, Released};
+use crate::fd::refuge::is_of_store;
 use crate::hooks::hidden;
-use crate::lazy::{wake_beyond, wake_descriptor};
-use crate::moves::evacuate;
-use crate::open_files::{self, Claim, Released};
-use crate::refuge::is_of_store;
-use crate::{engine, guard, identity};
+use crate::{engine, fd::identity, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -209,7 +209,7 @@ pub(super) fn open_below<T>(
 
 /// A reader of a sealed copy stays one only if its first change cannot pass unseen; else it gets a
 /// private copy now. False: that could not be made. Guard held.
-fn may_stay(table: &crate::abi::Engine, fd: c_int) -> bool {
+fn may_stay(table: &crate::engine::abi::Engine, fd: c_int) -> bool {
     let unseen = || open_files::is_lazy(fd) && !hidden::are_seen();
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
@@ -228,7 +228,7 @@ fn open_as_told<T>(
     let (answer, token) = if follow {
         question.ask_following(ask)
     } else {
-        crate::ask::ask(|verdict| ask(&question.path, verdict))
+        crate::engine::ask::ask(|verdict| ask(&question.path, verdict))
     };
     let redirected = matches!(answer, Answer::Redirect(_));
     let result = match answer {
@@ -270,7 +270,7 @@ fn open_as_told<T>(
 /// Tells the engine of tokens whose last holder has gone. False: what one of them has written is
 /// lost. Guard held.
 pub(super) fn report(
-    table: &crate::abi::Engine,
+    table: &crate::engine::abi::Engine,
     released: impl IntoIterator<Item = Released>,
 ) -> bool {
     let lost = |gone: &Released| gone.last && (table.closed)(gone.claim.token) != 0;
@@ -279,7 +279,11 @@ pub(super) fn report(
 
 /// Closes by `call` a descriptor that the program is not to get: what it would write could not be
 /// kept from a sealed copy. Guard held.
-pub(super) fn take_back<T>(table: &crate::abi::Engine, fd: c_int, call: impl FnOnce() -> T) {
+pub(super) fn take_back<T>(
+    table: &crate::engine::abi::Engine,
+    fd: c_int,
+    call: impl FnOnce() -> T,
+) {
     let released = open_files::detach(fd);
     call();
     report(table, released);

@@ -5,11 +5,11 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::AT_FDCWD;
 
-use crate::ask::{Answer, Question};
+use crate::base::family::interpose;
 use crate::child;
-use crate::family::interpose;
-use crate::glance::{self, Where};
-use crate::{engine, guard, paths};
+use crate::engine::ask::{Answer, Question};
+use crate::path::glance::{self, Where};
+use crate::{engine, path::canonical, signal::guard};
 
 type Run = unsafe extern "C-unwind" fn(*const c_char, *const *mut c_char) -> c_int;
 
@@ -52,7 +52,7 @@ fn place_of(path: &CStr) -> Option<CString> {
     }
     guard::work(|| {
         let path = absolute(path)?;
-        let path = paths::locate(&active.prefix, AT_FDCWD, path.as_bytes())?;
+        let path = canonical::locate(&active.prefix, AT_FDCWD, path.as_bytes())?;
         let (engine, prefix) = (&active.table, active.prefix.as_slice());
         let mut question = Question { engine, prefix, path, written: None };
         match child::opens(&mut question, libc::O_RDONLY) {

@@ -4,9 +4,9 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use libc::{AT_FDCWD, key_t};
 
-use crate::ask::{Answer, Outcome, Question, below_prefix};
-use crate::family::interpose;
-use crate::guard;
+use crate::base::family::interpose;
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
+use crate::signal::guard;
 
 type Pathconf = unsafe extern "C-unwind" fn(*const c_char, c_int) -> c_long;
 type Ftok = unsafe extern "C-unwind" fn(*const c_char, c_int) -> key_t;

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 
 use libc::sigaction as Action;
 
-use crate::family::interpose;
-use crate::{engine, signals};
+use crate::base::family::interpose;
+use crate::{engine, signal::handlers};
 
 type Set = unsafe extern "C-unwind" fn(c_int, *const Action, *mut Action) -> c_int;
 type Simple = unsafe extern "C-unwind" fn(c_int, *mut c_void) -> *mut c_void;
@@ -29,11 +29,11 @@ unsafe fn set(real: Set, number: c_int, new: *const Action, old: *mut Action) ->
     if result == 0 && in_rank() {
         // SAFETY: null, or what the call has filled in.
         if let Some(old) = unsafe { old.as_mut() } {
-            old.sa_flags = signals::told_flags(number, old);
-            old.sa_sigaction = signals::told(number, old.sa_sigaction);
+            old.sa_flags = handlers::told_flags(number, old);
+            old.sa_sigaction = handlers::told(number, old.sa_sigaction);
         }
         if !new.is_null() {
-            signals::adopt(number);
+            handlers::adopt(number);
         }
     }
     result
@@ -45,7 +45,7 @@ unsafe fn set_simply(real: Simple, number: c_int, handler: *mut c_void) -> *mut 
     if !in_rank() {
         return old;
     }
-    let old = signals::told(number, old as usize) as *mut c_void;
-    signals::adopt(number);
+    let old = handlers::told(number, old as usize) as *mut c_void;
+    handlers::adopt(number);
     old
 }

@@ -4,9 +4,9 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use libc::AT_FDCWD;
 
-use crate::abi::StatAnswer;
-use crate::ask::{Answer, Outcome, below_prefix};
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::abi::StatAnswer;
+use crate::engine::ask::{Answer, Outcome, below_prefix};
 
 type Stat = unsafe extern "C-unwind" fn(*const c_char, *mut libc::stat) -> c_int;
 type StatAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *mut libc::stat, c_int) -> c_int;
@@ -128,7 +128,7 @@ unsafe fn stat_any(
     buffer: *mut libc::stat,
     call: impl Fn(&CStr) -> c_int,
 ) -> Option<c_int> {
-    let job = |mut question: crate::ask::Question| match question.stat(follow) {
+    let job = |mut question: crate::engine::ask::Question| match question.stat(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,
         Answer::Redirect(to) => Outcome::of(call(&to)),
         Answer::Fail(code) => Outcome::Fail(code),
@@ -174,7 +174,7 @@ unsafe fn statx(
     buffer: *mut libc::statx,
 ) -> c_int {
     let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    let job = |mut question: crate::ask::Question| match question.stat(follow) {
+    let job = |mut question: crate::engine::ask::Question| match question.stat(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,
         Answer::Redirect(to) => {
             // SAFETY: a path of ours in place of the program's.
@@ -250,7 +250,7 @@ unsafe fn access_any(
     follow: bool,
     call: impl Fn(&CStr) -> c_int,
 ) -> Option<c_int> {
-    let job = |mut question: crate::ask::Question| match question.lookup(follow) {
+    let job = |mut question: crate::engine::ask::Question| match question.lookup(follow) {
         Answer::Pass => Outcome::Pass,
         Answer::Redirect(to) => Outcome::of(call(&to)),
         Answer::Fail(code) => Outcome::Fail(code),

@@ -5,14 +5,16 @@ use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, FILE};
 
-use crate::ask::{Outcome, below_prefix_for, handle};
-use crate::family::interpose;
+use crate::base::family::interpose;
+use crate::engine::ask::{Outcome, below_prefix_for, handle};
+use crate::fd::lazy::wake_descriptor;
 use crate::hooks::close::{ended, loses_data};
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::{fresh, is_refused, name_behind, open_below, report, take_back};
-use crate::lazy::wake_descriptor;
-use crate::{engine, guard, identity, open_files, signals, stream_writes};
+use crate::{
+    engine, fd::identity, fd::open_files, fd::stream_writes, signal::guard, signal::handlers,
+};
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
 type Freopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
@@ -55,7 +57,7 @@ fn flags_of(mode: &CStr) -> Option<c_int> {
 }
 
 unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut FILE {
-    let _unsafe = signals::unsafe_call();
+    let _unsafe = handlers::unsafe_call();
     // SAFETY: the program's arguments, or a path of ours in place of its own.
     unsafe {
         let call = |to: Option<&CStr>| real(to.map_or(path, CStr::as_ptr), mode);
@@ -89,7 +91,7 @@ unsafe fn open_stream<T>(
     // SAFETY: as above.
     let behind = unsafe { name_behind(path, flags) };
     let path = behind.as_deref().map_or(path, CStr::as_ptr);
-    let open = |question: crate::ask::Question| {
+    let open = |question: crate::engine::ask::Question| {
         let engine = question.engine;
         let opened = open_below(question, flags, MODE, |to| {
             let stream = call(to);
@@ -124,7 +126,7 @@ unsafe fn open_stream<T>(
 /// The descriptor is the same and stays tracked; the stream is remembered, since what it buffers is
 /// written when the process ends at the latest.
 unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
-    let _unsafe = signals::unsafe_call();
+    let _unsafe = handlers::unsafe_call();
     // SAFETY: the program's own call and string.
     let stream = unsafe {
         let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
@@ -152,7 +154,7 @@ unsafe fn freopen(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    let _unsafe = signals::unsafe_call();
+    let _unsafe = handlers::unsafe_call();
     // Without a path libc opens the descriptor anew.
     // SAFETY: the program's stream and string.
     let behind = unsafe {
@@ -211,7 +213,7 @@ unsafe fn give_up(stream: *mut FILE) {
 }
 
 unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
-    let _unsafe = signals::unsafe_call();
+    let _unsafe = handlers::unsafe_call();
     let done = match engine::active() {
         Some(active) if !stream.is_null() && !guard::inside() => {
             // SAFETY: the program closes an open stream.
@@ -252,7 +254,7 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
 
 /// Closes every stream, inside of libc; the descriptors of those that we know are given up after.
 unsafe fn fcloseall(real: Fcloseall) -> c_int {
-    let _unsafe = signals::unsafe_call();
+    let _unsafe = handlers::unsafe_call();
     if engine::active().is_some() && !guard::inside() {
         // SAFETY: flushes all streams, as the program's own call is about to do.
         unsafe { libc::fflush(std::ptr::null_mut()) };

@@ -7,9 +7,9 @@ use std::mem::MaybeUninit;
 
 use libc::AT_FDCWD;
 
-use crate::ask::{Outcome, below_prefix_anew};
-use crate::family::interpose;
-use crate::guard;
+use crate::base::family::interpose;
+use crate::engine::ask::{Outcome, below_prefix_anew};
+use crate::signal::guard;
 
 type Visit =
     unsafe extern "C-unwind" fn(*const c_char, *const libc::stat, c_int, *mut Position) -> c_int;

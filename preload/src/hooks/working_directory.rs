@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::ask::{Answer, Outcome, Question, below_prefix};
-use crate::family::interpose;
-use crate::{engine, guard, memory};
+use crate::base::family::interpose;
+use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
+use crate::{engine, path::memory, signal::guard};
 
 type Chdir = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 type Fchdir = unsafe extern "C-unwind" fn(c_int) -> c_int;

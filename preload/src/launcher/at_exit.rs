@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{engine, guard};
+use crate::{engine, signal::guard};
 
 /// Set by `scr run`, which sees to what its launches leave.
 const SEEN_TO: &str = "SCR_LAUNCH_RUN";
@@ -93,6 +93,6 @@ fn wait(mut child: Child, limit: Duration) -> Option<i32> {
 
 /// The command that was installed with this library.
 fn program() -> Option<PathBuf> {
-    let path = engine::library_path().parent()?.parent()?.join("bin/scr");
+    let path = engine::open::library_path().parent()?.parent()?.join("bin/scr");
     path.exists().then_some(path)
 }

@@ -35,7 +35,7 @@ mod stores;
 mod updates;
 /// The contract with children of a rank, compiled into the shim, too.
 #[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../../preload/src/wire.rs"]
+#[path = "../../../preload/src/child/wire.rs"]
 mod wire;
 
 use std::time::Duration;

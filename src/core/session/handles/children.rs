@@ -1,5 +1,5 @@
 //! Processes that this rank has started, and forked ones, see what it sees: their shim asks here
-//! (`preload/src/child.rs`), and a thread answers as the engine would answer the rank itself.
+//! (`preload/src/child/mod.rs`), and a thread answers as the engine would answer the rank itself.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _};

@@ -20,8 +20,8 @@
 //! <prefix>/.scr/launch/<nonce>/left.<host>                its ranks have all read "stop"
 //! ```
 //! `missing.<host>` is written by ranks whose settings cannot be used, or whose reports fail, and
-//! by the shim where there is no engine (`preload/src/absence.rs`): nothing else of ours runs
-//! there, if that. A rank that cannot use its node's directory reports itself.
+//! by the shim where there is no engine (`preload/src/engine/absence.rs`): nothing else of ours
+//! runs there, if that. A rank that cannot use its node's directory reports itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

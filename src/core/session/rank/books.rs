@@ -24,8 +24,8 @@ pub struct Book {
     pub flushed: bool,
 }
 
-/// A bit of tokens (`preload/src/abi.rs`): the shim calls [`Session::evacuate`] before the first
-/// change.
+/// A bit of tokens (`preload/src/engine/abi.rs`): the shim calls [`Session::evacuate`] before the
+/// first change.
 ///
 /// [`Session::evacuate`]: super::Session::evacuate
 pub const TOKEN_LAZY: u64 = 1 << 63;

@@ -3,12 +3,12 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use crate::abi::{Engine, StatAnswer, Verdict, event, kind};
+use crate::engine::abi::{Engine, StatAnswer, Verdict, event, kind};
 use crate::engine::{self, Active};
-use crate::glance::{self, Where};
-use crate::memory::{Key, Known};
-use crate::paths::Located;
-use crate::{guard, paths};
+use crate::path::canonical::Located;
+use crate::path::glance::{self, Where};
+use crate::path::memory::{Key, Known};
+use crate::{path::canonical, signal::guard};
 
 /// Symlinks followed in one name, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -150,9 +150,9 @@ fn refusing_files<T>(
     written: &[u8],
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> impl FnOnce(Question) -> Outcome<T> {
-    let means_directory = paths::means_directory(written);
+    let means_directory = canonical::means_directory(written);
     move |mut question| {
-        if means_directory && !paths::is_directory(&question.path) {
+        if means_directory && !canonical::is_directory(&question.path) {
             return match question.lookup(true) {
                 Answer::Redirect(_) | Answer::Stat(_) => Outcome::Fail(libc::ENOTDIR),
                 Answer::Fail(code) => Outcome::Fail(code),
@@ -171,7 +171,7 @@ fn ask_below<T>(
     written: Option<Key>,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
-    if paths::surely_outside(&active.prefix, path) || !engine::own_process() {
+    if canonical::surely_outside(&active.prefix, path) || !engine::own_process() {
         return None;
     }
     let glance = || glance::at(&active.prefix, dirfd, path);
@@ -180,7 +180,7 @@ fn ask_below<T>(
         return None;
     }
     handle(failed, active, || {
-        let located = paths::locate_whole(&active.prefix, dirfd, path);
+        let located = canonical::locate_whole(&active.prefix, dirfd, path);
         if lies_below_file(&active.table, &active.prefix, &located) {
             return Outcome::Fail(libc::ENOTDIR);
         }
@@ -203,7 +203,7 @@ pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) 
         if matches!(answer, Answer::Redirect(_) | Answer::Stat(_)) {
             return true;
         }
-        missing = paths::parent(&path).filter(|parent| !paths::is_directory(parent));
+        missing = canonical::parent(&path).filter(|parent| !canonical::is_directory(parent));
     }
     false
 }
@@ -272,14 +272,14 @@ impl Question {
             if !matches!((&answer, token), (Answer::Pass, 0)) {
                 return (answer, token);
             }
-            if let Some(target) = paths::follow(self.prefix, &self.path) {
+            if let Some(target) = canonical::follow(self.prefix, &self.path) {
                 self.path = target;
                 self.written = None;
                 continue;
             }
             if let Some((key, writes)) = self.written
                 && foreign
-                && paths::is_no_link(&self.path)
+                && canonical::is_no_link(&self.path)
             {
                 key.remember(if writes { Known::Foreign } else { Known::Unwritten });
             }

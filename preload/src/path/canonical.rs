@@ -1,11 +1,12 @@
 //! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with
 //! the symlinks of its directory resolved.
 //!
-//! Most opens of a program concern files that are not ours. For those [`crate::memory`] decides
-//! without lock, allocation or system call: it knows which directories lie outside the prefix,
-//! which are their own canonical spelling, which files are no symlinks, and which names the engine
-//! does not want to hear of. A symlink or directory that the program makes or moves empties it
-//! ([`forget`]), and so does what others may have done to names: the end of a child, a collective.
+//! Most opens of a program concern files that are not ours. For those [`crate::path::memory`]
+//! decides without lock, allocation or system call: it knows which directories lie outside the
+//! prefix, which are their own canonical spelling, which files are no symlinks, and which names the
+//! engine does not want to hear of. A symlink or directory that the program makes or moves empties
+//! it ([`forget`]), and so does what others may have done to names: the end of a child, a
+//! collective.
 //!
 //! A symlink at the prefix or above it is resolved once. One below it may be pointed elsewhere at
 //! any time (`current -> step_20`), by this rank or another, so it is resolved at every use; but
@@ -13,9 +14,9 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use crate::aliases;
-use crate::memory::{self, About, Key, Known};
-use crate::spellings::{Resolved, canonical_directory};
+use crate::path::aliases;
+use crate::path::memory::{self, About, Key, Known};
+use crate::path::spellings::{Resolved, canonical_directory};
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
@@ -170,7 +171,7 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     // SAFETY: the buffer is writable for its length.
     let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     let Ok(length) = usize::try_from(length) else {
-        if crate::guard::errno() == libc::EINVAL {
+        if crate::signal::guard::errno() == libc::EINVAL {
             key.remember(Known::NoLink);
         }
         return None;
@@ -200,7 +201,7 @@ pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
     unsafe {
         let found = libc::realpath(path.as_ptr(), std::ptr::null_mut());
         if found.is_null() {
-            return Err(crate::guard::errno());
+            return Err(crate::signal::guard::errno());
         }
         let bytes = CStr::from_ptr(found).to_bytes().to_vec();
         libc::free(found.cast());
@@ -294,7 +295,7 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spellings::spelled_otherwise;
+    use crate::path::spellings::spelled_otherwise;
 
     fn located(prefix: &[u8], path: &str) -> Option<String> {
         locate(prefix, libc::AT_FDCWD, path.as_bytes()).map(|found| found.into_string().unwrap())

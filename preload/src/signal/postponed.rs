@@ -1,6 +1,6 @@
 //! Signals that come while their thread holds malloc or the loader. Both are needed for our work,
 //! so a handler that wrote a checkpoint then would write past the engine. Such a signal is put
-//! aside; the hand sends it once more to that thread when it has got hold of them itself.
+//! aside; the stand-in sends it once more to that thread when it has got hold of them itself.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc::{siginfo_t, ucontext_t};
 
-use crate::signals::SIGNALS;
-use crate::{guard, hand};
+use crate::signal::handlers::SIGNALS;
+use crate::{signal::guard, signal::stand_in};
 
 /// One signal of one thread.
 struct Aside {
@@ -84,7 +84,7 @@ pub(crate) unsafe fn put_aside(
             *info = (*aside.info.get()).assume_init();
             aside.thread.store(NONE, release);
         }
-        if !may_hold_locks(context) || !hand::is_there() {
+        if !may_hold_locks(context) || !stand_in::is_there() {
             return false;
         }
     }
@@ -94,10 +94,10 @@ pub(crate) unsafe fn put_aside(
             // SAFETY: the place is this thread's now.
             unsafe { (*aside.info.get()).write(*info) };
             aside.thread.store(own, release);
-            // Handlers of other signals wait meanwhile: the hand serves one thread at a time.
+            // Handlers of other signals wait meanwhile: the stand-in serves one thread at a time.
             guard::enter_thread();
             let taken = || aside.thread.compare_exchange(own, NONE, acquire, acquire).is_ok();
-            let now = hand::lend_now(taken) == Some(true);
+            let now = stand_in::lend_now(taken) == Some(true);
             guard::leave_thread();
             !now
         }
@@ -150,7 +150,7 @@ pub(crate) fn any() -> bool {
     ASIDE.iter().any(|aside| aside.thread.load(Ordering::Acquire) > NONE)
 }
 
-/// Called by the hand only, when it has got hold of malloc and the loader.
+/// Called by the stand-in only, when it has got hold of malloc and the loader.
 pub(crate) fn send_all() {
     for (number, aside) in ASIDE.iter().enumerate() {
         let thread = aside.thread.load(Ordering::Acquire);

@@ -8,8 +8,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::ask::{Outcome, handle};
-use crate::{engine, lazy, open_files};
+use crate::engine::ask::{Outcome, handle};
+use crate::{engine, fd::lazy, fd::open_files};
 
 /// Descriptors whose numbers differ by this share a count.
 const COUNTS: usize = 256;
@@ -117,7 +117,7 @@ pub(crate) fn come_to_rest(descriptors: &[c_int], patience: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open_files::Claim;
+    use crate::fd::open_files::Claim;
 
     #[test]
     fn a_file_is_at_rest_when_no_call_is_under_way() {

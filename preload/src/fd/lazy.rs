@@ -5,10 +5,10 @@ use std::ffi::{CString, c_int};
 
 use parking_lot::Mutex;
 
-use crate::abi::Engine;
-use crate::ask::{Outcome, handle};
-use crate::lock::{GENERATIONS, Lock};
-use crate::{engine, guard, open_files};
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::engine::abi::Engine;
+use crate::engine::ask::{Outcome, handle};
+use crate::{engine, fd::open_files, signal::guard};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
@@ -95,7 +95,7 @@ fn read_only_twin(fd: c_int) -> Option<c_int> {
     }
 }
 
-/// For [`crate::abi::Host::wake`].
+/// For [`crate::engine::abi::Host::wake`].
 pub(crate) extern "C" fn wake_token(token: u64) {
     if let Some(active) = engine::active() {
         // The engine's own threads, and a call from inside a hook, hold the guard already.

@@ -4,19 +4,19 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use crate::abi::Engine;
-use crate::changes::{self, Moment};
-use crate::lazy::{WAKING, hold, put_in_place};
-use crate::message::say;
-use crate::open_files::{self, Claim};
-use crate::{engine, guard, stream_writes};
+use crate::base::message::say;
+use crate::engine::abi::Engine;
+use crate::fd::changes::{self, Moment};
+use crate::fd::lazy::{WAKING, hold, put_in_place};
+use crate::fd::open_files::{self, Claim};
+use crate::{engine, fd::stream_writes, signal::guard};
 
 /// For calls that are under way on a file that is to move: it can wait for another occasion, or its
 /// store refuses it and the program waits.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
-/// For [`crate::abi::Host::move_out`].
+/// For [`crate::engine::abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();

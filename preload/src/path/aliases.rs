@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::paths::below;
+use crate::path::canonical::below;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

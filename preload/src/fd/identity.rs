@@ -7,10 +7,10 @@ use std::ffi::{CStr, CString, c_int};
 
 use parking_lot::Mutex;
 
-use crate::abi::Engine;
-use crate::ask::{Answer, ask};
-use crate::lock::{GENERATIONS, Lock};
-use crate::{engine, guard};
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::engine::abi::Engine;
+use crate::engine::ask::{Answer, ask};
+use crate::{engine, signal::guard};
 
 /// By number; what a number stands for may have changed since, so it is compared.
 static NAMES: Lock<BTreeMap<c_int, CString>> =

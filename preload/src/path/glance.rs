@@ -4,9 +4,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::memory::{About, Key, Known};
-use crate::paths::{below, position_of_dot_dot, surely_canonical};
-use crate::{aliases, guard};
+use crate::path::canonical::{below, position_of_dot_dot, surely_canonical};
+use crate::path::memory::{About, Key, Known};
+use crate::{path::aliases, signal::guard};
 
 const BYTES: usize = libc::PATH_MAX as usize;
 
@@ -15,7 +15,7 @@ const BYTES: usize = libc::PATH_MAX as usize;
 pub(crate) enum Where {
     /// Below the prefix, or it cannot be told here.
     MayBeBelow,
-    /// Elsewhere. `stays`: until something is forgotten ([`crate::memory`]).
+    /// Elsewhere. `stays`: until something is forgotten ([`crate::path::memory`]).
     Elsewhere { stays: bool },
 }
 
@@ -209,8 +209,8 @@ fn is_alias(plain: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::locate_whole;
-    use crate::testing::allocations;
+    use crate::base::testing::allocations;
+    use crate::path::canonical::locate_whole;
 
     #[test]
     fn what_is_elsewhere_is_told_without_an_allocation_and_as_the_long_way_tells_it() {

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::{AT_FDCWD, DIR, dirent};
 use parking_lot::Mutex;
 
+use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::Active;
-use crate::lock::{GENERATIONS, Lock};
-use crate::{guard, paths};
+use crate::{path::canonical, signal::guard};
 
 /// Positions of added entries begin here; a file system's own are never that small.
 pub(crate) const ADDED: c_long = c_long::MIN;
@@ -86,8 +86,8 @@ extern "C" fn collect(
 /// once. Guard held.
 fn contents(active: &Active, stream: *mut DIR) -> Option<Merged> {
     // SAFETY: an open stream.
-    let physical = paths::of_descriptor(unsafe { libc::dirfd(stream) })?;
-    let path = paths::locate(&active.prefix, AT_FDCWD, &physical)?;
+    let physical = canonical::of_descriptor(unsafe { libc::dirfd(stream) })?;
+    let path = canonical::locate(&active.prefix, AT_FDCWD, &physical)?;
     // SAFETY: plain data, for which all zero is a value.
     let entry = unsafe { Box::new(std::mem::zeroed()) };
     let mut found = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };

@@ -1,16 +1,16 @@
 //! The end of the process: the engine is told, and what the program leaves open is closed.
 //!
 //! exit(3) runs our handlers on the thread that calls it. `_exit` runs none, and may be called by a
-//! signal handler: so [`crate::hand`] does the work.
+//! signal handler: so [`crate::signal::stand_in`] does the work.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::abi::event;
+use crate::engine::abi::event;
 use crate::engine::{self, Active};
-use crate::{guard, hand, open_files, signals};
+use crate::{fd::open_files, signal::guard, signal::handlers, signal::stand_in};
 
 /// The sync of a large file to a slow file system takes its time.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -70,8 +70,8 @@ pub(crate) extern "C" fn at_once() {
         tell(engine, event::LEAVE);
     };
     // What went wrong has been told.
-    let end = || hand::lend_for(PATIENCE, || catch_unwind(AssertUnwindSafe(end)));
-    let _ = signals::unless_stuck(end);
+    let end = || stand_in::lend_for(PATIENCE, || catch_unwind(AssertUnwindSafe(end)));
+    let _ = handlers::unless_stuck(end);
 }
 
 // Not in the libc crate. Unlike atexit, the handlers of on_exit do not belong to a library that is

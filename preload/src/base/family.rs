@@ -18,7 +18,9 @@
 /// See the file head.
 macro_rules! interpose {
     ($( $kind:ident [$($name:ident),+ $(,)?] $args:tt -> $ret:ty = $real:ty => $body:ident; )+) => {
-        $( $crate::family::interpose_names! { $kind [$($name)+] $args -> $ret = $real => $body } )+
+        $( $crate::base::family::interpose_names! {
+            $kind [$($name)+] $args -> $ret = $real => $body
+        } )+
     };
 }
 
@@ -26,8 +28,8 @@ macro_rules! interpose {
 macro_rules! interpose_names {
     ($kind:ident [] $args:tt -> $ret:ty = $real:ty => $body:ident) => {};
     ($kind:ident [$name:ident $($rest:ident)*] $args:tt -> $ret:ty = $real:ty => $body:ident) => {
-        $crate::family::interpose_one! { $kind $name $args -> $ret = $real => $body }
-        $crate::family::interpose_names! { $kind [$($rest)*] $args -> $ret = $real => $body }
+        $crate::base::family::interpose_one! { $kind $name $args -> $ret = $real => $body }
+        $crate::base::family::interpose_names! { $kind [$($rest)*] $args -> $ret = $real => $body }
     };
 }
 
@@ -37,7 +39,7 @@ macro_rules! interpose_one {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
-            $crate::family::interpose_dispatch! {
+            $crate::base::family::interpose_dispatch! {
                 $name ($($arg: $ty),*) -> $ret = $real => $body
             }
             redhook::hook! {
@@ -52,7 +54,7 @@ macro_rules! interpose_one {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
-            $crate::family::interpose_dispatch! {
+            $crate::base::family::interpose_dispatch! {
                 $name ($($arg: $ty),*) -> $ret = $real => $body
             }
             #[unsafe(no_mangle)]
@@ -69,7 +71,7 @@ macro_rules! interpose_dispatch {
     ($name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[inline]
         unsafe fn dispatch($($arg: $ty),*) -> $ret {
-            static SYMBOL: $crate::real::Symbol = $crate::real::Symbol::new(
+            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
                 // A name from `stringify!` has no NUL inside.
                 match core::ffi::CStr::from_bytes_with_nul(
                     concat!(stringify!($name), "\0").as_bytes(),
@@ -79,8 +81,8 @@ macro_rules! interpose_dispatch {
                 },
             );
             let Some(address) = SYMBOL.next() else {
-                $crate::guard::set_errno(libc::ENOSYS);
-                return <$ret as $crate::real::Missing>::VALUE;
+                $crate::signal::guard::set_errno(libc::ENOSYS);
+                return <$ret as $crate::base::real::Missing>::VALUE;
             };
             // SAFETY: the address is that of the function `$name`, whose C type `$real` states.
             unsafe {

@@ -1,22 +1,26 @@
 //! A process that a rank has started or forked sees the files that the rank sees: what its hooks
 //! ask goes to the rank, whose engine answers from a thread of its own
 //! (`src/core/session/handles/children.rs`). No engine, no MPI, nothing kept open: a socket for
-//! each question ([`crate::inquiry`]). When the rank has gone, or is stopped, the prefix is all
-//! there is.
+//! each question ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is
+//! all there is.
+
+mod inquiry;
+#[allow(dead_code, reason = "each side uses its half of the contract")]
+mod wire;
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::abi::{
+use crate::child::inquiry::Failure;
+use crate::child::wire::{Known, Question, Reply, What};
+use crate::engine::abi::{
     ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
-use crate::aliases::{self, Alias};
-use crate::ask::Answer;
+use crate::engine::ask::Answer;
 use crate::engine::{self, Active};
-use crate::inquiry::{self, Failure};
-use crate::memory;
-use crate::wire::{Known, Question, Reply, What};
+use crate::path::aliases::{self, Alias};
+use crate::path::memory;
 
 /// Where the rank listens, a colon, the prefix and its aliases. The engine takes it for none of its
 /// parameters.
@@ -63,16 +67,17 @@ pub(crate) fn disown() {
     leave();
 }
 
-/// Called once, in the constructor: this process may be a child of a rank.
-pub(crate) fn follow() {
+/// Called once, in the constructor: this process may be a child of a rank. Returns whether it is.
+pub(crate) fn follow() -> bool {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
-    let Some(colon) = value.iter().position(|&byte| byte == b':') else { return };
+    let Some(colon) = value.iter().position(|&byte| byte == b':') else { return false };
     if std::env::var_os("SCR_ENABLE").is_none_or(|value| value != "0") {
         let (prefix, aliases) = aliases::from_text(&value[colon + 1..]);
         know(&value[..colon], &prefix, &aliases);
         aliases::set(aliases);
-        engine::follow();
+        return true;
     }
+    false
 }
 
 /// A launcher's ranks are no children of the rank that started it.
@@ -103,7 +108,7 @@ fn ask(question: &Question) -> Reply {
     }
     let forsaken = matches!(answer, Err(Failure::Gone | Failure::Stopped | Failure::Late));
     if forsaken && engine::active().is_some_and(|active| !active.own) {
-        engine::forsake();
+        engine::pointer::forsake();
     }
     // What was known of names may be so no more: nobody tells a child.
     memory::forget();
@@ -117,7 +122,7 @@ fn ask(question: &Question) -> Reply {
 
 /// A process that is, or is to be, a child of the rank opens the file past all hooks: what its open
 /// would be told. The rank itself may ask, for changes that only the PFS can make.
-pub(crate) fn opens(question: &mut crate::ask::Question, flags: c_int) -> Answer {
+pub(crate) fn opens(question: &mut crate::engine::ask::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;
     }

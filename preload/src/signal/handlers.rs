@@ -4,9 +4,9 @@
 //! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
 //! moment is sent once more, to the same thread, which does not take it before it leaves the work.
 //! (To block the signals beforehand would hand them to other threads, of MPI's for instance.) What
-//! comes while malloc or the loader is held waits, too: see [`crate::postponed`]. What tells of the
-//! very instruction that is being run cannot wait: its handler runs at once, and what it asks of us
-//! is done on another thread if that gets hold of malloc, and else passes.
+//! comes while malloc or the loader is held waits, too: see [`crate::signal::postponed`]. What
+//! tells of the very instruction that is being run cannot wait: its handler runs at once, and what
+//! it asks of us is done on another thread if that gets hold of malloc, and else passes.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -17,8 +17,8 @@ use std::thread::LocalKey;
 
 use libc::{siginfo_t, sigset_t, ucontext_t};
 
-use crate::real::Symbol;
-use crate::{engine, guard, hand, postponed};
+use crate::base::real::Symbol;
+use crate::{engine, signal::guard, signal::postponed, signal::stand_in};
 
 pub(crate) const SIGNALS: usize = 65;
 
@@ -150,15 +150,15 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
 pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
     match (CRASHES.get() != 0 && in_own_rank(), in_handler()) {
         (false, false) => Some(job()),
-        (false, true) => hand::lend(job),
-        (true, true) => unless_stuck(|| hand::lend_in_crash(job)),
-        (true, false) => unless_stuck(|| hand::lend_in_crash(|| ())).map(|()| job()),
+        (false, true) => stand_in::lend(job),
+        (true, true) => unless_stuck(|| stand_in::lend_in_crash(job)),
+        (true, false) => unless_stuck(|| stand_in::lend_in_crash(|| ())).map(|()| job()),
     }
 }
 
 /// The same for a job that needs neither malloc nor the loader, and some room on the stack.
 pub(crate) fn run_look<T>(job: impl FnOnce() -> T) -> Option<T> {
-    if in_handler() { unless_stuck(|| hand::lend_a_look(job)) } else { Some(job()) }
+    if in_handler() { unless_stuck(|| stand_in::lend_a_look(job)) } else { Some(job()) }
 }
 
 /// What was in vain once in this handler is not tried again.

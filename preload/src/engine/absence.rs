@@ -8,8 +8,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::launcher::NONCE;
-use crate::message::{complain, rank};
+use crate::base::message::{complain, rank};
+
+/// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
+pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
 
 /// How long a rank with an engine may take to come to its launch check.
 const PATIENCE: Duration = Duration::from_secs(2);

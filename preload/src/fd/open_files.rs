@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::lock::{GENERATIONS, Lock};
+use crate::base::lock::{GENERATIONS, Lock};
 
 /// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;

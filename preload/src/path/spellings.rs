@@ -1,12 +1,12 @@
 //! The canonical spelling of directories: symlinks resolved, and what is known about them
-//! remembered ([`crate::memory`]).
+//! remembered ([`crate::path::memory`]).
 
 use parking_lot::Mutex;
 
-use crate::aliases;
-use crate::lock::{GENERATIONS, Lock};
-use crate::memory::{About, Key, Known};
-use crate::paths::{below, join, real_path};
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::path::aliases;
+use crate::path::canonical::{below, join, real_path};
+use crate::path::memory::{About, Key, Known};
 
 /// Other spellings of the prefix, through symlinks, are remembered up to this number.
 const SPELLINGS_MAX: usize = 16;

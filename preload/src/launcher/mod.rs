@@ -16,10 +16,10 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::{child, engine, message, real};
+use crate::base::{message, real};
+use crate::engine::absence::NONCE;
+use crate::{child, engine};
 
-/// Number of this launch, random; the engine's launch check reads it.
-pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
 /// [`identity`] of the process that chose the number.
 const LAUNCHER: &str = "SCR_LAUNCHER";
 const PRELOAD: &str = "LD_PRELOAD";
@@ -53,7 +53,7 @@ pub(crate) fn prepare() {
         at_exit::arrange();
         return;
     }
-    let library = engine::library_path().into_os_string();
+    let library = engine::open::library_path().into_os_string();
     let preload = preload_with(&std::env::var_os(PRELOAD).unwrap_or_default(), &library);
     set(PRELOAD, &preload);
     // srun, started by mpirun to reach the nodes, is part of the same launch.

@@ -2,8 +2,8 @@
 //! work.
 //!
 //! Invariants: a lock of the shim is taken only while the guard is held, and then the thread's
-//! signal handlers wait ([`crate::signals`]); one that does not, because it was set behind our
-//! back, passes through instead of waiting for its own thread. The engine is called only from
+//! signal handlers wait ([`crate::signal::handlers`]); one that does not, because it was set behind
+//! our back, passes through instead of waiting for its own thread. The engine is called only from
 //! [`work`] or with both marks set. Neither mark has a destructor, so both can be read at any time
 //! of a thread's life.
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use libc::c_int;
 
-use crate::signals;
+use crate::signal::handlers;
 
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
@@ -57,7 +57,7 @@ fn set_inside(count: u32) {
     INSIDE.set(count);
     compiler_fence(Ordering::SeqCst); // a handler looks at it at any moment
     if count == 0 {
-        signals::resume();
+        handlers::resume();
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: the pointer is valid for the call.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
     set_inside(1);
-    let result = signals::run(|| catch_unwind(AssertUnwindSafe(job)));
+    let result = handlers::run(|| catch_unwind(AssertUnwindSafe(job)));
     set_inside(0);
     // SAFETY: restores the state that the call above stored.
     unsafe { pthread_setcancelstate(state, std::ptr::null_mut()) };
@@ -168,7 +168,7 @@ pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
 pub(crate) fn look<T>(job: impl FnOnce() -> T) -> Option<T> {
     let saved = errno();
     set_inside(1);
-    let result = signals::run_look(job);
+    let result = handlers::run_look(job);
     set_inside(0);
     set_errno(saved);
     result

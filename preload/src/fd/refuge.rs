@@ -5,11 +5,11 @@
 
 use std::ffi::c_int;
 
-use crate::abi::Engine;
-use crate::ask::{Outcome, handle};
-use crate::changes::Moment;
-use crate::moves::evacuate;
-use crate::{engine, open_files};
+use crate::engine::abi::Engine;
+use crate::engine::ask::{Outcome, handle};
+use crate::fd::changes::Moment;
+use crate::fd::moves::evacuate;
+use crate::{engine, fd::open_files};
 
 /// Errors that say nothing about the file: the program's mistakes (a directory to be copied from),
 /// or "try again".
@@ -67,7 +67,7 @@ pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
 /// result.
 #[cold]
 pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> c_int {
-    let code = crate::guard::errno();
+    let code = crate::signal::guard::errno();
     match met(fd, code, begun, true) {
         Met::Moved => match call() {
             -1 => sync_again(fd, Moment::now(), call),
@@ -75,7 +75,7 @@ pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> 
         },
         Met::PutOff => 0,
         Met::Failed => {
-            crate::guard::set_errno(code);
+            crate::signal::guard::set_errno(code);
             -1
         }
     }
@@ -151,7 +151,8 @@ pub(crate) fn left_undone(fd: c_int, wanted: usize, result: isize) -> usize {
 
 #[cold]
 fn cut_short(fd: c_int, rest: usize) -> usize {
-    let ours = open_files::may_hold(fd) && engine::active().is_some() && !crate::guard::inside();
+    let ours =
+        open_files::may_hold(fd) && engine::active().is_some() && !crate::signal::guard::inside();
     // A limit on file sizes cuts writes short as well, and sends a signal at the next one.
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is valid for the call.

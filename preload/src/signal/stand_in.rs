@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use crate::message::complain;
-use crate::{guard, postponed};
+use crate::base::message::complain;
+use crate::{signal::guard, signal::postponed};
 
-static HAND: OnceLock<Thread> = OnceLock::new();
+static STAND_IN: OnceLock<Thread> = OnceLock::new();
 /// Its processor time, a clock of the kernel's.
 static CLOCK: AtomicI32 = AtomicI32::new(0);
 /// Number of the job times [`STAGES`], and how far that is.
@@ -26,7 +26,8 @@ const BEGUN: u32 = 3;
 const ASKED_TO_LOOK: u32 = 4;
 const STAGES: u32 = 8;
 
-/// How long to wait while the hand uses no processor time: it has met a lock, or waits for a disk.
+/// How long to wait while the stand-in uses no processor time: it has met a lock, or waits for a
+/// disk.
 struct Patience {
     /// For another thread's job to be done.
     turn: Duration,
@@ -50,8 +51,8 @@ struct Job {
 
 /// The process has become a rank.
 pub(crate) fn prepare() {
-    match std::thread::Builder::new().name("scr-hand".into()).spawn(live) {
-        Ok(thread) => drop(HAND.set(thread.thread().clone())),
+    match std::thread::Builder::new().name("scr-stand-in".into()).spawn(live) {
+        Ok(thread) => drop(STAND_IN.set(thread.thread().clone())),
         Err(error) => complain(&format!(
             "no thread can be made ({error}): what the program closes right before _exit or \
              quick_exit is lost, and signal handlers must not write checkpoints"
@@ -89,11 +90,11 @@ pub(crate) fn lend_now<T>(job: impl FnOnce() -> T) -> Option<T> {
 
 /// True if there is a thread that does what is asked for.
 pub(crate) fn is_there() -> bool {
-    HAND.get().is_some()
+    STAND_IN.get().is_some()
 }
 
 fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Option<T> {
-    let hand = HAND.get()?;
+    let stand_in = STAND_IN.get()?;
     let (mut job, mut result) = (Some(job), None);
     let mut call = || result = job.take().map(|job| job());
     let call: &mut dyn FnMut() = &mut call;
@@ -103,8 +104,8 @@ fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Opt
     let number = take_turn(patience.turn)?;
     JOB.store(&raw mut own, Ordering::Relaxed);
     STAGE.store(number + asked, Ordering::Release);
-    hand.unpark();
-    // The hand does not touch the job once it is done or withdrawn.
+    stand_in.unpark();
+    // The stand-in does not touch the job once it is done or withdrawn.
     wait(&own, number, asked, patience);
     result
 }
@@ -152,7 +153,7 @@ fn wait(job: &Job, number: u32, asked: u32, patience: &Patience) {
     }
 }
 
-/// That the hand has used.
+/// That the stand-in has used.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is writable; without that clock it stays as it is.

@@ -1,0 +1,53 @@
+//! The one pointer that says whether hooks have work to do.
+//!
+//! Invariant: [`active`] is `None` before MPI_Init has returned, and for good when the engine is
+//! missing, does not fit, or has nothing to do. Then every hook passes. In children of a rank it is
+//! the door to the rank ([`crate::child`]).
+
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use crate::engine::abi::Engine;
+
+/// An engine that wants to be asked.
+pub(crate) struct Active {
+    /// Its functions.
+    pub table: Engine,
+    /// The prefix directory, canonical.
+    pub prefix: Vec<u8>,
+    /// It is this process's own; else that of the rank that started this process.
+    pub own: bool,
+}
+
+static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
+/// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+/// The engine, if hooks have work to do.
+#[inline]
+pub(crate) fn active() -> Option<&'static Active> {
+    // SAFETY: the pointer is null or leaked from a box, hence valid for ever.
+    unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
+}
+
+/// True in the process that hooks work for, false in its vfork children.
+pub(crate) fn own_process() -> bool {
+    // SAFETY: getpid has no preconditions.
+    OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
+/// This process is the one that hooks work for.
+pub(crate) fn own() {
+    // SAFETY: getpid has no preconditions.
+    OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+}
+
+/// The rank that started this process has gone.
+pub(crate) fn forsake() {
+    set_active(None);
+}
+
+pub(super) fn set_active(active: Option<&'static Active>) {
+    let pointer =
+        active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());
+    ACTIVE.store(pointer, Ordering::Release);
+}
