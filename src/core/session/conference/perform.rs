@@ -378,11 +378,6 @@ impl Session {
             ),
         );
     }
-
-    /// A dataset in words.
-    pub(in crate::session) fn title(&self, key: &DatasetKey) -> String {
-        self.record_key(key).title()
-    }
 }
 
 /// The directory has its final name, and everybody's files are known.

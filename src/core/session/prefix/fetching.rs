@@ -1,24 +1,16 @@
 //! Which checkpoints on the prefix a start copies into the cache, and what is told of it.
 
-use std::fmt::Display;
 use std::path::Path;
 
-use super::hiding::is_cached;
-use super::index::{Index, Listed};
+use super::index::Listed;
 use crate::cache::RebuildReport;
+use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
-use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::keys;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{self, Fetched};
-
-/// How a checkpoint is to be fetched.
-pub(in crate::session) struct FetchPlan {
-    store: String,
-    descriptor: KvTree,
-}
 
 /// What became of it.
 pub(in crate::session) enum Fetching {
@@ -31,31 +23,16 @@ pub(in crate::session) enum Fetching {
 }
 
 impl Session {
-    /// How to fetch a checkpoint that is on the prefix; `None` if it is to stay there: the user
-    /// wants that, or the cache has it, or a newer one of its series. The same on all ranks.
-    pub(in crate::session) fn fetch_plan(
-        &self,
-        one: &Listed,
-        index: &Index,
-        report: &RebuildReport,
-    ) -> Option<FetchPlan> {
+    /// How a checkpoint that is on the prefix is protected in the cache; `None` if the settings
+    /// want it to stay where it is. The same on all ranks.
+    pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
-        if settings.get(keys::RESTART_REQUIRED) && self.lost_checkpoint(report, index).is_some() {
-            return None; // The run ends before anybody reads it.
-        }
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
-            return None;
-        }
-        if is_cached(one, report) {
             return None;
         }
         let output = self.series.series().get(one.series?)?.output;
         let selected = self.site.descriptors.select(one.checkpoint?, output);
-        if selected.bypass {
-            return None;
-        }
-        let store = self.store_of_number(one.series?, one.checkpoint?);
-        Some(FetchPlan { store, descriptor: selected.to_tree("", None) })
+        (!selected.bypass).then_some(selected)
     }
 
     /// Copies a checkpoint into the cache; it is among those that `report` offers then. Collective.
@@ -66,14 +43,17 @@ impl Session {
         &self,
         links: &Links,
         one: &Listed,
-        plan: &FetchPlan,
         report: &mut RebuildReport,
     ) -> Result<Fetching> {
-        let ctx = links.ctx(&self.site);
-        let capacity = self.site.layout.store(&plan.store).and_then(|one| self.capacity_of(one));
-        let store = (plan.store.as_str(), capacity.unwrap_or(u64::MAX));
-        let fetched = transfer::fetch(&ctx, one.id, store, &plan.descriptor)?;
-        match fetched {
+        let (Some(descriptor), Some((series, number))) =
+            (self.fetched_as(one), one.series.zip(one.checkpoint))
+        else {
+            return Ok(Fetching::InPlace);
+        };
+        let (ctx, store) = (links.ctx(&self.site), self.store_of_number(series, number));
+        let capacity = self.site.layout.store(&store).and_then(|one| self.capacity_of(one));
+        let store = (store.as_str(), capacity.unwrap_or(u64::MAX));
+        match transfer::fetch(&ctx, one.id, store, &descriptor.to_tree("", None))? {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
             Fetched::InPlace(why) => {
                 self.mention(format_args!("{} is read where it is: {why}", one.name));
@@ -102,13 +82,6 @@ impl Session {
             && let Err(error) = note(&self.site.prefix, id)
         {
             log::warn_once("fetch", format_args!("the index does not tell of a fetch: {error}"));
-        }
-    }
-
-    /// One line, by one rank, for those who want to know.
-    pub(in crate::session) fn mention(&self, text: impl Display) {
-        if self.site.rank == 0 {
-            log::message(1, text);
         }
     }
 }

@@ -37,6 +37,12 @@ pub(in crate::session) struct Index {
 }
 
 impl Index {
+    /// With these, newest first, for tests.
+    #[cfg(test)]
+    pub fn of(listed: Vec<Listed>, current: Option<u64>) -> Index {
+        Index { listed, current, ..Index::default() }
+    }
+
     /// Id and key of all that is on the prefix, whole, newest first.
     pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
@@ -61,6 +67,16 @@ impl Index {
     pub fn lost<'a>(&self, report: &'a RebuildReport) -> impl Iterator<Item = &'a Withheld> {
         let known = report.withheld.iter().filter(|one| one.id > 0 || !one.deleted);
         known.filter(|one| !self.flushed.contains(&one.id))
+    }
+
+    /// Whether the newest dataset in the cache is the newest of its series, on the prefix, too.
+    pub fn newest_is_cached(&self, report: &RebuildReport) -> bool {
+        report.offered.last().is_some_and(|last| {
+            let newer = |(id, key): (u64, &records::DatasetKey)| {
+                id > last.id && key.series == last.key.series
+            };
+            !self.restorable().any(newer)
+        })
     }
 
     /// The current one, if it is whole: a restart from the prefix begins there.

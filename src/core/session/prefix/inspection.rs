@@ -6,8 +6,7 @@
 use std::time::Instant;
 
 use super::fetching::Fetching;
-use super::hiding::is_cached;
-use super::index::{Index, Listed};
+use super::index::Listed;
 use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::events::Event;
@@ -72,29 +71,29 @@ impl Session {
         }
     }
 
-    /// Whether a checkpoint on the prefix is what it was; one that is to be fetched is in the cache
-    /// then. Collective.
+    /// Whether a checkpoint on the prefix, from which the program `restarts` or not, is what it
+    /// was; with `fetches` it is in the cache then, if it can be. Collective.
     pub(in crate::session) fn look_at(
         &self,
         links: &Links,
         one: &Listed,
-        index: &Index,
+        (restarts, fetches): (bool, bool),
         report: &mut RebuildReport,
     ) -> Result<Verified> {
         if let Some(found) = self.look_at_spoiled(links, one, report)? {
             return Ok(found);
         }
         let ctx = links.ctx(&self.site);
-        let contents = check_of(&self.site.settings, !is_cached(one, report));
-        if !is_cached(one, report) {
+        let contents = check_of(&self.site.settings, restarts);
+        if restarts {
             self.note_fetch(note_attempt, one.id);
         }
-        let Some(plan) = self.fetch_plan(one, index, report) else {
+        if !fetches {
             return match is_outdated(one, report) {
                 true => verify_outdated(&ctx, one.id, contents),
                 false => verify_on_prefix(&ctx, one.id, contents),
             };
-        };
+        }
         let mut found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;
         if found.anew {
             // A copy of it, or the files of somebody who chooses where to begin.
@@ -103,7 +102,7 @@ impl Session {
         if found.gone || found.fault.is_some() {
             return Ok(found);
         }
-        match self.fetch(links, one, &plan, report)? {
+        match self.fetch(links, one, report)? {
             Fetching::Done => Ok(found),
             Fetching::InPlace => verify_on_prefix(&ctx, one.id, contents),
             Fetching::Fault(fault) => Ok(Verified { fault: Some(fault), ..found }),

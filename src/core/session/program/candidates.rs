@@ -8,6 +8,7 @@ use crate::log;
 use crate::session::Session;
 use crate::session::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
 use crate::session::rank::site::Links;
+use crate::session::restart::candidates::{self as restart, Begin};
 use crate::transfer::{
     Check, delete_datasets, forget_datasets, note_failure, note_success, verify_on_prefix,
 };
@@ -24,23 +25,6 @@ pub(super) struct Candidate {
     pub on_prefix: bool,
 }
 
-/// The run begins with `id`; what it writes later has `next_id` or more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choice {
-    id: u64,
-    next_id: u64,
-    /// The program has said so. Else it is the current one of the index: what the prefix has beyond
-    /// is of a course that was left, and is offered last.
-    is_firm: bool,
-}
-
-impl Choice {
-    /// Nothing that is newer than what was chosen, and was there by then.
-    fn allows(self, id: u64) -> bool {
-        id <= self.id || id >= self.next_id
-    }
-}
-
 impl Session {
     /// All that is there, newest first; the same on all ranks. Collective.
     fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
@@ -48,8 +32,8 @@ impl Session {
         let current = index.current().map(|current| current.id);
         let next_id = self.state().machine.next_id();
         let mut progress = self.program.progress();
-        if progress.choice.is_none() {
-            progress.choice = current.map(|id| Choice { id, next_id, is_firm: false });
+        if progress.begin.is_none() {
+            progress.begin = current.map(|id| Begin { id, next_id, is_firm: false });
         }
         drop(progress);
         let series = self.series.program(true);
@@ -95,16 +79,17 @@ impl Session {
 
     fn newest_candidate(&self, links: &Links) -> Result<Option<Candidate>> {
         let all = self.candidates(links)?;
-        let (refused, choice) = {
+        let (refused, begin) = {
             let progress = self.program.progress();
-            (progress.refused.clone(), progress.choice)
+            (progress.refused.clone(), progress.begin.unwrap_or(Begin::ANYWHERE))
         };
         let all = all.into_iter().filter(|one| !refused.contains(&one.id));
-        let is_firm = choice.is_some_and(|choice| choice.is_firm);
-        let (first, last): (Vec<_>, Vec<_>) = all.partition(|one| {
-            choice.is_none_or(|choice| choice.allows(one.id)) || (!is_firm && one.cached.is_some())
+        let course = begin.course(all, |one| restart::Candidate {
+            id: one.id,
+            is_cached: one.cached.is_some(),
+            is_left: false,
         });
-        for one in first.into_iter().chain(last.into_iter().filter(|_| !is_firm)) {
+        for one in course.in_turn() {
             if one.cached.is_some() || self.is_whole_on_prefix(links, &one)? {
                 return Ok(Some(one));
             }
@@ -143,7 +128,7 @@ impl Session {
             let one = self.named(&links, name)?.remove(0);
             let next_id = self.state().machine.next_id();
             let mut progress = self.program.progress();
-            progress.choice = Some(Choice { id: one.id, next_id, is_firm: true });
+            progress.begin = Some(Begin { id: one.id, next_id, is_firm: true });
             progress.refused.remove(&one.id);
             progress.offered = None;
             drop(progress);

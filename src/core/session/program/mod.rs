@@ -27,9 +27,11 @@ pub use calls::{Call, ProgramState};
 pub use consent::Consent;
 pub use writing::{FILENAME_MAX, Flags};
 
-use candidates::{Candidate, Choice};
+use candidates::Candidate;
 use restarting::Reading;
 use writing::Writing;
+
+use crate::session::restart::candidates::Begin;
 
 /// What the program has told us.
 #[derive(Debug, Default)]
@@ -53,7 +55,7 @@ struct Progress {
     /// Datasets that it could not restart from, or does not want.
     refused: BTreeSet<u64>,
     /// Where it has said that it begins.
-    choice: Option<Choice>,
+    begin: Option<Begin>,
 }
 
 impl Program {

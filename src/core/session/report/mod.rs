@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tally.rs` | what it did and what it cost |
 //! | `events.rs` | the log of events |
+//! | `words.rs` | lines for the user, by one rank |
 //! | `log_places.rs` | where it is written |
 //! | `phases.rs` | the program's phases in that log |
 //! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
@@ -13,3 +14,4 @@ pub(super) mod log_places;
 pub(super) mod phases;
 pub(super) mod tally;
 pub(super) mod unprotected;
+mod words;

@@ -1,7 +1,6 @@
 //! The way back to an older generation of a series without ids, whose names a newer one has taken
 //! on the prefix: its files are kept beside, as far as the window (`SCR_PREFIX_SIZE`) reaches.
 
-use crate::cache::RebuildReport;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::session::prefix::index::{Index, Listed};
@@ -61,33 +60,5 @@ impl Session {
         ));
         self.event(|| Event::new("PUT_BACK").dataset(one.id, one.key.title()));
         Ok(true)
-    }
-
-    /// The user goes back to dataset `limit`: of each series the newest that is not newer gets its
-    /// names again. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn bring_back_chosen(
-        &self,
-        links: &Links,
-        index: &mut Index,
-        report: &RebuildReport,
-        limit: u64,
-    ) -> Result<()> {
-        for series in 0..self.series.series().len() {
-            let counts = |one: &&Listed| {
-                one.series == Some(series) && one.id <= limit && (one.holds_names || one.kept)
-            };
-            let newest = index.listed.iter().find(counts).filter(|one| one.kept).cloned();
-            let cached = |one: &Listed| {
-                let mut offered = report.offered.iter().filter(|it| it.id <= limit);
-                offered.any(|it| it.id >= one.id && it.key.series == one.key.series)
-            };
-            if let Some(one) = newest.filter(|one| !cached(one)) {
-                self.bring_back(links, &one, index, false)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -3,10 +3,9 @@
 //! have taken their place. Of those on the prefix the index knows which is current; of those that
 //! only the cache has it knows the turn that the run took, as ids are never used again.
 
-use std::collections::BTreeSet;
-
+use super::plan::Restart;
 use crate::cache::agree::agree;
-use crate::cache::{Ctx, Offered, RebuildReport};
+use crate::cache::{Ctx, RebuildReport};
 use crate::error::Result;
 use crate::events::Event;
 use crate::log;
@@ -17,7 +16,7 @@ use crate::session::prefix::hiding::Hidden;
 use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::transfer::{Check, forget_datasets, names_on_prefix, note_turn, verify_on_prefix};
+use crate::transfer::{forget_datasets, note_turn};
 
 impl Session {
     /// An earlier start has left the dataset for an older one, and the user does not choose anew.
@@ -26,57 +25,40 @@ impl Session {
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
-    /// Hides what is newer than SCR_CURRENT. Returns the id of the newest dataset that is offered.
-    pub(in crate::session) fn hide_newer(
+    /// The user goes back to an older one (SCR_CURRENT): what was kept of it has its names again.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or the index cannot be changed.
+    pub(in crate::session) fn choose(
         &self,
         links: &Links,
-        index: &mut Index,
-        report: &mut RebuildReport,
+        restart: &mut Restart,
+        report: &RebuildReport,
         hidden: &mut Hidden,
-    ) -> Result<Option<u64>> {
+    ) -> Result<()> {
         let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
-            return Ok(None);
+            return Ok(());
         };
-        let Some(limit) = self.find_current(&current, index, report) else {
+        let Some(limit) = self.find_current(&current, &restart.index, report) else {
             self.tell(format_args!(
                 "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
                 self.site.prefix.display()
             ));
-            return Ok(None);
+            return Ok(());
         };
-        self.turn_back(index, report, limit);
-        self.bring_back_chosen(links, index, report, limit)?;
+        self.turn_back(&mut restart.index, report, limit);
+        restart.wishes.chosen = Some(limit);
+        for one in restart.kept_for_chosen() {
+            self.bring_back(links, &one, &mut restart.index, false)?;
+        }
         if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
             // While it is known that they have written its pointer files anew.
             self.put_back(links, limit, hidden)?;
             self.forget_newer(&links.ctx(&self.site), limit)?;
         }
-        index.in_cache.retain(|(id, _)| *id <= limit);
-        let mut told = BTreeSet::new();
-        for one in index.listed.iter().filter(|one| one.id > limit && one.holds_names) {
-            let ctx = links.ctx(&self.site);
-            if one.key.id.is_empty() && verify_on_prefix(&ctx, one.id, Check::Sizes)?.anew {
-                continue; // What has its names is the user's own.
-            }
-            hidden.names.extend(names_on_prefix(&ctx, one.id)?);
-            told.insert(one.id);
-        }
-        let (stay, newer) = std::mem::take(&mut report.offered)
-            .into_iter()
-            .partition(|one| one.id <= limit || self.machine_key(&one.key).is_none());
-        report.offered = stay;
-        for one in newer {
-            told.insert(one.id);
-            self.reject(one, hidden);
-        }
-        if !told.is_empty() {
-            let ids: Vec<String> = told.iter().map(ToString::to_string).collect();
-            self.tell(format_args!(
-                "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
-                ids.join(", ")
-            ));
-        }
-        Ok(Some(limit))
+        restart.index.in_cache.retain(|(id, _)| *id <= limit);
+        Ok(())
     }
 
     /// Notes that the run goes back to `limit`, if anything is newer; if it is one that was left
@@ -97,16 +79,16 @@ impl Session {
         }
     }
 
-    /// Hides what the cache has of a course that the run has left at an earlier start. It goes once
-    /// a newer one is confirmed.
-    pub(in crate::session) fn hide_left_in_cache(
+    /// What the cache has a part of, and is of a course that the run has left at an earlier start:
+    /// it goes once a newer one is confirmed.
+    pub(in crate::session) fn withhold_left(
         &self,
-        index: &mut Index,
+        restart: &mut Restart,
         report: &mut RebuildReport,
         hidden: &mut Hidden,
     ) {
-        let Some(turn) = index.turn else { return };
-        index.in_cache.retain(|(id, _)| !turn.leaves(*id));
+        let Some(turn) = restart.index.turn else { return };
+        restart.index.in_cache.retain(|(id, _)| !turn.leaves(*id));
         let (left, stay) = std::mem::take(&mut report.withheld)
             .into_iter()
             .partition(|one| turn.leaves(one.id) && self.machine_key(&one.key).is_some());
@@ -114,27 +96,6 @@ impl Session {
         for one in left.into_iter().filter(|one| !one.deleted) {
             let Some(key) = self.machine_key(&one.key) else { continue };
             hidden.rejected.push(Rejected { key, id: one.id });
-        }
-        let (left, stay): (Vec<Offered>, Vec<Offered>) = std::mem::take(&mut report.offered)
-            .into_iter()
-            .partition(|one| turn.leaves(one.id) && self.machine_key(&one.key).is_some());
-        report.offered = stay;
-        let on_prefix = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
-        let mut ids = on_prefix.map(|one| one.id).chain(report.offered.iter().map(|one| one.id));
-        // Its names may be those of newer ones then.
-        let went_on = ids.any(|id| id > turn.from);
-        for one in left.into_iter().rev() {
-            let there = index.listed.iter().any(|listed| listed.id == one.id && listed.holds_names);
-            match (went_on, self.machine_key(&one.key)) {
-                (false, _) => {
-                    if !there {
-                        hidden.after_current.push((one.key.name(), false));
-                    }
-                    self.reject(one, hidden);
-                }
-                (true, Some(key)) => hidden.rejected.push(Rejected { key, id: one.id }),
-                (true, None) => (),
-            }
         }
     }
 

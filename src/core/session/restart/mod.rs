@@ -2,22 +2,28 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `candidates.rs` | what a run may begin with, in the order in which it is to be tried |
+//! | `verdict.rs` | what may become of a dataset |
+//! | `plan.rs` | what becomes of each, decided without a look at any file |
+//! | `carry_out.rs` | the plan, done |
 //! | `restore.rs` | what the cache holds comes into view |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
-//! | `offered.rs` | what of the cache the state machine begins with |
 //! | `telling.rs` | what a restart tells |
 //! | `generations.rs` | the way back to an older one without an id |
 //! | `going_back.rs` | the user has a run go back to an older one |
-//! | `staying.rs` | newer ones than the cache has, which are read where they are |
 //! | `stranded.rs` | those that the nodes have no room to move |
 //! | `links.rs` | symbolic links to a checkpoint that a lost run had made the newest |
 
 pub(super) mod arrival;
+pub(super) mod candidates;
+mod carry_out;
 pub(super) mod generations;
 pub(super) mod going_back;
 pub(super) mod links;
-pub(super) mod offered;
+mod plan;
+#[cfg(test)]
+mod plan_table;
 pub(super) mod restore;
-pub(super) mod staying;
 pub(super) mod stranded;
 pub(super) mod telling;
+mod verdict;

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use super::offered::offer_of;
-use super::staying::is_newest;
 use crate::cache::{Offered, RebuildReport, replicate_small};
 use crate::error::{Error, Result, again};
 use crate::log;
-use crate::session::machine::{DatasetKey, Rejected, Resumed};
+use crate::records::FileMeta;
+use crate::session::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use crate::session::namespace::{self as ns, Layer};
 use crate::session::prefix::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
-use crate::transfer::JournalReport;
+use crate::transfer::{JournalReport, about};
 
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
@@ -23,14 +22,15 @@ impl Session {
         elapsed: Duration,
     ) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
-        let mut known = self.read_index(&links)?;
-        self.log_journal(left, &known);
-        self.withhold_spoiled(&links, report, &mut known)?;
-        if self.publish_stranded(&links, report, &known)? {
-            known = self.read_index(&links)?;
-        }
-        self.arrange(&links, report, &mut known)?;
-        let mut hidden = self.choose_hidden(&links, &mut known, report)?;
+        let index = self.read_index(&links)?;
+        self.log_journal(left, &index);
+        let mut restart = self.restart_from(index, report);
+        self.withhold_spoiled(&links, report, &mut restart.index)?;
+        restart.cached = self.known_in_cache(report);
+        self.publish_stranded(&links, report, &mut restart)?;
+        self.arrange(&links, report, &mut restart.index)?;
+        let mut hidden = self.do_plan(&links, &mut restart, report)?;
+        let known = restart.index;
         let report = &*report;
         let lost = self.lost_checkpoint(report, &known);
         let numbers = self.numbers(&links, report)?;
@@ -63,7 +63,7 @@ impl Session {
         }
         self.require_restart(&links, lost)?;
         self.resume_flushes(&links, report, &left.unfinished, &known.flushed)?;
-        if is_newest(report, &known) {
+        if known.newest_is_cached(report) {
             self.flush_newest(&links, report, &known.flushed)?;
         }
         Ok(())
@@ -135,5 +135,60 @@ impl Session {
             }
             Ok(()) => Ok(()),
         }
+    }
+
+    /// The number of each offered dataset in its series, and whether it is output, as any rank's
+    /// record has it.
+    pub(in crate::session) fn numbers(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+    ) -> Result<Vec<(u64, bool)>> {
+        let own = |offered: &Offered| {
+            let record = self.site.filemap.get_id(offered.id);
+            let tag = |name: &str| {
+                let tags = record.as_ref().map(|record| &record.tags);
+                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
+            };
+            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT)]
+        };
+        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
+        if !words.is_empty() {
+            links.world.all_max(&mut words)?;
+        }
+        Ok(words.chunks(2).map(|pair| (pair[0].max(0) as u64, pair[1] > 0)).collect())
+    }
+
+    fn own_part(&self, key: &DatasetKey, offered: &Offered) -> RestoredFiles {
+        let explicit = self.series.series()[key.series].explicit;
+        let part = |file: &FileMeta| {
+            if explicit {
+                let masked = format!("{{id}}/{}", file.name);
+                return (file.name.clone(), masked, file.size, file.on_prefix);
+            }
+            let matched = self.series.match_path(&file.name);
+            let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
+            (file.name.clone(), masked, file.size, file.on_prefix)
+        };
+        RestoredFiles { files: offered.files.iter().map(part).collect() }
+    }
+}
+
+/// A dataset of the cache with its number in its series, and whether it is output.
+fn offer_of(
+    key: DatasetKey,
+    offered: &Offered,
+    (number, output): (u64, bool),
+    flushed: bool,
+) -> Offer {
+    Offer {
+        key,
+        id: offered.id,
+        number,
+        epoch: offered.epoch,
+        confirmed: offered.confirmed,
+        output,
+        on_prefix: offered.is_on_prefix(),
+        flushed,
     }
 }

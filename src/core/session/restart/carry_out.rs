@@ -1,0 +1,285 @@
+//! The plan of a restart, done: datasets are looked at, fetched and put back as it says, until all
+//! is settled; then what the program is not to see is hidden, and told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::plan::{Cached, Restart, Wishes};
+use super::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
+use crate::cache::RebuildReport;
+use crate::error::Result;
+use crate::params::keys;
+use crate::session::machine::Rejected;
+use crate::session::prefix::abandoned::InPlace;
+use crate::session::prefix::hiding::Hidden;
+use crate::session::prefix::index::{Index, Listed};
+use crate::session::rank::runtime::Session;
+use crate::session::rank::site::Links;
+use crate::transfer::{
+    Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
+};
+
+/// Names of files on the prefix, by the dataset that was looked at.
+type Names = BTreeMap<u64, Vec<String>>;
+
+impl Session {
+    /// What is known at a start, but for what the user asks for.
+    pub(in crate::session) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
+        let settings = &self.site.settings;
+        let wishes = Wishes {
+            chooses: settings.get_optional(keys::CURRENT).is_some(),
+            no_looks: !settings.get(keys::FETCH),
+            ..Wishes::default()
+        };
+        let stranded = report.withheld.iter().filter(|one| one.stranded.is_some());
+        let stranded = stranded.map(|one| (one.id, one.key.series.clone())).collect();
+        Restart::new(index, self.series.series().len(), wishes, stranded)
+    }
+
+    /// What the cache offers, as far as a plan has to know it.
+    pub(in crate::session) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
+        let known = report.offered.iter().map(|one| Cached {
+            id: one.id,
+            series: self.series.series_index(&one.key.series),
+            key: one.key.clone(),
+            on_prefix: one.is_on_prefix(),
+            fetched: false,
+        });
+        known.collect()
+    }
+
+    /// Does what the plan says, and takes out of `report` what is not to be offered. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or the cache cannot be changed.
+    pub(in crate::session) fn do_plan(
+        &self,
+        links: &Links,
+        restart: &mut Restart,
+        report: &mut RebuildReport,
+    ) -> Result<Hidden> {
+        let mut hidden = Hidden::default();
+        let current = restart.index.current().cloned();
+        restart.begin = current.as_ref().map(|one| one.id).or(restart.index.returned_to);
+        restart.cached = self.known_in_cache(report);
+        self.choose(links, restart, report, &mut hidden)?;
+        if restart.wishes.chosen.is_none() {
+            self.withhold_left(restart, report, &mut hidden);
+        }
+        let fetchable = restart.index.listed.iter().filter(|one| self.fetched_as(one).is_some());
+        restart.wishes.fetchable = fetchable.map(|one| one.id).collect();
+        restart.begin();
+        let (ends, mut names) = (self.site.settings.get(keys::RESTART_REQUIRED), Names::new());
+        let plan = loop {
+            restart.wishes.ends = ends && self.lost_checkpoint(report, &restart.index).is_some();
+            let plan = restart.plan();
+            self.withdraw_offers(&plan, restart, report, &mut hidden);
+            let Some((id, verdict)) = plan.next().cloned() else { break plan };
+            match verdict {
+                Verdict::BringBack { damaged } => {
+                    let Some(one) = listed(restart, id) else { continue };
+                    let done = self.bring_back(links, &one, &mut restart.index, damaged)?;
+                    restart.brought_back(id, done);
+                }
+                Verdict::PutBack => {
+                    self.put_back(links, id, &mut hidden)?;
+                    restart.has_put_back(id);
+                }
+                Verdict::Look(depth @ (Depth::ToHide | Depth::ToStay)) => {
+                    let found = verify_on_prefix(&links.ctx(&self.site), id, Check::Sizes)?;
+                    restart.learn(id, depth, look_of(&found, (id, depth), report));
+                    names.insert(id, found.names);
+                }
+                _ => {
+                    let found = self.try_one(links, restart, report, (id, &verdict))?;
+                    names.insert(id, found.names);
+                }
+            }
+        };
+        self.settle(links, (restart, &plan), &names, &mut hidden)?;
+        self.tell_after_current(restart, &plan, current.as_ref(), &hidden);
+        hidden.restart = plan.restart;
+        match restart.new_current(&plan) {
+            Some(Current::Is(id)) => self.note_fetch(note_success, id),
+            Some(Current::OnlyCached(id)) => self.note_fetch(note_return, id),
+            None => {}
+        }
+        Ok(hidden)
+    }
+
+    /// A candidate has its turn: it is looked at, and may be in the cache then.
+    fn try_one(
+        &self,
+        links: &Links,
+        restart: &mut Restart,
+        report: &mut RebuildReport,
+        (id, verdict): (u64, &Verdict),
+    ) -> Result<Verified> {
+        let (is_fetch, restarts) = match verdict {
+            Verdict::Look(Depth::Candidate { restarts }) => (false, *restarts),
+            _ => (true, true),
+        };
+        let (begin, depth) = (Instant::now(), Depth::Candidate { restarts });
+        let Some(one) = listed(restart, id) else {
+            restart.learn(id, depth, Look { gone: true, ..Look::default() });
+            return Ok(Verified::default());
+        };
+        let found = self.look_at(links, &one, (restarts, is_fetch), report)?;
+        self.log_look((&one, &found), is_fetch, report, begin);
+        restart.learn(id, depth, look_of(&found, (id, depth), report));
+        self.tell_unverified(&one, &found, restarts);
+        if let Some(fault) = &found.fault {
+            let cached = report.offered.iter().find(|offered| offered.id == id);
+            let remedy = match cached.filter(|cached| !cached.is_on_prefix()) {
+                Some(_) => "the copy in the cache is used",
+                None if found.names.is_empty() => "which files it has is not known: none is hidden",
+                None => "its files are hidden from the program",
+            };
+            self.tell_damaged(&one, report, &format!("{fault}; {remedy}"));
+        }
+        Ok(found)
+    }
+
+    /// Cached datasets that the program is not to see leave what is offered.
+    fn withdraw_offers(
+        &self,
+        plan: &Plan,
+        restart: &Restart,
+        report: &mut RebuildReport,
+        hidden: &mut Hidden,
+    ) {
+        for (id, verdict) in plan.verdicts.iter().filter(|(_, verdict)| verdict.withdraws()) {
+            let Some(at) = report.offered.iter().position(|one| one.id == *id) else { continue };
+            let Some(key) = self.machine_key(&report.offered[at].key) else { continue };
+            let one = report.offered.remove(at);
+            let mut keeps_names = false;
+            match verdict {
+                Verdict::Hide(Reason::OlderThan(newer)) => {
+                    keeps_names = true;
+                    let newer = listed(restart, *newer).map(|one| one.name).unwrap_or_default();
+                    self.mention(format_args!(
+                        "{} is in the cache, but {newer} is newer and is read where it is",
+                        self.title(&key)
+                    ));
+                }
+                Verdict::Hide(Reason::Left { gone_on: true }) => keeps_names = true,
+                Verdict::Hide(Reason::Left { gone_on: false })
+                    if !listed(restart, *id).is_some_and(|one| one.holds_names) =>
+                {
+                    hidden.after_current.push((one.key.name(), false));
+                }
+                _ => {}
+            }
+            hidden.rejected.push(Rejected { key, id: *id });
+            if !keeps_names {
+                hidden.names.extend(one.catalog.entries().map(|entry| entry.meta.name));
+            }
+        }
+    }
+
+    /// Of what lies on the prefix, what is hidden; and what is not, though hidden ones have it,
+    /// too.
+    fn settle(
+        &self,
+        links: &Links,
+        (restart, plan): (&Restart, &Plan),
+        names: &Names,
+        hidden: &mut Hidden,
+    ) -> Result<()> {
+        let ctx = links.ctx(&self.site);
+        let mut newer = BTreeSet::new();
+        for (id, verdict) in &plan.verdicts {
+            let own = || names.get(id).cloned().unwrap_or_default();
+            match verdict {
+                Verdict::Hide(Reason::NewerThanChosen) => {
+                    newer.insert(*id);
+                    if listed(restart, *id).is_some() {
+                        hidden.names.extend(names_on_prefix(&ctx, *id)?);
+                    }
+                }
+                Verdict::Hide(Reason::Damaged) => hidden.names.extend(own()),
+                Verdict::Hide(Reason::AfterCurrent { damaged }) => {
+                    hidden.names.extend(own());
+                    let name = listed(restart, *id).map(|one| one.name).unwrap_or_default();
+                    hidden.after_current.push((name, *damaged));
+                }
+                Verdict::Hide(Reason::OtherCourse { own: newest }) => {
+                    let kept: BTreeSet<_> = names_on_prefix(&ctx, *newest)?.into_iter().collect();
+                    hidden.names.extend(own().into_iter().filter(|name| !kept.contains(name)));
+                    let name = listed(restart, *id).map(|one| one.name).unwrap_or_default();
+                    self.mention(format_args!("{name} is of a course that the run has left"));
+                }
+                Verdict::ReadInPlace if *id == plan.newest_in_place() => {
+                    let captured = listed(restart, *id).map(|one| one.key.id).unwrap_or_default();
+                    hidden.in_place = Some(InPlace { captured, names: own() });
+                }
+                _ => {}
+            }
+        }
+        for id in &plan.good {
+            // Newer ones, which are hidden, have the same names.
+            if listed(restart, *id).is_some_and(|one| one.key.id.is_empty()) {
+                hidden.restored.extend(names.get(id).cloned().unwrap_or_default());
+            }
+        }
+        hidden.names.retain(|name| !hidden.restored.contains(name));
+        if let Some(current) = self.site.settings.get_optional(keys::CURRENT)
+            && !newer.is_empty()
+        {
+            let ids: Vec<String> = newer.iter().map(ToString::to_string).collect();
+            self.tell(format_args!(
+                "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
+                ids.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is newer than the current one and was not needed, by the name of the current one.
+    fn tell_after_current(
+        &self,
+        restart: &Restart,
+        plan: &Plan,
+        current: Option<&Listed>,
+        hidden: &Hidden,
+    ) {
+        let Some((newest, _)) = hidden.after_current.first() else { return };
+        let (index, turn) = (&restart.index, restart.index.turn);
+        let turn = turn.filter(|turn| current.is_none_or(|one| one.id <= turn.to));
+        let turned = index.returned_to.or(turn.map(|turn| turn.to));
+        let mut cached = restart.cached.iter().filter(|one| Some(one.id) == turned);
+        let returned = cached.find(|one| !plan.is_rejected(one.id)).map(|one| one.key.name());
+        let Some(name) = returned.or(current.map(|one| one.name.clone())) else { return };
+        let describe = |(name, damaged): &(String, bool)| match damaged {
+            true => format!("{name} (found damaged)"),
+            false => name.clone(),
+        };
+        let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
+        self.tell(format_args!(
+            "{name} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
+             SCR_CURRENT={newest} begins with that one instead",
+            self.site.prefix.display(),
+            newer.join(", "),
+        ));
+    }
+}
+
+fn listed(restart: &Restart, id: u64) -> Option<Listed> {
+    restart.index.listed.iter().find(|one| one.id == id).cloned()
+}
+
+/// What the plan is to know of a look.
+fn look_of(found: &Verified, (id, depth): (u64, Depth), report: &RebuildReport) -> Look {
+    let shares = report
+        .offered
+        .iter()
+        .filter(|cached| depth == Depth::ToStay && found.names.iter().any(|name| cached.has(name)));
+    Look {
+        fault: found.fault.is_some(),
+        gone: found.gone,
+        anew: found.anew,
+        has_names: !found.names.is_empty(),
+        fetched: report.offered.iter().any(|one| one.id == id && one.fetched),
+        shares: shares.map(|cached| cached.id).collect(),
+    }
+}
