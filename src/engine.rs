@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -23,6 +24,8 @@ struct Running {
 }
 
 static RUNNING: OnceLock<Running> = OnceLock::new();
+/// The launch goes without us, and a message has said why.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// The session of this process, once [`start`] has succeeded.
 pub fn session() -> Option<&'static Session> {
@@ -43,6 +46,7 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     match start_together(arrival, granted) {
         Ok(session) => Some(session),
         Err(error) => {
+            GIVEN_UP.store(true, Ordering::Relaxed);
             required.fall_back(&error.to_string(), rank == 0);
             None
         }
@@ -118,13 +122,16 @@ pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
 }
 
 /// The program has called SCR_Init on all ranks: it joins the session of the shim, or starts one.
-/// `Ok(None)`: SCR is switched off.
+/// `Ok(None)`: SCR is switched off, or the shim could not start it.
 ///
 /// # Errors
 /// Why the program goes on without a session; a message has said so.
 pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     if let Some(session) = session() {
         return Ok(Some(session));
+    }
+    if GIVEN_UP.load(Ordering::Relaxed) {
+        return Ok(None);
     }
     let around = around(mpi::world_rank()?, mpi::world_size()?, lines);
     let speaks = around.rank == 0;

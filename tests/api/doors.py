@@ -3,6 +3,7 @@
 import subprocess
 
 from calls import DIST, INCLUDE, PROGRAMS, Answers, finish, index
+from restarting import READ, checkpoints, crash
 
 CASES = []
 
@@ -58,6 +59,26 @@ def shim_without_patterns(here):
                     SCR_CHECKPOINT_PATTERN=None).good()
     assert got.all("have") == (0, "1 scr.dataset.1"), got
     assert (here.prefix / "f1").exists(), got
+
+
+@case
+def patterns_that_come_later(here):
+    """A cache of calls alone is taken over by a launch with the shim, and the other way round; what
+    patterns have matched is not, by launches without them: both doors then do without it."""
+    words = checkpoints("a")
+    crash(here, 2, *words, SCR_CHECKPOINT_PATTERN=None, SCR_FLUSH="0")
+    for shim, pattern in ((True, "ckpt/{id}/*"), (False, None), (True, "ckpt/step_{id}/*")):
+        got = here.says(2, "init", *READ, "finalize", shim=shim, SCR_CHECKPOINT_PATTERN=pattern,
+                        SCR_FLUSH="0")
+        assert got.all("have") == (0, "1 a"), got
+        assert got.of("read:f%r")[1] == (0, "'a/f1 of 1' 1000"), got
+    (here.prefix / "ckpt/step_1").mkdir(parents=True)
+    crash(here, 2, "plain:ckpt/step_1/r%r", "barrier", "barrier", shim=True,
+          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*", SCR_FLUSH="0", SCR_SETTLE_MILLISECONDS="0")
+    got = here.says(2, "init", "have", "start", "write:d/f%r:10", "complete:1", "finalize",
+                    shim=True, SCR_CHECKPOINT_PATTERN="other/{id}/*")
+    assert got.got.err.count("it has checkpoints of other patterns") == 1, got
+    assert got.all("have") == (0, "0 -") and (here.prefix / "d/f1").exists(), got
 
 
 @case

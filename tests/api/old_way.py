@@ -49,6 +49,33 @@ def old_way_from_the_cache(here):
 
 
 @case
+def old_way_under_the_shim(here):
+    """It shows what the cache has, and needs no setting: as it was left, or with a node's part
+    rebuilt."""
+    crash(here, 2, *SAME, **KEEP)
+    got = here.says(2, "init", *READ, *GOES_ON, shim=True, **KEEP)
+    reads_all(got)
+    place = calls.Here(here.mpi, here.program)
+    try:
+        on = {"SCR_COPY_TYPE": "XOR", "SCR_FLUSH": "0", **KEEP}
+        lose_a_node(place, **on)
+        got = finish(place.start_on_nodes(4, 1, "says", "init", *READ, *GOES_ON, shim=True, **on))
+        assert got.status == 0, got
+        reads_all(calls.Answers(got), 4)
+    finally:
+        place.remove()
+
+
+def lose_a_node(place, **on):
+    """A run of four nodes dies; the last of them loses all that it had."""
+    got = finish(place.start_on_nodes(4, 1, "says", "init", *SAME, "barrier", "3@kill", "barrier",
+                                      shim=False, **on))
+    assert got.status != 0, got
+    shutil.rmtree(place.nodes.node(3))
+    place.nodes.node(3).mkdir()
+
+
+@case
 def old_way_with_a_lost_cache(here):
     """The prefix has what was flushed, and is read as it is."""
     crash(here, 2, *SAME, SCR_FLUSH="1")
@@ -69,14 +96,10 @@ def old_way_with_a_lost_node(here):
     for setting in SETTINGS:
         place = calls.Here(here.mpi, here.program)
         try:
-            on = {"SCR_COPY_TYPE": "XOR", "shim": False, **KEEP}
-            got = finish(place.start_on_nodes(4, 1, "says", "init", *SAME, "barrier", "3@kill",
-                                              "barrier", **on))
-            assert got.status != 0, got
-            shutil.rmtree(place.nodes.node(3))
-            place.nodes.node(3).mkdir()
-            got = finish(place.start_on_nodes(4, 1, "says", "init", *READ, *GOES_ON, **on,
-                                              **{setting: "1"}))
+            on = {"SCR_COPY_TYPE": "XOR", **KEEP}
+            lose_a_node(place, **on)
+            got = finish(place.start_on_nodes(4, 1, "says", "init", *READ, *GOES_ON, shim=False,
+                                              **on, **{setting: "1"}))
             assert got.status == 0, got
             reads_all(calls.Answers(got), 4)
         finally:

@@ -6,6 +6,8 @@
 //! IDENTITY / <prefix, world size, patterns, as one line>
 //! ```
 //! It is there before the first record, so a control directory without it holds nothing of value.
+//! Patterns may come, go or change as long as the cache has nothing that they have matched: what
+//! the program has written by calls of SCR belongs to none.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ use super::{Ctx, Store, sweep};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetState, MASTER_FILEMAP};
+use crate::records::{DatasetRecord, DatasetState, MASTER_FILEMAP};
 
 /// Name of the file.
 const FILE_NAME: &str = "launch.scr";
@@ -64,7 +66,7 @@ pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
 
 fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
     let control = &ctx.layout.control_dir;
-    let mut found = judge(&path(ctx), identity, &|| holds_value(control))?;
+    let mut found = judge_node(control, identity)?;
     if found == Found::Worthless {
         let groups = ctx.storage_groups();
         clear(ctx, &groups[0])?;
@@ -72,7 +74,8 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
     }
     // Those who lead a shared store look at its tag, too: the nodes may all be new.
     for store in shared_and_led(ctx) {
-        let has_datasets = || {
+        // What series they are of is in the records of nodes that may be gone.
+        let has_datasets = |_: Option<&str>| {
             let names = names_in(&store.cache_dir);
             names.map_or(true, |names| names.iter().any(|name| sealed_id(name).is_some()))
         };
@@ -86,15 +89,41 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
     Ok(found)
 }
 
-fn judge(path: &Path, identity: &str, has_value: &dyn Fn() -> bool) -> Result<Found> {
-    match KvTree::read_file(path) {
-        Ok(None) => Ok(Found::Nothing),
-        Ok(Some(tree)) if tree.get_value("IDENTITY") == Some(identity) => Ok(Found::Ours),
-        Ok(Some(_)) if has_value() => Ok(Found::Foreign),
-        Err(Error::Corrupt { .. }) if has_value() => Ok(Found::Unreadable),
-        Ok(Some(_)) | Err(Error::Corrupt { .. }) => Ok(Found::Worthless),
-        Err(other) => Err(other),
-    }
+/// Whose cache this is, by its tag. `has_value`: whether it has a dataset of that series; of any.
+fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) -> Result<Found> {
+    let tree = match KvTree::read_file(path) {
+        Ok(None) => return Ok(Found::Nothing),
+        Ok(Some(tree)) => tree,
+        Err(Error::Corrupt { .. }) if has_value(None) => return Ok(Found::Unreadable),
+        Err(Error::Corrupt { .. }) => return Ok(Found::Worthless),
+        Err(other) => return Err(other),
+    };
+    let there = tree.get_value("IDENTITY").unwrap_or_default();
+    Ok(match strange_series(there, identity) {
+        _ if there == identity => Found::Ours,
+        Some(strange) if strange.iter().any(|series| has_value(Some(series))) => Found::Foreign,
+        Some(_) => Found::Ours,
+        None if has_value(None) => Found::Foreign,
+        None => Found::Worthless,
+    })
+}
+
+/// The same of the node with this control directory.
+fn judge_node(control: &Path, identity: &str) -> Result<Found> {
+    judge(&control.join(FILE_NAME), identity, &|series| {
+        holds(control, |record| series.is_none_or(|series| record.key.series == series))
+    })
+}
+
+/// Series of the run `there` that this one does not have, or has with other patterns; `None` if the
+/// runs differ in more than that.
+fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
+    let (their_run, theirs) = there.rsplit_once(" | ")?;
+    let (our_run, ours) = identity.rsplit_once(" | ")?;
+    let ours: Vec<&str> = ours.split("; ").collect();
+    let strange = theirs.split("; ").filter(|one| !one.is_empty() && !ours.contains(one));
+    let name = |one: &'a str| one.split_once('=').map_or(one, |(name, _)| name);
+    (their_run == our_run).then(|| strange.map(name).collect())
 }
 
 /// Shared stores that this rank acts on.
@@ -107,9 +136,14 @@ fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
 /// that ended before its first seal leaves nothing that is worth keeping others out for. What
 /// cannot be read may be worth it.
 pub fn holds_value(control: &Path) -> bool {
+    holds(control, |_| true)
+}
+
+/// Whether the node has such a record that was prepared, or any that cannot be read.
+fn holds(control: &Path, of: impl Fn(&DatasetRecord) -> bool) -> bool {
     let Ok(names) = names_in(control) else { return true };
     names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
-        let sealed = |(_, record): &Held| record.state == DatasetState::Prepared;
+        let sealed = |(_, record): &Held| record.state == DatasetState::Prepared && of(record);
         read_records(&control.join(name)).map_or(true, |held| held.iter().any(sealed))
     })
 }
@@ -137,7 +171,8 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
         let tree = KvTree::read_file(path).ok()??;
         let there = tree.get_value("IDENTITY")?.to_owned();
         let (rest, size) = split_size(&there)?;
-        (rest == own.0 && size != own.1).then_some(there)
+        let same = strange_series(&rest, &own.0)?.is_empty();
+        (same && size != own.1).then_some(there)
     };
     let mut tags = vec![path(ctx)];
     tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME)));
@@ -147,8 +182,7 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
 
 /// Of nodes with these control directories, those that do not belong to the run `identity`. Local.
 pub(super) fn strangers<'a>(control_dirs: &[&'a Path], identity: &str) -> Result<Vec<&'a Path>> {
-    let look =
-        |dir: &&'a Path| Ok((*dir, judge(&dir.join(FILE_NAME), identity, &|| holds_value(dir))?));
+    let look = |dir: &&'a Path| Ok((*dir, judge_node(dir, identity)?));
     let found: Vec<(&Path, Found)> = control_dirs.iter().map(look).collect::<Result<_>>()?;
     let ours = found.iter().any(|(_, found)| *found == Found::Ours);
     let strange = |found| found == Found::Foreign || (found == Found::Unreadable && !ours);

@@ -9,11 +9,11 @@ use scr_core::session::{Call, Consent, Flags, Session};
 
 use super::cluster::{Cluster, Rank};
 
-const CHECKPOINT: Flags = Flags { checkpoint: true, output: false };
+pub const CHECKPOINT: Flags = Flags { checkpoint: true, output: false };
 const OUTPUT: Flags = Flags { checkpoint: false, output: true };
 
 /// A launch that ends all of a sudden, unless the program ends it.
-fn launch<T: Send>(
+pub fn launch<T: Send>(
     cluster: &Cluster,
     hosts: &str,
     program: impl Fn(&Session, usize) -> T + Sync,
@@ -27,13 +27,13 @@ fn launch<T: Send>(
 }
 
 /// The one answer that all ranks have.
-fn same<T: PartialEq + std::fmt::Debug>(mut answers: Vec<T>) -> T {
+pub fn same<T: PartialEq + std::fmt::Debug>(mut answers: Vec<T>) -> T {
     assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
     answers.remove(0)
 }
 
 /// Writes `<name>/f<rank>` as a dataset; whether it is one.
-fn write(session: &Session, prefix: &Path, name: &str, flags: Flags, valid: bool) -> bool {
+pub fn write(session: &Session, prefix: &Path, name: &str, flags: Flags, valid: bool) -> bool {
     let rank = session.rank();
     session.start_dataset(Some(name), flags).unwrap();
     let place = session.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();

@@ -90,6 +90,12 @@ impl Cluster {
         Cluster { mistake, ..self }
     }
 
+    /// Another setting for the launches that follow.
+    pub fn set(&mut self, setting: &str) {
+        let (name, value) = setting.split_once('=').unwrap();
+        self.settings.insert(name.to_string(), value.to_string());
+    }
+
     pub fn prefix(&self) -> PathBuf {
         self.root.path().join("prefix")
     }

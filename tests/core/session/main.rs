@@ -6,6 +6,7 @@
 //! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
 //! | `door.rs` | the host: what the shim does with the session's answers |
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
+//! | `both_doors.rs` | programs that call SCR under the shim |
 //! | `calls.rs` | programs that call SCR themselves |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
@@ -14,6 +15,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
 
+mod both_doors;
 mod calls;
 mod cluster;
 mod deaths;

@@ -312,9 +312,10 @@ fn build(
 /// Why this launch goes without us, and what a person can do.
 fn foreign(hosts: &[String]) -> Error {
     Error::Other(format!(
-        "the cache on {} belongs to another launch (other patterns or number of ranks); it is left \
-         untouched. Start that one again to go on from it (SCR_FLUSH_ON_RESTART=1 copies its \
-         checkpoint to the prefix first), or this one with SCR_CACHE_PURGE=1 to delete it",
+        "the cache on {} belongs to another launch (it has checkpoints of other patterns, or of \
+         another number of ranks); it is left untouched. Start that one again to go on from it \
+         (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), or this one with \
+         SCR_CACHE_PURGE=1 to delete it",
         hosts.join(", ")
     ))
 }

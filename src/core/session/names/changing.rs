@@ -16,11 +16,6 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// Whether `name` can have anything to do with us.
-    pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
-        self.match_name(name).is_some() || state.view.changes(name)
-    }
-
     /// stat, access, readlink, statfs, realpath.
     pub fn lookup(&self, path: &Path) -> Answer {
         let Some(name) = self.name_of(path) else { return Answer::PASS };
@@ -31,7 +26,7 @@ impl Session {
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        if !self.concerns(&state, name) {
+        if !self.concerns(&state, name) && !self.is_called(&state, name) {
             let foreign = self.is_foreign(&state, name);
             return if foreign { Answer::Foreign } else { Answer::PASS };
         }
@@ -81,6 +76,9 @@ impl Session {
         self.heed_link(&[path]);
         self.wake_path(path);
         let mut state = self.state_to_change(&[name]);
+        if let Some(answer) = self.unlink_called(&mut state, name, path) {
+            return answer;
+        }
         if !self.concerns(&state, name) || self.is_child() {
             return Answer::PASS;
         }
@@ -186,7 +184,10 @@ impl Session {
         self.wake_path(from);
         self.wake_path(to);
         let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
-        let state = self.state_to_change(&both);
+        let mut state = self.state_to_change(&both);
+        if let Err(error) = self.hand_over_both(&mut state, names) {
+            return Answer::Fail(error.errno());
+        }
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
         if !ours(names.0) && !ours(names.1) {
             names.1.into_iter().for_each(|name| self.note_unmatched(name));

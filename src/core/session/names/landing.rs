@@ -25,7 +25,10 @@ impl Session {
         }
         let names = (self.name_of(target), self.name_of(path));
         self.wake_path(target);
-        let state = self.state();
+        let mut state = self.state();
+        if let Err(error) = self.hand_over_both(&mut state, (names.0, None)) {
+            return Answer::Fail(error.errno());
+        }
         let ours = |name: &&str| self.concerns(&state, name);
         let (old, new) = (names.0.filter(ours), names.1.filter(ours));
         if new.is_some_and(|name| self.match_name(name).is_some()) {

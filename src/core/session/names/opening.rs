@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    fn open_for_reading(&self, name: &str) -> Answer {
+    pub(in crate::session) fn open_for_reading(&self, name: &str) -> Answer {
         let mut state = self.state_to_look();
         if let Some(copy) = state.tokens.shadow_of(name) {
             return Answer::at(copy.clone());

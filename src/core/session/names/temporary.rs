@@ -23,6 +23,10 @@ impl Session {
         }
         let mut state = self.state_to_change(&[name]);
         let place = state.view.place(name);
+        if !matches!(place, Place::Private(_)) && self.is_called(&state, name) {
+            drop(state);
+            return self.open_called(name, intent);
+        }
         match place {
             Place::Private(here) if !intent.may_change => return Answer::at(here),
             Place::Private(_) => {}
@@ -86,6 +90,7 @@ impl Session {
             template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
         };
         !self.concerns(state, name)
+            && !self.is_called(state, name)
             && !state.view.is_removed_dir(name)
             && !state.templates.iter().any(becomes_ours)
     }

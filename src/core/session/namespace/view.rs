@@ -206,7 +206,12 @@ impl View {
         self.left_alone.insert(name.to_string());
     }
 
-    /// Whether it is.
+    /// `name` belongs to a dataset again.
+    pub fn take_back(&mut self, name: &str) {
+        self.left_alone.remove(name);
+    }
+
+    /// Whether it is what the PFS has.
     pub fn is_left_alone(&self, name: &str) -> bool {
         self.left_alone.contains(name)
     }

@@ -110,7 +110,10 @@ impl Session {
             _ => cached,
         };
         state.enter_file(key, name, cached.is_none());
+        state.view.take_back(name);
         drop(state);
+        // The shim asks anew about names of calls: it may have been told that no pattern has them.
+        self.site.host.names_changed();
         self.tally.one(if cached.is_some() { Count::Cached } else { Count::OnPrefix });
         match cached {
             Some(path) => Ok(path),
@@ -147,6 +150,7 @@ impl Session {
                 self.stop_agreements(&error);
                 return Ok(false);
             }
+            self.site.host.names_changed(); // other ranks' files have come
             Ok(self.is_complete(&writing.key))
         })
     }

@@ -1,0 +1,108 @@
+//! Names that the program has given to calls of SCR, where no pattern matches them. The shim shows
+//! what the cache has of them as it shows everything else; so a program that calls SCR and restarts
+//! without its restart calls reads its files by their names. The calls alone change them: whatever
+//! the program does to such a file by itself makes it one of the PFS.
+
+use std::path::Path;
+
+use crate::cache::disk::describe;
+use crate::error::{Error, Result};
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, Intent, Layer, Place};
+use crate::session::rank::runtime::{Session, State};
+use crate::transfer::{is_published, publish_file};
+
+impl Session {
+    /// Whether `name` can have anything to do with us by its patterns.
+    pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
+        self.match_name(name).is_some() || state.view.changes(name)
+    }
+
+    /// Whether some cached dataset of the program's calls has `name`, and no pattern matches it.
+    pub(in crate::session) fn is_called(&self, state: &State, name: &str) -> bool {
+        let series = self.series.series();
+        let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].explicit;
+        state.view.layers().iter().filter(called).any(|layer| layer.knows(name))
+            && !state.view.is_left_alone(name)
+            && self.match_name(name).is_none()
+    }
+
+    /// Opens such a file.
+    pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
+        if !intent.may_change {
+            return self.open_for_reading(name);
+        }
+        if self.is_child() {
+            return Answer::PASS;
+        }
+        if intent.exclusive {
+            return Answer::Fail(libc::EEXIST);
+        }
+        // What another node has comes to the PFS.
+        if !intent.truncate
+            && let failed @ Answer::Fail(_) = self.open_for_reading(name)
+        {
+            return failed;
+        }
+        let mut state = self.state_to_change(&[name]);
+        let done = self.hand_over(&mut state, name, !intent.truncate);
+        done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
+    }
+
+    /// Unlinks such a file; `None`: it is none.
+    pub(in crate::session) fn unlink_called(
+        &self,
+        state: &mut State,
+        name: &str,
+        path: &Path,
+    ) -> Option<Answer> {
+        if self.is_child() || !self.is_called(state, name) {
+            return None;
+        }
+        if !ns::may_create(path) {
+            return Some(Answer::Fail(libc::EACCES));
+        }
+        state.view.leave_alone(name);
+        let is_there = path.symlink_metadata().is_ok();
+        Some(if is_there { Answer::PASS } else { Answer::Done })
+    }
+
+    /// Such files among both names of a rename or a link are on the PFS before it.
+    ///
+    /// # Errors
+    /// One cannot be brought there.
+    pub(in crate::session) fn hand_over_both(
+        &self,
+        state: &mut State,
+        (from, to): (Option<&str>, Option<&str>),
+    ) -> Result<()> {
+        for (name, keeps) in [(from, true), (to, false)] {
+            if let Some(name) = name.filter(|name| self.is_called(state, name)) {
+                self.hand_over(state, name, keeps)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on `name` is what the PFS has; with `keeps`, that is what the cache has now.
+    fn hand_over(&self, state: &mut State, name: &str, keeps: bool) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        match state.view.place(name) {
+            Place::Cached(_, here) if keeps => {
+                if !describe(&here, name).is_ok_and(|meta| is_published(&target, &meta)) {
+                    let dir = target.parent().unwrap_or(&self.site.prefix);
+                    std::fs::create_dir_all(dir)
+                        .map_err(|e| Error::io("cannot create the directory", dir, e))?;
+                    publish_file(&self.site.prefix, &here, &target)?;
+                }
+            }
+            Place::Elsewhere(..) if keeps => {
+                let error = std::io::Error::from_raw_os_error(libc::EXDEV);
+                return Err(Error::io("another node has the file", &target, error));
+            }
+            _ => {}
+        }
+        state.view.leave_alone(name);
+        Ok(())
+    }
+}
