@@ -15,7 +15,8 @@ BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGES  := build-essential cmake pkgconf gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
              libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py \
-             slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins valgrind
+             slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins openssh-server \
+             openssh-client valgrind
 C_FLAGS   := -O2 -Wall -Wextra
 # Names that the manuals give the commands: links to scr.
 CLASSIC   := scr_check_node scr_cntl_dir scr_copy scr_env scr_flush scr_flush_file scr_glob_hosts \

@@ -24,11 +24,12 @@ import runs  # the same
 import salvage  # the same
 import schemes
 import slurm  # the same
+import ssh  # the same
 import stores
 import stories
 
 # What each MPI's launcher has a part in.
-ON_BOTH = ("launches", "ordinary", "salvage")
+ON_BOTH = ("launches", "ordinary", "salvage", "ssh")
 JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
 
 

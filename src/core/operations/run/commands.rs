@@ -9,13 +9,16 @@ use crate::error::{Error, Result};
 
 /// Between two looks at a command that has closed its output and not ended yet.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long the errors of one that has failed are waited for: something else may hold them open.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 /// Runs commands; in tests their answers are recorded.
 pub trait Commands: Sync {
     /// Returns what the command prints, if it ends well within `limit`.
     ///
     /// # Errors
-    /// If it cannot be run, fails, or takes longer: it is killed then.
+    /// If it cannot be run, fails (the last line that it wrote to standard error is told), or takes
+    /// longer: it is killed then.
     fn output(&self, words: &[String], limit: Duration) -> Result<String>;
 }
 
@@ -33,26 +36,21 @@ impl Commands for Real {
             .args(rest)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| Error::io("cannot run", program, error))?;
-        // By a thread: what the command has started may keep its output open for ever.
-        let (sender, receiver) = mpsc::channel();
-        if let Some(mut output) = child.stdout.take() {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                let _ = output.read_to_end(&mut bytes);
-                let _ = sender.send(bytes);
-            });
-        }
-        let bytes = receiver.recv_timeout(limit).unwrap_or_default();
+        let (output, errors) = (text_of(child.stdout.take()), text_of(child.stderr.take()));
+        let text = output.recv_timeout(limit).unwrap_or_default();
         loop {
             let ended = child.try_wait().map_err(|e| Error::io("cannot wait for", program, e))?;
             match ended {
-                Some(status) if status.success() => {
-                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
+                Some(status) if status.success() => return Ok(text),
+                Some(status) => {
+                    let told = errors.recv_timeout(LAST_WORDS_MAX).unwrap_or_default();
+                    let told = told.lines().rfind(|line| !line.trim().is_empty());
+                    let told = told.map_or_else(String::new, |line| format!(" ({})", line.trim()));
+                    return Err(Error::Other(format!("{program}: {status}{told}")));
                 }
-                Some(status) => return Err(Error::Other(format!("{program}: {status}"))),
                 None if Instant::now() >= deadline => {
                     let _ = child.kill();
                     let _ = child.wait();
@@ -63,6 +61,20 @@ impl Commands for Real {
             }
         }
     }
+}
+
+/// What a command writes, when it has written it all. By a thread: what the command has started may
+/// keep its output open for ever.
+fn text_of(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    if let Some(mut stream) = stream {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes);
+            let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+    }
+    receiver
 }
 
 #[cfg(test)]
@@ -77,7 +89,8 @@ mod tests {
     fn answers_failures_and_silence() {
         let long = Duration::from_secs(60);
         assert_eq!(run("echo yes", long).unwrap(), "yes\n");
-        assert!(run("echo yes; exit 3", long).unwrap_err().to_string().contains("3"));
+        let failed = run("echo yes; echo no >&2; echo why >&2; exit 3", long);
+        assert_eq!(failed.unwrap_err().to_string(), "sh: exit status: 3 (why)");
         let silent = run("exec sleep 600", Duration::from_millis(50)).unwrap_err().to_string();
         assert!(silent.contains("no answer"), "{silent}");
         // What it leaves running keeps the output open: the answer is not waited for.
