@@ -7,7 +7,8 @@ import shutil
 import tempfile
 import time
 
-from cluster import LIMIT_SECONDS, SCR
+from cluster import LIMIT_SECONDS, SCR, SHIM
+from salvage import recorded
 from samples import EXAMPLES
 from scene import CHECKSUM, LENGTH, Scene
 from stories import POSIX, story
@@ -167,6 +168,11 @@ def lost_node(mpi, launcher):
         assert CHECKSUM.search(told).group(1) == scene.sum_wanted, told
 
 
+def srun(mpi):
+    """Open MPI's ranks come up by PMIx, MPICH's by PMI-2."""
+    return ["srun", {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi2"}[mpi]]
+
+
 @story
 def slurm_with_mpirun(mpi):
     """The nodes of the job are in mpirun's own options."""
@@ -175,8 +181,47 @@ def slurm_with_mpirun(mpi):
 
 @story
 def slurm_with_srun(mpi):
-    """srun starts the ranks; Open MPI's come up by PMIx, MPICH's by PMI-2."""
-    lost_node(mpi, ["srun", {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi2"}[mpi]])
+    """srun starts the ranks."""
+    lost_node(mpi, srun(mpi))
+
+
+# A script that does without `scr run`: it has to know which nodes are good, and to try again.
+OWN_LOOP = """\
+export LD_PRELOAD={shim} SLURM_OVERLAP=1
+for run in 1 2 3 4 5 6; do
+    {launcher} $(cat {out}) -N3 -n3 {program} && exit 0
+done
+exit 1
+"""
+
+
+@story
+def slurm_with_srun_alone(mpi):
+    """`LD_PRELOAD=... srun ./app` without `scr run`: what is left after a lost node is told, and the
+    next srun goes on from the caches."""
+    with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0",
+               SCR_FLUSH="0") as scene, slurm_of(scene) as slurm:
+        program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
+        out, script = slurm.work / "out_of_use", slurm.work / "loop.sh"
+        out.write_text("--exclude=node4")
+        script.write_text(OWN_LOOP.format(
+            shim=SHIM, launcher=" ".join(srun(mpi)), out=out, program=" ".join(map(str, program)),
+        ))
+        slurm.submit(["sh", script], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
+        slurm.wait_for(scene.mark)
+        recorded(scene, "checkpoint.30")
+        out.write_text("--exclude=node3")
+        scene.cluster.kill("node3")
+        # Slurm kills the step when it knows.
+        slurm.command("scontrol", "update", "nodename=node3", "state=down", "reason=dead")
+        scene.mark.unlink()
+        slurm.wait_for(scene.mark)
+        scene.mark.unlink()
+        status, told = slurm.status(), slurm.told()
+        assert status == 0, told
+        assert "only its nodes' caches have checkpoint.30" in told, told
+        assert "going on from step 30" in told and "rebuilt by XOR: ranks 2" in told, told
+        assert CHECKSUM.search(told).group(1) == scene.sum_wanted, told
 
 
 @story
@@ -199,31 +244,56 @@ def slurm_ends_the_allocation(mpi):
         limit = int(found["end_time"]) - begun  # ten minutes from the job's start
         assert 600 <= limit <= 600 + LIMIT_SECONDS, f"{found} {begun}"
         (slurm.work / "status").unlink()
+        cancelled(scene, slurm, [f"mpirun.{mpi}"])
 
-        job = slurm.submit([*run, "--pause", "step", 35, scene.mark], variables_of(scene, slurm),
-                           *options)
-        slurm.wait_for(scene.mark)
-        slurm.command("scancel", job)
-        slurm.wait_for_state(job, "")
-        told = slurm.told().split("no further run", 1)[1]
-        assert "run 2 begins" not in told, told
-        for node in scene.cluster.up():
-            left = scene.cluster.on(node, "pgrep", "-x", POSIX.process(), check=False)
-            assert left.status == 1, f"still there on {node}: {left}"
-        scene.mark.unlink()
-        save = [f"SCR_{name}" for name in (f"JOB_ID={job}", f"CONF_FILE={scene.sample.config()}")]
-        saved = scene.cluster.sim("exec", "--", "env", *save, SCR, "scavenge", "--prefix",
-                                  scene.directory)
-        assert "checkpoint.30 is on the prefix" in saved.out, f"{saved} {told}"
+
+def cancelled(scene, slurm, launcher):
+    """`scancel` of a job of `scr run`; what was before in its output does not count."""
+    before = len(slurm.told())
+    run = [SCR, "run", "--runs", 6, "--pause", 0, "--", *launcher, "-n", 4]
+    program = [EXAMPLES / scene.mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
+    job = slurm.submit([*run, *program], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
+    slurm.wait_for(scene.mark)
+    begun = slurm.told()[before:].count(" begins")
+    slurm.command("scancel", job)
+    slurm.wait_for_state(job, "")
+    told = slurm.told()[before:]
+    assert told.count(" begins") == begun, told
+    for node in scene.cluster.up():
+        left = scene.cluster.on(node, "pgrep", "-x", POSIX.process(), check=False)
+        assert left.status == 1, f"still there on {node}: {left}"
+    scene.mark.unlink()
+    save = [f"SCR_{name}" for name in (f"JOB_ID={job}", f"CONF_FILE={scene.sample.config()}")]
+    saved = scene.cluster.sim("exec", "--", "env", *save, SCR, "scavenge", "--prefix",
+                              scene.directory)
+    assert "checkpoint.30 is on the prefix" in saved.out, f"{saved} {told}"
+
+
+@story
+def slurm_cancels_a_job_of_srun(mpi):
+    """`scancel` ends srun, its ranks and all relaunching; what the caches have can be saved."""
+    with Scene(POSIX, mpi, ranks=4, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0",
+               SCR_FLUSH="0") as scene, slurm_of(scene) as slurm:
+        cancelled(scene, slurm, srun(mpi))
 
 
 @story
 def slurm_requeues_the_job(mpi):
     """The node of the batch script is lost: the job begins again on the others, under its id, and
     goes on from the cache."""
+    requeued(mpi, [f"mpirun.{mpi}"])
+
+
+@story
+def slurm_requeues_a_job_of_srun(mpi):
+    """The same with srun."""
+    requeued(mpi, srun(mpi))
+
+
+def requeued(mpi, launcher):
     with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene, \
             slurm_of(scene) as slurm:
-        command = [SCR, "run", "--pause", 0, "--", f"mpirun.{mpi}", "-n", 3,
+        command = [SCR, "run", "--runs", 6, "--pause", 0, "--", *launcher, "-n", 3,
                    EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
         job = slurm.submit(command, variables_of(scene, slurm), "--requeue", "-N3",
                            "--ntasks-per-node=1")
