@@ -25,7 +25,7 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, DatasetState, MASTER_FILEMAP};
 
 /// Name of the file.
-const FILE_NAME: &str = "launch.scr";
+pub(super) const LAUNCH: &str = "launch.scr";
 
 /// What a node's leader found.
 #[derive(Clone, Copy, PartialEq)]
@@ -79,7 +79,7 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
             let names = names_in(&store.cache_dir);
             names.map_or(true, |names| names.iter().any(|name| sealed_id(name).is_some()))
         };
-        let there = judge(&store.cache_dir.join(FILE_NAME), identity, &has_datasets)?;
+        let there = judge(&store.cache_dir.join(LAUNCH), identity, &has_datasets)?;
         found = match there {
             Found::Foreign => Found::Foreign,
             Found::Ours if found == Found::Nothing => Found::Ours,
@@ -110,7 +110,7 @@ fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) 
 
 /// The same of the node with this control directory.
 fn judge_node(control: &Path, identity: &str) -> Result<Found> {
-    judge(&control.join(FILE_NAME), identity, &|series| {
+    judge(&control.join(LAUNCH), identity, &|series| {
         holds(control, |record| series.is_none_or(|series| record.key.series == series))
     })
 }
@@ -175,7 +175,7 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
         (same && size != own.1).then_some(there)
     };
     let mut tags = vec![path(ctx)];
-    tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME)));
+    tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(LAUNCH)));
     let found = tags.into_iter().find_map(differs);
     found.filter(|_| ctx.is_node_leader())
 }
@@ -203,7 +203,7 @@ fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
     let mut tree = KvTree::new();
     tree.set_value("VERSION", 1);
     tree.set_value("IDENTITY", identity);
-    let shared = shared_and_led(ctx).map(|store| store.cache_dir.join(FILE_NAME));
+    let shared = shared_and_led(ctx).map(|store| store.cache_dir.join(LAUNCH));
     for path in std::iter::once(path(ctx)).chain(shared) {
         if !matches!(KvTree::read_file(&path), Ok(Some(found)) if found == tree) {
             tree.write_file(path)?;
@@ -213,7 +213,7 @@ fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
 }
 
 fn path(ctx: &Ctx) -> PathBuf {
-    ctx.layout.control_dir.join(FILE_NAME)
+    ctx.layout.control_dir.join(LAUNCH)
 }
 
 /// Empties the cache once everything of value is on the prefix, so that the next launch starts
@@ -237,7 +237,7 @@ fn clear(ctx: &Ctx, group: &StorageGroup) -> Result<()> {
                 remove_tree(&store.cache_dir.join(name))?;
             }
         }
-        remove_file_if_there(&store.cache_dir.join(FILE_NAME))?;
+        remove_file_if_there(&store.cache_dir.join(LAUNCH))?;
     }
     let control = &ctx.layout.control_dir;
     let names = names_in(control)?;

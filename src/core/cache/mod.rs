@@ -16,6 +16,7 @@
 //! | `alike.rs` | lists that are much alike, in few bytes |
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
+//! | `found.rs`, `traces.rs` | directories of nodes as a person has copied them |
 //! | `sharing.rs` | stores that several nodes reach |
 //! | `on_prefix.rs` | what a restart asks of files that the prefix has of a cached dataset |
 //! | `replicate.rs` | small files of other nodes, copied to every node |
@@ -31,6 +32,7 @@ pub(crate) mod disk;
 mod distribute;
 mod encoding;
 pub(crate) mod evict;
+mod found;
 mod identity;
 pub mod layout;
 mod node_catalog;
@@ -46,6 +48,7 @@ mod sharing;
 mod store;
 mod survey;
 mod sweep;
+mod traces;
 
 use std::path::Path;
 
@@ -61,6 +64,7 @@ pub(crate) use decide::ranks_phrase;
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoding::Encoding;
 pub use evict::{drop_open, evict, keep_spares};
+pub(crate) use found::Found;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use identity::{finish, holds_value};
 pub(crate) use layout::sealed_id;

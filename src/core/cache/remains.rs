@@ -187,22 +187,32 @@ impl Remains<'_> {
             Placement { nodes: Vec::new(), hosts: of_owner.iter().map(holder).collect() };
         let case = Case { chosen, facts: &facts, placement: &placement };
         let parts: Vec<Part> = found.iter().map(|(_, part)| *part).collect();
-        let sets = match plan_sets(&facts, &parts) {
-            Ok(rounds) => rounds.into_iter().flatten(),
+        let rounds = match plan_sets(&facts, &parts) {
+            Ok(rounds) => rounds,
             Err(reason) => return Ok(Err(reason)),
         };
         let is_lost = |rank: &usize| parts[*rank] == Part::Lost;
-        for set in sets.filter(|set| set.iter().any(is_lost)) {
-            let layouts = set.iter().map(|rank| match of_owner[*rank].first() {
-                Some((claim, _)) => &self.nodes[claim.holder].1,
-                None => &self.spare,
-            });
-            match self.rebuild_set(&case, &set, &layouts.collect::<Vec<_>>(), &found)? {
-                Ok(records) => {
-                    let parts = records.into_iter().map(|record| (Some(record), Part::Whole));
-                    set.iter().zip(parts).for_each(|(rank, part)| found[*rank] = part);
+        for mut round in rounds {
+            round.retain(|set| set.iter().any(is_lost));
+            // Each member is a thread; few sets at a time keep as many files in reading.
+            let members = round.iter().map(Vec::len).max().unwrap_or(1);
+            let lanes = ((self.lanes.0 / members).max(1), self.lanes.1);
+            let rebuild = |at: usize| {
+                let layouts = round[at].iter().map(|rank| match of_owner[*rank].first() {
+                    Some((claim, _)) => &self.nodes[claim.holder].1,
+                    None => &self.spare,
+                });
+                self.rebuild_set(&case, &round[at], &layouts.collect::<Vec<_>>(), &found)
+            };
+            let rebuilt = in_lanes(lanes, round.len(), &rebuild);
+            for (set, records) in round.iter().zip(rebuilt) {
+                match records? {
+                    Ok(records) => {
+                        let parts = records.into_iter().map(|one| (Some(one), Part::Whole));
+                        set.iter().zip(parts).for_each(|(rank, part)| found[*rank] = part);
+                    }
+                    Err(reason) => return Ok(Err(reason)),
                 }
-                Err(reason) => return Ok(Err(reason)),
             }
         }
         let records: Option<Vec<DatasetRecord>> =

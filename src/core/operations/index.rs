@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use super::scavenge::holder;
 use super::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
-use crate::transfer::{forget_datasets, repair_prefix};
+use crate::session::alone_on_prefix;
+use crate::transfer::{repair_prefix, set_aside_datasets};
 
 /// Returns the index; an empty one if the prefix has none.
 ///
@@ -20,7 +22,11 @@ pub fn read_index(prefix: &Path) -> Result<PrefixIndex> {
 /// # Errors
 /// If the index cannot be read, or has no such dataset.
 pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
-    let index = read_index(prefix)?;
+    find_entry(&read_index(prefix)?, wanted, prefix)
+}
+
+/// The same in an index that was read already.
+pub(super) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
     let named = |entry: &&IndexEntry| {
         entry.dir == wanted || entry.dataset.as_ref().is_some_and(|one| one.name == wanted)
     };
@@ -50,7 +56,7 @@ pub fn set_current(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
 }
 
 /// Takes a dataset, with `newer` those after it instead, out of the index. Their files stay where
-/// they are, and no restart offers them. Returns the ids.
+/// they are, and no restart offers them; [`super::add_dataset`] takes that back. Returns the ids.
 ///
 /// # Errors
 /// If there is no such dataset, or the index cannot be changed.
@@ -58,7 +64,7 @@ pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64
     let id = find_dataset(prefix, wanted)?.id;
     let doomed = |one: u64| if newer { one > id } else { one == id };
     let mut ids: Vec<u64> =
-        forget_datasets(prefix, &doomed)?.into_iter().map(|(id, _)| id).collect();
+        set_aside_datasets(prefix, &doomed)?.into_iter().map(|(id, _)| id).collect();
     ids.sort_unstable();
     Ok(ids)
 }
@@ -67,8 +73,12 @@ pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64
 /// damaged. What it was stays beside it as `index.scr.damaged`. Returns what it says now.
 ///
 /// # Errors
-/// If the index cannot be set aside or written.
+/// If a live run uses the prefix, or the index cannot be set aside or written.
 pub fn build_index(prefix: &Path) -> Result<PrefixIndex> {
+    alone_on_prefix(prefix, &holder(), || build(prefix))
+}
+
+fn build(prefix: &Path) -> Result<PrefixIndex> {
     let path = state_dir(prefix).join(PrefixIndex::NAME);
     if path.exists() {
         let mut aside = path.clone().into_os_string();

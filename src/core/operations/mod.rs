@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+mod add;
 mod directories;
 mod halt;
 mod hosts;
 mod index;
 mod inspect;
 mod log;
+mod rebuild;
 pub mod run;
 mod scavenge;
+mod verify;
 
 pub use crate::session::JobPlaces;
+pub use add::add_dataset;
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
@@ -21,9 +25,11 @@ pub use index::{
 };
 pub use inspect::{Inspected, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
+pub use rebuild::publish_directories;
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
+pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
 
 /// Returns the folder of a prefix directory in which the records are.
 fn state_dir(prefix: &Path) -> PathBuf {

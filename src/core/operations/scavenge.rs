@@ -43,6 +43,8 @@ pub struct Scavenged {
     pub lost: Vec<(String, String)>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
+    /// What was found and is left out, a sentence for each.
+    pub unknown: Vec<String>,
     /// Some node had a cache of the job.
     pub had_cache: bool,
     /// The prefix has complete datasets now.
@@ -69,7 +71,7 @@ impl Scavenge<'_> {
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
-        publish(&places, self.settings, &holder, done)
+        published(&places, publish_copies(&places, self.settings, &holder)?, done)
     }
 
     /// All nodes, side by side; whether each had a cache.
@@ -141,14 +143,13 @@ impl Scavenge<'_> {
     }
 }
 
-/// Rebuilds and publishes what was copied; adds to what is `done`.
-fn publish(
+/// Adds what was published to what is `done`.
+pub(super) fn published(
     places: &JobPlaces,
-    settings: &Settings,
-    holder: &str,
+    found: Salvaged,
     mut done: Scavenged,
 ) -> Result<Scavenged> {
-    match publish_copies(places, settings, holder)? {
+    match found {
         Salvaged::Busy(other) => {
             return Err(Error::Other(format!("a live run uses the prefix ({other})")));
         }
@@ -173,7 +174,8 @@ pub fn publish_what_was_copied(
     environment: &Environment,
 ) -> Result<Scavenged> {
     let places = JobPlaces::new(settings, environment)?;
-    publish(&places, settings, &holder(), Scavenged::default())
+    let found = publish_copies(&places, settings, &holder())?;
+    published(&places, found, Scavenged::default())
 }
 
 /// Whether a launch has begun on the prefix since then: it has taken the lease.
@@ -204,7 +206,7 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
 }
 
 /// Who we are, for whoever finds the locks taken.
-fn holder() -> String {
+pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
 

@@ -14,6 +14,7 @@
 //! | `restore.rs` | lost files under temporary names until all of them are right |
 //! | `ring.rs` | neighbours, outcomes that all members share |
 //! | `verify.rs` | whether files are what the records say |
+//! | `find.rs` | redundancy files in a directory, by their names |
 //!
 //! Invariants:
 //! * All members of a set get `Ok` or all get `Err`, unless communication itself failed.
@@ -23,6 +24,7 @@
 //!   rebuild changes nothing of a member that has lost nothing, so it can be cut off anywhere and
 //!   run again.
 
+mod find;
 mod header;
 mod layout;
 mod member_list;
@@ -36,6 +38,7 @@ mod single;
 mod spares;
 mod verify;
 
+pub use find::{Trace, find_redundancy, is_redundancy_name};
 pub use header::ParityHeader;
 pub use member_list::MemberList;
 pub use parity::{Code, ReedSolomon, Xor};

@@ -41,7 +41,9 @@ mod wire;
 use std::time::Duration;
 
 pub use ending::need::{Need, NeedLimits};
-pub use flush::salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copies};
+pub use flush::salvage::{
+    Copied, Salvaged, alone_on_prefix, clear_copies, copy_node, publish_copies, publish_found,
+};
 pub use flush::transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use launch::aliases::Alias;
 pub use launch::check::Herald;

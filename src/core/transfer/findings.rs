@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use super::verify::{Unchecked, is_changed, wrong};
 use crate::cache::Ctx;
@@ -64,14 +65,15 @@ impl Findings {
         let share = summary.files.iter().filter(|(owner, _)| **owner % size == rank);
         let mut found = Findings::default();
         for file in share.flat_map(|(_, files)| files) {
-            found.look(ctx, summary, file, contents, may_change);
+            found.look(ctx.prefix, summary, file, contents, may_change);
         }
         found
     }
 
-    fn look(
+    /// Looks at one file. Local.
+    pub fn look(
         &mut self,
-        ctx: &Ctx,
+        prefix: &Path,
         summary: &Summary,
         file: &FileMeta,
         contents: bool,
@@ -81,15 +83,15 @@ impl Findings {
         // Without ids the program writes the same files again: what it left half written is what
         // it would find without us, too.
         let in_place = key.id.is_empty();
-        let changed = is_changed(ctx.prefix, file);
+        let changed = is_changed(prefix, file);
         let rewritten = in_place && changed && may_change(file);
         let is_pointer = key.is_shared_name(&file.name) && changed;
         // One of another generation may be as long; the time tells that it is not this one's.
         let contents = (contents || in_place && changed) && !rewritten;
-        let path = join_relative(ctx.prefix, &file.name).ok();
+        let path = join_relative(prefix, &file.name).ok();
         let path = path.as_deref();
         let length = path.and_then(|path| Some(fs::metadata(path).ok()?.len()));
-        let wrong = wrong(path.unwrap_or(ctx.prefix), length, file, contents);
+        let wrong = wrong(path.unwrap_or(prefix), length, file, contents);
         if file.crc32.is_none() && length.is_some() && !rewritten {
             self.unchecked.files += 1;
             self.unchecked.bytes = self.unchecked.bytes.saturating_add(file.size);
@@ -126,6 +128,12 @@ impl Findings {
     pub fn suspects(&self) -> BTreeSet<String> {
         let wrong = self.odd.iter().filter(|odd| odd.wrong.is_some() && !odd.rewritten);
         wrong.map(|odd| odd.name.clone()).collect()
+    }
+
+    /// What is wrong with files that no newer dataset has, in order of their names.
+    pub fn faults(&self, others: &BTreeSet<String>) -> Vec<String> {
+        let own = |odd: &&Odd| !odd.rewritten && !odd.is_pointer && !others.contains(&odd.name);
+        self.odd.iter().filter(own).filter_map(|odd| odd.wrong.clone()).collect()
     }
 
     /// What follows for a dataset of `files` files, of which newer ones have those of `others`.

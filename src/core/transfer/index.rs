@@ -178,6 +178,16 @@ fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     replaced
 }
 
+/// Marks whatever a newer dataset of the index has replaced, after one has come out of order. Pure.
+pub(super) fn enter_replaced(index: &mut PrefixIndex) {
+    let complete = index.newest_first().filter(|entry| entry.complete);
+    let mut datasets: Vec<Dataset> = complete.filter_map(|entry| entry.dataset.clone()).collect();
+    datasets.reverse();
+    for dataset in &datasets {
+        replace_older(index, dataset);
+    }
+}
+
 /// Enters a dataset into the index. Pure.
 pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
     replace_older(index, dataset);

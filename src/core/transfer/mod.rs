@@ -15,11 +15,13 @@
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
 //! | `shares.rs` | a whole dataset, by those who have its files |
 //! | `other_size.rs` | the cache of a run with another number of ranks |
+//! | `gather.rs` | the same from directories that a person has copied |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
 //! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
+//! | `check.rs` | the same by one process, for a person |
 //! | `findings.rs` | what a look at them has found, and what follows |
 //! | `others.rs` | what other datasets have under the same names |
 //! | `half.rs` | a flush that ended halfway, and does not go on |
@@ -34,9 +36,11 @@ mod afterwards;
 mod along;
 mod async_flush;
 mod background;
+mod check;
 mod fetch;
 mod findings;
 mod flush;
+mod gather;
 mod half;
 mod index;
 mod journal;
@@ -65,10 +69,12 @@ pub use background::{
     Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
     complete_background, is_published, settle_background,
 };
+pub use check::{Checked, DROPPED_NAME, check_files, enter_again};
 pub use fetch::{Fetched, fetch};
 pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
+pub use gather::{Gathered, gather_found};
 pub use index::{
     OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_failure,
     note_return, note_success, note_turn, record_places, returned_to,
@@ -77,9 +83,10 @@ pub use kept::put_back;
 pub use newer::kept_by_newer;
 pub use options::Options;
 pub use other_size::{
-    OnlyRebuild, OtherSize, copy_remains, publish_other_size, publish_remains, stores_of_remains,
+    OnlyRebuild, OtherSize, Which, copy_remains, publish_other_size, publish_remains,
+    stores_of_remains,
 };
-pub use repair::{Repaired, repair_prefix};
+pub use repair::{Repaired, ids_with_folder, repair_prefix};
 pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
@@ -87,4 +94,4 @@ pub use stage::{is_staged_name, staged_name};
 pub use verify::{
     Check, Unchecked, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,
 };
-pub use window::{Left, delete_datasets, forget_datasets, purge_prefix};
+pub use window::{Left, delete_datasets, forget_datasets, purge_prefix, set_aside_datasets};

@@ -34,7 +34,7 @@ use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
 /// Says whose cache it is.
-const LAUNCH: &str = "launch.scr";
+pub(super) const LAUNCH: &str = "launch.scr";
 
 /// What became of the cache of a run with another number of ranks.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -109,19 +109,19 @@ fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
         if shared && ctx.sharing.ranks(index).first() != Some(&ctx.world.rank()) {
             return None;
         }
-        Some(place_of(folder, &node, store, shared))
+        Some(place_of(folder, &node, &store.name, shared))
     };
     stage_remains(ctx.layout, &node, &place, &|_| true).map(drop)
 }
 
 /// Where a node's remains lie in `folder`.
-fn node_folder(folder: &Path, name: &str) -> PathBuf {
+pub(super) fn node_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("node.{name}"))
 }
 
-/// Where those of a store lie.
-fn place_of(folder: &Path, node: &Path, store: &Store, shared: bool) -> PathBuf {
-    let number = crc32(store.name.as_bytes());
+/// Where those of the store called `store` lie.
+pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) -> PathBuf {
+    let number = crc32(store.as_bytes());
     match shared {
         true => folder.join(format!("shared.{number:08x}")),
         false => node.join(format!("store.{number:08x}")),
@@ -141,7 +141,7 @@ pub fn copy_remains(
 ) -> Result<usize> {
     let node = node_folder(folder, name);
     remove_tree(&node)?;
-    let place = |_: usize, store: &Store| Some(place_of(folder, &node, store, false));
+    let place = |_: usize, store: &Store| Some(place_of(folder, &node, &store.name, false));
     stage_remains(layout, &node, &place, wanted)
 }
 
@@ -200,8 +200,19 @@ struct Run<'a> {
     enter: &'a (dyn Fn() + Sync),
 }
 
-/// Publishes what [`copy_remains`] has brought to `folder` from the nodes of a run that is gone:
-/// the newest dataset of every series, and all output. Returns `None` if there is nothing of a run.
+/// Which datasets of a run that is gone come to the prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The newest of every series, and all output.
+    Newest,
+    /// All that can be had.
+    All,
+    /// The one with this id.
+    Id(u64),
+}
+
+/// Publishes what [`copy_remains`] or [`super::gather_found`] has brought to `folder` from the
+/// nodes of a run that is gone. Returns `None` if there is nothing of a run.
 /// What cannot be had, and is newer than all else of its series, gets an entry in the index that
 /// says so. `ctx` is that of a world of one, its stores are all that may be named. Local.
 ///
@@ -210,6 +221,7 @@ struct Run<'a> {
 pub fn publish_remains(
     ctx: &Ctx,
     folder: &Path,
+    which: Which,
     enter: &(dyn Fn() + Sync),
 ) -> Result<Option<OtherSize>> {
     let identity = |name: &String| {
@@ -224,6 +236,11 @@ pub fn publish_remains(
     let listed = list_prefix(ctx.prefix)?;
     let wanted = &|whole: &[cache::Whole], at: usize| {
         let one = &whole[at];
+        match which {
+            Which::All => return true,
+            Which::Id(id) => return one.id == id,
+            Which::Newest => {}
+        }
         let is_newer = |there: &&OnPrefix| there.restorable && there.id > one.id;
         let outdated =
             listed.iter().filter(is_newer).any(|there| there.key.series == one.key.series);
@@ -234,6 +251,7 @@ pub fn publish_remains(
     };
     let mut done = Run { ctx, folder, identity: &identity, ranks, wanted, enter }.publish()?;
     let listed = list_prefix(ctx.prefix)?;
+    done.withheld.retain(|(id, _, _)| !matches!(which, Which::Id(only) if only != *id));
     done.withheld.retain(|(id, key, _)| {
         listed.iter().all(|one| one.key.series != key.series || one.id < *id)
     });
@@ -336,7 +354,7 @@ impl Run<'_> {
     fn layout(&self, folder: &Path) -> Layout {
         let store = |(index, store): (usize, &Store)| {
             let is_shared = self.ctx.sharing.is_shared(index);
-            let cache_dir = place_of(self.folder, folder, store, is_shared);
+            let cache_dir = place_of(self.folder, folder, &store.name, is_shared);
             Store { cache_dir, usable: true, is_shared, ..store.clone() }
         };
         let stores = self.ctx.layout.stores.iter().enumerate().map(store).collect();

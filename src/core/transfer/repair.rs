@@ -4,14 +4,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use super::index::{enter, folder, index_path};
 use super::journal::own_folder;
 use super::replaced::find_kept;
+use crate::cache::sealed_id;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
-use crate::records::{HaltFile, PrefixIndex, Record, Summary, Timestamp};
+use crate::records::{HaltFile, PrefixIndex, Record, SUMMARY_NAME, Summary, Timestamp};
 
 /// What was done about one damaged file.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,20 +79,32 @@ fn set_aside(path: &Path) -> Result<Option<String>> {
 
 fn index_from_summaries(prefix: &Path) -> PrefixIndex {
     let mut index = PrefixIndex::default();
-    let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| {
-        entry.file_name().to_str()?.strip_prefix("scr.dataset.")?.parse::<u64>().ok()
-    });
-    let mut ids: Vec<u64> = ids.collect();
     // In the order of their flushes, so that newer ones take the names of older ones.
-    ids.sort_unstable();
-    for id in ids {
+    for id in ids_with_folder(prefix) {
         if let Ok(Some(summary)) = Summary::read_from(&folder(prefix, id)) {
-            enter(&mut index, &summary.dataset, Timestamp::now());
+            enter(&mut index, &summary.dataset, flushed_at(prefix, id));
         }
     }
     find_kept(prefix, &mut index);
     index
+}
+
+/// When the dataset came to the prefix: its summary is the last that is written before the index.
+pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
+    let written =
+        fs::metadata(folder(prefix, id).join(SUMMARY_NAME)).and_then(|one| one.modified());
+    let since = written.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or_else(Timestamp::now, |since| Timestamp::from_unix_seconds(since.as_secs()))
+}
+
+/// Ids of the datasets that have a folder on the prefix, oldest first. Local.
+#[must_use]
+pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| sealed_id(entry.file_name().to_str()?));
+    let mut ids: Vec<u64> = ids.collect();
+    ids.sort_unstable();
+    ids
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! Datasets leave the prefix: those outside the window (`SCR_PREFIX_SIZE`), and by explicit purge.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::background::is_published;
+use super::check::DROPPED_NAME;
 use super::index::{folder, index_path};
 use super::kept::FILES;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
 use crate::records::{
-    Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, Summary, update,
+    Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, SUMMARY_NAME, Summary, update,
 };
 
 /// Datasets that have left the prefix: id and key.
@@ -92,16 +95,40 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
 /// # Errors
 /// If the index cannot be changed.
 pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
+    // Or a damaged index would be made anew with them.
+    take_out(prefix, ids, &|one, dir| if one.is_kept() { forget(dir) } else { remove_tree(dir) })
+}
+
+/// The same for a person, who may want them back: the summaries stay under another name, by which
+/// only [`super::enter_again`] knows them.
+///
+/// # Errors
+/// If the index cannot be changed, or a summary cannot be renamed.
+pub fn set_aside_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
+    take_out(prefix, ids, &|_, dir| {
+        let (from, to) = (dir.join(SUMMARY_NAME), dir.join(DROPPED_NAME));
+        match fs::rename(&from, &to) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("cannot rename", &from, error))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+fn take_out(
+    prefix: &Path,
+    ids: &dyn Fn(u64) -> bool,
+    put_away: &dyn Fn(&IndexEntry, &Path) -> Result<()>,
+) -> Result<Left> {
     let found = update(&index_path(prefix), |index: &mut PrefixIndex| {
         let found = index.newest_first().filter(|entry| ids(entry.id));
         let found: Vec<IndexEntry> = found.cloned().collect();
         found.iter().for_each(|one| index.remove(one.id));
         Ok(found)
     })?;
-    // Or a damaged index would be made anew with them.
     for one in &found {
-        let dir = folder(prefix, one.id);
-        if one.is_kept() { forget(&dir)? } else { remove_tree(&dir)? }
+        put_away(one, &folder(prefix, one.id))?;
     }
     Ok(found.iter().map(named).collect())
 }

@@ -15,10 +15,11 @@ use crate::records::text::{epoch_text, parse_epoch};
 use crate::system::Attributes;
 
 /// What the manifest says.
-pub(super) struct Manifest {
-    id: u64,
-    epoch: u64,
-    world_size: usize,
+pub(in crate::redundancy) struct Manifest {
+    pub id: u64,
+    pub epoch: u64,
+    pub world_size: usize,
+    /// What the rank had whose files were copied.
     pub list: MemberList,
 }
 
@@ -51,6 +52,16 @@ impl Manifest {
         })
     }
 
+    /// Reads a manifest; `None` if it cannot be read, or is damaged.
+    pub fn read(path: &Path) -> Option<Self> {
+        Self::from_tree(&KvTree::read_file(path).ok()??)
+    }
+
+    /// Records of the copies.
+    pub fn copies(&self) -> Vec<FileMeta> {
+        copies_of(&self.list)
+    }
+
     /// What the survivor has of the left neighbour at `distance`, if it fits its set and its seal
     /// and all of it was found right by the caller; `None` counts as lost.
     pub fn find(ring: &Ring, distance: usize, own: &Survivor) -> Option<Self> {
@@ -58,8 +69,7 @@ impl Manifest {
         let known = &own.protection.as_ref()?.files;
         let is_known = |name: &str| known.iter().any(|file| file.name == name);
         let name = manifest_name(left);
-        let tree = KvTree::read_file(own.dir.join(&name)).ok()??;
-        let manifest = Self::from_tree(&tree)?;
+        let manifest = Self::read(&own.dir.join(&name))?;
         let list = &manifest.list;
         let fits = is_known(&name)
             && (manifest.id, manifest.epoch) == (own.id, own.epoch)

@@ -13,6 +13,8 @@ mod copies;
 mod rebuild;
 mod stream;
 
+pub(super) use copies::Manifest;
+
 use super::ring::Ring;
 use super::{MemberData, Protection, RedundancySet, Scheme, Single, Survivor};
 use crate::error::Result;

@@ -1,26 +1,29 @@
 //! What a job that died has left in its nodes' caches, brought to the prefix without starting the
 //! program again (000 section 11.10): each node copies what it has to one folder there
 //! ([`copy_node`]), then one process rebuilds and publishes it ([`publish_copies`]), by the code
-//! that brings back the cache of a run with another number of ranks.
+//! that brings back the cache of a run with another number of ranks. What a person has copied from
+//! the nodes goes the same way ([`publish_found`]).
 
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
 use crate::comm::solo::Solo;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::lease::{self, Taken};
-use crate::files::remove_tree;
+use crate::files::{create_dirs, remove_tree};
 use crate::params::{Settings, keys};
 use crate::session::namespace::STATE_FOLDER;
 use crate::session::stores::job::JobPlaces;
 use crate::system;
 use crate::transfer::{
-    OnlyRebuild, Options, OtherSize, copy_remains, list_prefix, publish_remains, recover_journal,
-    roll_back, stores_of_remains,
+    OnlyRebuild, Options, OtherSize, Which, copy_remains, gather_found, list_prefix,
+    publish_remains, recover_journal, roll_back, stores_of_remains,
 };
 
 /// Folder of the copies in the prefix's own one.
 const FOLDER: &str = "scavenge";
+/// The same for what a person has copied: what `scr copy` has brought may be all that is left.
+const FOUND: &str = "rebuild";
 
 /// What [`copy_node`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,13 +73,33 @@ pub fn clear_copies(prefix: &Path) -> Result<()> {
     remove_tree(&folder(prefix))
 }
 
+/// Does `action` while no launch uses the prefix. Local.
+///
+/// # Errors
+/// A live run uses it, or `action` fails.
+pub fn alone_on_prefix<T>(
+    prefix: &Path,
+    holder: &str,
+    action: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let state = prefix.join(STATE_FOLDER);
+    if !state.is_dir() {
+        return action();
+    }
+    match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
+        Taken::Busy(other) => {
+            Err(Error::Other(format!("a live run uses {} ({other})", prefix.display())))
+        }
+        Taken::Ours(_lease) => action(),
+    }
+}
+
 /// Rebuilds and publishes what the nodes have copied; the copies are gone afterwards. Local.
 ///
 /// # Errors
 /// As [`publish_remains`]; the copies stay then.
 pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> Result<Salvaged> {
-    let prefix = &places.prefix;
-    let state = prefix.join(STATE_FOLDER);
+    let state = places.prefix.join(STATE_FOLDER);
     if !state.is_dir() {
         return Ok(Salvaged::Nothing);
     }
@@ -84,9 +107,49 @@ pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> 
         Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
         Taken::Ours(lease) => lease,
     };
-    let folder = folder(prefix);
+    publish(places, settings, &folder(&places.prefix), Which::Newest)
+}
+
+/// Rebuilds and publishes what is found below `dirs`, copies of nodes' caches or of datasets in
+/// them, which stay as they are. Adds to `unknown` why datasets there are left out, a sentence for
+/// each. Local.
+///
+/// # Errors
+/// A live run uses one of `dirs`, or there is nothing of a run in them; or as
+/// [`publish_remains`].
+pub fn publish_found(
+    places: &JobPlaces,
+    settings: &Settings,
+    holder: &str,
+    (dirs, which): (&[PathBuf], Which),
+    unknown: &mut Vec<String>,
+) -> Result<Salvaged> {
+    let state = places.prefix.join(STATE_FOLDER);
+    create_dirs(&state, 0o777)?;
+    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
+        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
+        Taken::Ours(lease) => lease,
+    };
+    let folder = state.join(FOUND);
+    remove_tree(&folder)?;
+    let done = gather_found(dirs, &folder, &places.prefix).and_then(|gathered| {
+        unknown.extend(gathered.unknown);
+        publish(places, settings, &folder, which)
+    });
+    // Links and copies: what they are of is where it was.
+    remove_tree(&folder)?;
+    done
+}
+
+fn publish(
+    places: &JobPlaces,
+    settings: &Settings,
+    folder: &Path,
+    which: Which,
+) -> Result<Salvaged> {
+    let prefix = &places.prefix;
     let mut layout = places.layout.clone();
-    for name in stores_of_remains(&folder) {
+    for name in stores_of_remains(folder) {
         layout.add_store(Path::new("/"), &name, (&places.user, &places.job), true);
     }
     let alone = Solo::new();
@@ -109,8 +172,8 @@ pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> 
     for id in recover_journal(&ctx)?.unfinished {
         roll_back(&ctx, id)?;
     }
-    let done = publish_remains(&ctx, &folder, &|| {})?;
-    remove_tree(&folder)?;
+    let done = publish_remains(&ctx, folder, which, &|| {})?;
+    remove_tree(folder)?;
     Ok(done.map_or(Salvaged::Nothing, Salvaged::Done))
 }
 

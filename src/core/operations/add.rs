@@ -1,0 +1,53 @@
+//! Datasets into the index: by their summary, after a look at their files (000 section 11.10.5).
+
+use std::path::Path;
+
+use super::index::read_index;
+use super::{find_dataset, state_dir};
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{IndexEntry, SUMMARY_NAME};
+use crate::transfer::{DROPPED_NAME, enter_again, ids_with_folder};
+
+/// Enters a dataset of which the prefix has the summary: by its id, its name, or the directory of
+/// its summary. One that the index has already is left as it is. Returns its entry.
+///
+/// # Errors
+/// There is no such summary, the files are not what it says, or the index cannot be changed.
+pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
+    let Some(id) = id_of(prefix, wanted) else {
+        let state = state_dir(prefix);
+        let what = format!("no summary below {} is of dataset {wanted:?}", state.display());
+        return Err(Error::Other(what));
+    };
+    match enter_again(prefix, id)? {
+        Some(entry) => Ok(entry),
+        None => find_dataset(prefix, &id.to_string()),
+    }
+}
+
+/// The id of a dataset that has a folder on the prefix, by that, its name or its folder.
+fn id_of(prefix: &Path, wanted: &str) -> Option<u64> {
+    let ids = ids_with_folder(prefix);
+    let last = Path::new(wanted).file_name().map(|name| name.to_string_lossy());
+    let number = last.as_deref().and_then(|name| name.strip_prefix("scr.dataset."));
+    if let Some(id) = number.unwrap_or(wanted).parse().ok().filter(|id| ids.contains(id)) {
+        return Some(id);
+    }
+    let listed = read_index(prefix).unwrap_or_default();
+    let named = |id: &u64| {
+        let known = listed.by_id(*id).and_then(|entry| entry.dataset.as_ref());
+        match known {
+            Some(dataset) => dataset.name == wanted,
+            None => {
+                let folder = state_dir(prefix).join(format!("scr.dataset.{id}"));
+                let read = |name| KvTree::read_file(folder.join(name)).ok().flatten();
+                let summary = read(SUMMARY_NAME).or_else(|| read(DROPPED_NAME));
+                let path = ["DSET", &*id.to_string(), "DATASET"];
+                let about = summary.as_ref().and_then(|summary| summary.get_path(&path));
+                about.and_then(|about| about.get_value("NAME")) == Some(wanted)
+            }
+        }
+    };
+    ids.into_iter().rev().find(named)
+}

@@ -1,0 +1,115 @@
+//! Whether what the index says of a prefix is so (000 section 9.1): index against directories,
+//! summaries against files. Nothing is changed.
+
+use std::path::Path;
+
+use super::index::find_entry;
+use super::state_dir;
+use crate::error::{Error, Result};
+use crate::records::{IndexEntry, PrefixIndex, Record as _};
+use crate::transfer::{Checked, check_files, ids_with_folder};
+
+/// What is known of one dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Its files are what its summary says.
+    Right,
+    /// Some are not; a sentence for each.
+    Wrong(Vec<String>),
+    /// All its files were deleted, or written anew, by the program or a person: no fault of the
+    /// prefix.
+    Gone,
+    /// The index offers it to nobody, so it was not looked at; the word for its state.
+    NotOffered(&'static str),
+}
+
+/// A dataset of the index.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// What the index says.
+    pub entry: IndexEntry,
+    /// What was found.
+    pub condition: Condition,
+    /// What is worth knowing besides.
+    pub remark: Option<String>,
+    /// Files that have no checksum, since the program wrote them to the prefix itself.
+    pub unchecked: u64,
+}
+
+/// A prefix, looked at.
+#[derive(Debug, Clone, Default)]
+pub struct VerifiedPrefix {
+    /// Its datasets, the newest first.
+    pub datasets: Vec<Verified>,
+    /// Ids of datasets that have a summary, but no entry in the index: `scr index add` enters them.
+    pub not_listed: Vec<u64>,
+    /// There is no index, although datasets are there: `scr index build` makes it.
+    pub no_index: bool,
+}
+
+impl VerifiedPrefix {
+    /// Whether all that a run could go on from is right.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        let wrong = |one: &Verified| matches!(one.condition, Condition::Wrong(_));
+        !self.no_index && !self.datasets.iter().any(wrong)
+    }
+}
+
+/// Word for what the index says of a dataset.
+#[must_use]
+pub fn state_of(entry: &IndexEntry) -> &'static str {
+    match entry {
+        _ if entry.is_kept() => "kept",
+        IndexEntry { complete: false, .. } => "incomplete",
+        IndexEntry { replaced_by: Some(_), .. } => "written over",
+        _ if !entry.is_restorable() => "failed",
+        _ => "complete",
+    }
+}
+
+/// Looks at the datasets `wanted` by id or name, at all without any; sizes, with `contents`
+/// checksums, too.
+///
+/// # Errors
+/// There is no such prefix, the index cannot be read, or has no such dataset.
+pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result<VerifiedPrefix> {
+    if !prefix.is_dir() {
+        return Err(Error::Other(format!("{} is no directory", prefix.display())));
+    }
+    let path = state_dir(prefix).join(PrefixIndex::NAME);
+    let read = PrefixIndex::read(&path)?;
+    let no_index = read.is_none();
+    let index = read.unwrap_or_default();
+    let entries: Vec<IndexEntry> = match wanted {
+        [] => index.newest_first().cloned().collect(),
+        _ => {
+            let find = |one: &String| find_entry(&index, one, prefix);
+            wanted.iter().map(find).collect::<Result<_>>()?
+        }
+    };
+    let mut found = VerifiedPrefix::default();
+    if wanted.is_empty() {
+        let has_summary =
+            |id: &u64| state_dir(prefix).join(format!("scr.dataset.{id}/summary.scr")).exists();
+        let folders = ids_with_folder(prefix).into_iter().filter(has_summary);
+        found.not_listed = folders.filter(|id| index.by_id(*id).is_none()).collect();
+        found.no_index = no_index && !found.not_listed.is_empty();
+    }
+    found.datasets = entries.into_iter().map(|entry| verify(prefix, entry, contents)).collect();
+    Ok(found)
+}
+
+fn verify(prefix: &Path, entry: IndexEntry, contents: bool) -> Verified {
+    if !entry.is_restorable() && !entry.is_kept() {
+        let condition = Condition::NotOffered(state_of(&entry));
+        return Verified { entry, condition, remark: None, unchecked: 0 };
+    }
+    let Checked { faults, gone, remark, unchecked } = check_files(prefix, &entry, contents);
+    let condition = match (faults.is_empty(), gone) {
+        (false, _) => Condition::Wrong(faults),
+        (true, true) => Condition::Gone,
+        (true, false) => Condition::Right,
+    };
+    Verified { entry, condition, remark, unchecked }
+}

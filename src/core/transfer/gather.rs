@@ -1,0 +1,64 @@
+//! Directories that a person has copied from the nodes of a run, brought into the form in which
+//! [`super::publish_remains`] finds what `scr copy` has brought.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::other_size::{LAUNCH, node_folder, place_of};
+use crate::cache::Found;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::system::try_lock;
+
+/// What [`gather_found`] has brought together.
+#[derive(Debug)]
+pub struct Gathered {
+    /// Why datasets are left out, a sentence for each.
+    pub unknown: Vec<String>,
+    /// Keep launches off the directories, as long as this is there.
+    _leases: Vec<File>,
+}
+
+/// Makes `folder` from what is found below `dirs`, by links where that is possible. `prefix` is
+/// named where nothing else tells which run it was. Local.
+///
+/// # Errors
+/// There is nothing of a run below `dirs`, a live one uses them, or something cannot be read or
+/// written.
+pub fn gather_found(dirs: &[PathBuf], folder: &Path, prefix: &Path) -> Result<Gathered> {
+    let found = Found::below(dirs)?;
+    if found.nodes.is_empty() {
+        let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        let all = [vec![format!("{} has no dataset of a run", names.join(", "))], found.unknown];
+        return Err(Error::Other(all.concat().join("; ")));
+    }
+    let controls = found.nodes.iter().filter_map(|node| node.control.as_deref());
+    let leases: Vec<Option<File>> = controls.map(hold).collect::<Result<_>>()?;
+    for (number, one) in found.nodes.iter().enumerate() {
+        let node = node_folder(folder, &number.to_string());
+        one.stage(&node, &|store| place_of(folder, &node, store, false))?;
+    }
+    if !found.has_identity() {
+        if found.ranks == 0 {
+            return Err(Error::Other(format!(
+                "nothing tells how many ranks the run had: copy the control directory of a node \
+                 ({LAUNCH}), too"
+            )));
+        }
+        let mut tree = KvTree::new();
+        tree.set_value("VERSION", 1);
+        tree.set_value("IDENTITY", format!("{} | {} | found", prefix.display(), found.ranks));
+        tree.write_file(node_folder(folder, "0").join("control").join(LAUNCH))?;
+    }
+    Ok(Gathered { unknown: found.unknown, _leases: leases.into_iter().flatten().collect() })
+}
+
+/// Keeps launches off a control directory, where one could be.
+fn hold(control: &Path) -> Result<Option<File>> {
+    let Ok(lease) = File::open(control.join("lease")) else { return Ok(None) };
+    match try_lock(&lease) {
+        Ok(false) => Err(Error::Other(format!("a live run uses {}", control.display()))),
+        // A file system without locks: no launch of a node would be there.
+        Ok(true) | Err(_) => Ok(Some(lease)),
+    }
+}
