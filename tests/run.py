@@ -11,6 +11,7 @@ difference which one it is; with it, they run everything on both.
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -66,6 +67,12 @@ def run_part(command, environment):
     return passed, failed, process.wait()
 
 
+def processor_seconds():
+    """What all processes that have ended below this one have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main(wanted):
     rows, total_passed, total_failed = [], 0, 0
     everything = parts("--full" in wanted)
@@ -73,16 +80,16 @@ def main(wanted):
     chosen = [part for part in everything if part[0] in names] if names else everything
     for name, command, environment in chosen:
         print(f"==== {name}: {' '.join(map(str, command))}", flush=True)
-        begun = time.monotonic()
+        begun, used = time.monotonic(), processor_seconds()
         passed, failed, status = run_part(command, environment)
         if passed + failed == 0 or (status != 0 and failed == 0):
             print(f"{name}: exit status {status} and {passed} tests: counted as a failure")
             failed += 1
-        rows.append((name, passed, failed, time.monotonic() - begun))
+        rows.append((name, passed, failed, time.monotonic() - begun, processor_seconds() - used))
         total_passed, total_failed = total_passed + passed, total_failed + failed
-    print("\npart                  passed  failed   seconds")
-    for name, passed, failed, seconds in rows:
-        print(f"{name:20} {passed:7} {failed:7} {seconds:9.1f}")
+    print("\npart                  passed  failed   seconds  of a core")
+    for name, passed, failed, seconds, used in rows:
+        print(f"{name:20} {passed:7} {failed:7} {seconds:9.1f} {used:10.1f}")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed or not total_passed else 0
 
