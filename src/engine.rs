@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -76,6 +76,13 @@ pub fn sync(comm: usize, kind: SyncKind) {
     if running.classifier.counts(comm) {
         running.session.sync(kind);
     }
+}
+
+/// Where calls are counted down that need not be told ([`Session::idle_points`]), and which those
+/// are. Called by the thread that has initialised MPI.
+pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
+    let running = RUNNING.get()?;
+    Some((running.session.idle_points(), running.classifier.counted()))
 }
 
 /// The program is about to open `path` by MPI-IO, all ranks of `comm` together.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event, kind,
-    sync_kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event,
+    kind, sync_kind,
 };
 use crate::engine;
 use scr_core::session;
@@ -27,6 +27,7 @@ static TABLE: Engine = Engine {
     init,
     prefix,
     sync,
+    idle,
     note,
     file_open,
     open,
@@ -259,6 +260,15 @@ extern "C" fn sync(comm: usize, kind: c_int) {
         _ => SyncKind::Collective,
     };
     guarded((), || engine::sync(comm, kind));
+}
+
+extern "C" fn idle() -> Idle {
+    match engine::idle() {
+        Some((left, calls)) => {
+            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread }
+        }
+        None => Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 },
+    }
 }
 
 extern "C" fn note(what: c_int, path: *const c_char) {

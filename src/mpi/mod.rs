@@ -13,7 +13,9 @@ mod world;
 pub use communicator::MpiComm;
 pub use flavour::mismatch;
 pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
-pub use world::{Classifier, WorldHerald, is_shared, permits_threads, world_rank, world_size};
+pub use world::{
+    Classifier, Counted, WorldHerald, is_shared, permits_threads, world_rank, world_size,
+};
 
 use std::sync::{Arc, OnceLock};
 

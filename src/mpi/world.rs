@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mpi::ffi;
 use scr_core::error::Result;
 use scr_core::session::Herald;
+use scr_core::system::thread_id;
 
 use super::communicator::address;
 use super::{check, wait};
@@ -22,17 +23,27 @@ use super::{check, wait};
 /// A communicator handle as the shim passes it on: a pointer (Open MPI) or an int (MPICH).
 trait FromWord {
     fn from_word(word: usize) -> Self;
+    /// The word, and those of its bits that count.
+    fn to_word(self) -> (usize, usize);
 }
 
 impl FromWord for c_int {
     fn from_word(word: usize) -> Self {
         word as u32 as c_int
     }
+
+    fn to_word(self) -> (usize, usize) {
+        (self as u32 as usize, u32::MAX as usize)
+    }
 }
 
 impl<T> FromWord for *mut T {
     fn from_word(word: usize) -> Self {
         word as *mut T
+    }
+
+    fn to_word(self) -> (usize, usize) {
+        (self as usize, usize::MAX)
     }
 }
 
@@ -106,6 +117,16 @@ thread_local! {
     static INITIALISED_MPI: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Calls that count whatever happens, as a caller can tell them without MPI.
+pub struct Counted {
+    /// The handle of the world, as the program passes it.
+    pub world: usize,
+    /// The bits of it that count.
+    pub mask: usize,
+    /// The one thread whose calls count, as pthread_self says; 0: any.
+    pub thread: usize,
+}
+
 /// Decides for each call whether it counts.
 pub struct Classifier {
     world_size: usize,
@@ -124,6 +145,14 @@ impl Classifier {
     /// Processes were or will be added: from now on only the world handle counts.
     pub fn restrict_to_world(&self) {
         self.world_only.store(true, Ordering::Relaxed);
+    }
+
+    /// Calls on the world. To be called by the thread that has initialised MPI.
+    pub fn counted(&self) -> Counted {
+        // SAFETY: a constant of the MPI library, defined before main.
+        let (world, mask) = unsafe { ffi::RSMPI_COMM_WORLD }.0.to_word();
+        let thread = if self.any_thread { 0 } else { thread_id() as usize };
+        Counted { world, mask, thread }
     }
 
     /// Whether a call of this thread on `handle` is a sync point.
@@ -167,5 +196,8 @@ mod tests {
     fn an_int_handle_is_the_low_half_of_the_word() {
         assert_eq!(c_int::from_word(0xffff_ffff_4400_0000), 0x4400_0000);
         assert_eq!(<*mut u8>::from_word(16) as usize, 16);
+        let (word, mask) = c_int::from_word(0x4400_0000).to_word();
+        assert_eq!(0xffff_ffff_4400_0000 & mask, word);
+        assert_eq!(<*mut u8>::from_word(16).to_word(), (16, usize::MAX));
     }
 }

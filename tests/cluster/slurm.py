@@ -197,8 +197,8 @@ exit 1
 
 @story
 def slurm_with_srun_alone(mpi):
-    """`LD_PRELOAD=... srun ./app` without `scr run`: what is left after a lost node is told, and the
-    next srun goes on from the caches."""
+    """`LD_PRELOAD=... srun ./app` without `scr run`: what is left after a lost node is told, and
+    the next srun goes on from the caches."""
     with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0",
                SCR_FLUSH="0") as scene, slurm_of(scene) as slurm:
         program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]

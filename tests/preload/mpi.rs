@@ -41,6 +41,21 @@ fn each_collective_counts_once_and_mpi_io_does_not() {
 }
 
 #[test]
+fn what_carries_nothing_is_counted_and_not_told() {
+    // MPICH's handle of the world is the same in every process.
+    for (points, world, told) in
+        [("4", "1140850688", 5), ("4", "1140850689", 9), ("0", "1140850688", 9)]
+    {
+        let place = Place::new();
+        let program = build(&place, "mpicc", "mpich", "collectives.c");
+        let mut command = place.command(&program);
+        command.env("LD_PRELOAD", library()).env("FAKE_IDLE", points).env("FAKE_WORLD", world);
+        succeeded(&command.output().unwrap());
+        assert_eq!(counts(&place), [1, told, 6, 1], "{points} {world}");
+    }
+}
+
+#[test]
 fn both_fortran_bindings_count_once() {
     for flavour in FLAVOURS {
         for source in ["mpif.f90", "f08.f90"] {

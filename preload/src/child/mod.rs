@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::child::inquiry::Failure;
 use crate::child::wire::{Known, Question, Reply, What};
 use crate::engine::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, PATH_BYTES, StatAnswer, Verdict, event, kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
 use crate::engine::ask::Answer;
 use crate::engine::{self, Active};
@@ -89,7 +89,7 @@ pub(crate) fn leave() {
 }
 
 fn know(address: &[u8], prefix: &[u8], aliases: &[Alias]) {
-    let active = Active { table: TABLE, prefix: prefix.to_vec(), own: false };
+    let active = Active { table: TABLE, prefix: prefix.to_vec(), idle: idle(), own: false };
     let places = aliases::to_text(prefix, aliases);
     let entry = [VARIABLE.as_bytes(), b"=", address, b":", &places].concat();
     let Ok(variable) = CString::new(entry) else { return };
@@ -137,6 +137,7 @@ static TABLE: Engine = Engine {
     init,
     prefix: nowhere,
     sync,
+    idle,
     note,
     file_open,
     open,
@@ -169,6 +170,10 @@ extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char 
 }
 
 extern "C" fn sync(_comm: usize, _kind: c_int) {}
+
+extern "C" fn idle() -> Idle {
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
+}
 
 extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
 

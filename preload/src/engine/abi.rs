@@ -13,9 +13,10 @@
 //! [`Engine::lookup`] of such a file that is to be compared).
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::AtomicU32;
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -132,6 +133,21 @@ pub mod sync_kind {
     pub const BARRIER: i32 = 2;
 }
 
+/// Which synchronising calls [`Engine::sync`] need not hear of.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Idle {
+    /// So many collectives and barriers on `world` carry nothing: who makes one counts down by one.
+    /// Null, or 0 left: the engine is to be told.
+    pub left: *const AtomicU32,
+    /// The handle of MPI_COMM_WORLD, as passed.
+    pub world: usize,
+    /// The bits of a passed handle that count.
+    pub mask: usize,
+    /// The one thread whose calls count, as pthread_self says; 0: any.
+    pub thread: usize,
+}
+
 /// Noteworthy events, for [`Engine::note`].
 pub mod event {
     /// Spawn, connect, accept or join was called: only the MPI_COMM_WORLD handle counts from here.
@@ -178,6 +194,8 @@ pub struct Engine {
     /// Before a blocking synchronising call of the program on `comm` (the handle as passed, in a
     /// register-wide integer; MPICH's are the low 32 bits). MPI depth is 0.
     pub sync: extern "C" fn(comm: usize, kind: c_int),
+    /// Valid like `prefix`.
+    pub idle: extern "C" fn() -> Idle,
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
     /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use crate::engine::abi::Engine;
+use crate::engine::abi::{Engine, Idle};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -14,8 +14,36 @@ pub(crate) struct Active {
     pub table: Engine,
     /// The prefix directory, canonical.
     pub prefix: Vec<u8>,
+    /// Which calls of MPI it need not hear of.
+    pub idle: Idle,
     /// It is this process's own; else that of the rank that started this process.
     pub own: bool,
+}
+
+// SAFETY: the functions of the table may be called from any thread, and the counter that `idle`
+// points to is atomic and lives as long as the process.
+unsafe impl Sync for Active {}
+// SAFETY: as above.
+unsafe impl Send for Active {}
+
+impl Active {
+    /// Whether a collective or a barrier on `comm` carries nothing; then it is counted.
+    #[inline]
+    pub(crate) fn passes(&self, comm: usize) -> bool {
+        // SAFETY: null, or an atomic of the engine, which is never unloaded.
+        let Some(left) = (unsafe { self.idle.left.as_ref() }) else { return false };
+        let now = left.load(Ordering::Relaxed);
+        // SAFETY: pthread_self has no preconditions.
+        let counts = || {
+            self.idle.thread == 0 || self.idle.thread == unsafe { libc::pthread_self() } as usize
+        };
+        if now == 0 || comm & self.idle.mask != self.idle.world || !counts() {
+            return false;
+        }
+        // One thread at a time passes sync points, and nobody else writes meanwhile.
+        left.store(now - 1, Ordering::Relaxed);
+        true
+    }
 }
 
 static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());

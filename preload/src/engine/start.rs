@@ -95,7 +95,8 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     take_over();
     ending::prepare();
     stand_in::prepare();
-    set_active(Some(Box::leak(Box::new(Active { table, prefix, own: true }))));
+    let idle = (table.idle)();
+    set_active(Some(Box::leak(Box::new(Active { table, prefix, idle, own: true }))));
     // The rank that has started this process, if one has, may see other names.
     memory::forget();
     handlers::adopt_all();

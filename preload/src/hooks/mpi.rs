@@ -175,6 +175,9 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
+    if kind != sync_kind::CONSTRUCTOR && active.passes(comm) {
+        return;
+    }
     handlers::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.

@@ -1,7 +1,7 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
@@ -26,6 +26,7 @@ impl Session {
             state.view.take_far_news(); // there is no other node
         }
         let words = state.machine.sync_point(kind, monotonic_ms());
+        self.idle.grant(state.machine.idle_points());
         drop(state);
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
@@ -35,6 +36,14 @@ impl Session {
         if let Err(error) = agreed {
             self.stop_agreements(&error);
         }
+        let state = self.state();
+        self.idle.grant(state.machine.idle_points());
+    }
+
+    /// Counted down by the door of the program: so many collectives and barriers on the world need
+    /// no call of [`Session::sync`]. One thread at a time passes them.
+    pub fn idle_points(&self) -> &AtomicU32 {
+        self.idle.left()
     }
 
     fn agree(&self, links: &Links, mut words: [i64; WORDS]) -> Result<()> {

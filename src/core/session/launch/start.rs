@@ -28,6 +28,7 @@ use crate::session::names::moving::Moves;
 use crate::session::namespace::View;
 use crate::session::program::Program;
 use crate::session::rank::books::Tokens;
+use crate::session::rank::idle::Idle;
 use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::{Links, Site};
@@ -296,6 +297,7 @@ fn build(
         identity,
         _leases: leases,
         tally: Tally::new(),
+        idle: Idle::default(),
         setbacks: Setbacks::default(),
         places: Mutex::default(),
         events: Events::default(),

@@ -101,16 +101,34 @@ impl Machine {
         self.tick(now_ms);
         self.syncing = self.caller;
         self.agreement.count += 1;
-        let rare = self.agreement.next_at - self.agreement.last_at <= BARRIER_STRIDE_MAX;
         let due = match kind {
             SyncKind::Constructor => true,
-            SyncKind::Barrier if rare => true,
+            SyncKind::Barrier if self.carries_at_barriers() => true,
             _ => self.agreement.count >= self.agreement.next_at,
         };
         if self.agreement.disabled || self.ended || !due {
             return None;
         }
         Some(self.words())
+    }
+
+    /// So many sync points that carry no agreement have passed: [`Machine::idle_points`] has said
+    /// that they may.
+    pub fn passed(&mut self, points: u64) {
+        self.agreement.count += points;
+    }
+
+    /// How many collectives and barriers from now on carry no agreement, whatever happens.
+    #[must_use]
+    pub fn idle_points(&self) -> u32 {
+        let agreement = &self.agreement;
+        let idle = !agreement.disabled && !self.ended && !self.carries_at_barriers();
+        let left = agreement.next_at.saturating_sub(agreement.count + 1);
+        if idle { left.try_into().unwrap_or(0) } else { 0 }
+    }
+
+    fn carries_at_barriers(&self) -> bool {
+        self.agreement.next_at - self.agreement.last_at <= BARRIER_STRIDE_MAX
     }
 
     /// What the all-reduced words ask for; the answer is equal on all ranks.
@@ -264,6 +282,7 @@ fn word(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::machine::{MachineConfig, SeriesConfig};
 
     #[test]
     fn a_fast_start_does_not_starve_slow_steps() {
@@ -275,5 +294,34 @@ mod tests {
         assert_eq!(agreement.stride(40, 20), 1);
         agreement.count = 1001;
         assert_eq!(agreement.stride(0, 20), SYNC_POINTS_MAX);
+    }
+
+    #[test]
+    fn idle_points_carry_nothing_whether_they_are_told_or_counted() {
+        let config = MachineConfig::new(0, vec![0], vec![SeriesConfig::new("ckpt", true)]);
+        let mut machine = Machine::new(config, &[], 0);
+        assert_eq!(machine.idle_points(), 0, "the first one carries an agreement");
+        let mut granted = 0;
+        for now_ms in 1..60 {
+            let mut told = machine.clone();
+            let idle = machine.idle_points();
+            for at in 0..idle {
+                let kind = if at % 2 == 0 { SyncKind::Collective } else { SyncKind::Barrier };
+                assert_eq!(told.sync_point(kind, now_ms), None);
+            }
+            machine.passed(u64::from(idle));
+            let words = machine.sync_point(SyncKind::Collective, now_ms);
+            assert_eq!(
+                words.map(|words| words[0]),
+                told.sync_point(SyncKind::Collective, now_ms).map(|words| words[0])
+            );
+            granted += idle;
+            if let Some(words) = words {
+                machine.agreed(words);
+            }
+        }
+        assert!(granted > 100, "{granted}");
+        machine.disable();
+        assert_eq!(machine.idle_points(), 0);
     }
 }

@@ -6,6 +6,7 @@
 //! | `site.rs` | what stays the same for the life of a launch |
 //! | `runtime.rs` | the state of a rank, and what the hooks report |
 //! | `books.rs` | what this rank knows of its own files |
+//! | `idle.rs` | sync points that are only counted |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
 //! | `helper.rs` | files without a sync point |
@@ -13,6 +14,7 @@
 pub(super) mod books;
 pub(super) mod helper;
 pub(super) mod host;
+pub(super) mod idle;
 pub(super) mod publish;
 pub(super) mod publishing;
 pub(super) mod runtime;

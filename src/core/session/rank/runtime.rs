@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::books::{Book, Tokens, Tracked, Way};
+use super::idle::Idle;
 use super::publishing::{Publishing, Shared};
 use super::site::{Links, Site};
 use crate::files::lease::Lease;
@@ -165,6 +166,7 @@ pub struct Session {
     /// Locks, held for the life of the process.
     pub(in crate::session) _leases: Vec<Lease>,
     pub(in crate::session) tally: Tally,
+    pub(in crate::session) idle: Idle,
     pub(in crate::session) setbacks: Setbacks,
     /// What the flush file says, as far as it is ours to say.
     pub(in crate::session) places: Mutex<Option<Places>>,
@@ -215,6 +217,7 @@ impl Session {
     pub(in crate::session) fn state_when(&self, allowed: impl Fn(&State) -> bool) -> Locked<'_> {
         let mut state = self.state.lock_when(allowed);
         state.machine.called_by(thread_id());
+        state.machine.passed(self.idle.take_passed());
         self.hear_neighbours(&mut state);
         Locked { state, session: self }
     }
