@@ -50,7 +50,8 @@ pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
         || {
             let name = name?;
             let known = flags_of(flags)?;
-            let arguments = format!("{flags} {name:?}").into_bytes();
+            let title = name.map_or("no name".to_string(), |name| format!("\"{name}\""));
+            let arguments = format!("{title} (flags {flags})").into_bytes();
             Ok(((name, known), arguments))
         },
         |(name, flags), session| {

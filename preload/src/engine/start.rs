@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::open::{flavour_of, library_path, open_engine};
 use super::pointer::{self, Active, active, set_active};
@@ -16,6 +17,9 @@ use crate::fd::{lazy, moves, open_files};
 use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory};
 use crate::signal::{guard, handlers, stand_in};
+
+/// What the engine has been given of the shim.
+static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn open_count(token: u64) -> c_int {
     c_int::try_from(open_files::writers_of(token)).unwrap_or(c_int::MAX)
@@ -60,8 +64,10 @@ pub(crate) fn start(version: &str, granted: c_int) {
         step_out: guard::step_out,
         step_in: guard::step_in,
     };
-    // The engine may keep the pointer, so the table lives as long as the process.
+    // The engine may keep the pointer, so the table lives as long as the process; here it is found
+    // by those who look for memory that is lost.
     let host: &'static Host = Box::leak(Box::new(host));
+    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Relaxed);
     if (table.init)(host, granted) != 1 {
         return;
     }

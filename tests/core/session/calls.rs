@@ -188,7 +188,7 @@ fn ranks_that_do_not_call_alike_hear_of_it_on_all() {
     for (first, second, expected) in [
         ((start, None, "a"), (start, None, "a"), None),
         ((start, None, "a"), (end, None, "a"), Some("different functions")),
-        ((start, None, "a"), (start, None, "b"), Some("different arguments")),
+        ((start, None, "a"), (start, None, "b"), Some("different arguments: rank 0 a, rank 1 b")),
         ((start, None, "a"), (start, Some("it is bad"), "a"), Some("rank 1: it is bad")),
         ((start, Some("bad"), "a"), (start, Some("bad"), "a"), Some("bad")),
     ] {

@@ -58,7 +58,13 @@ impl Session {
             }));
         }
         if highest != -lowest {
-            return differ("give different arguments");
+            let all = links.world.all_gather(consent.arguments)?;
+            let other = all.iter().position(|one| one != &all[0]).unwrap_or(0);
+            let of = |rank: usize| String::from_utf8_lossy(&all[rank]);
+            let (first, second) = (of(0), of(other));
+            return differ(&format!(
+                "give different arguments: rank 0 {first}, rank {other} {second}"
+            ));
         }
         Ok(())
     }
