@@ -2,7 +2,7 @@
 
 import subprocess
 
-from calls import DIST, index
+from calls import DIST, finish, index
 
 CASES = []
 
@@ -67,6 +67,31 @@ def halts_when_the_program_asks(here):
     ended = here.run(2, "says", "init", *words * 3, "finalize", shim=False, SCR_HALT_EXIT="1")
     assert ended.status == 0 and "finalize" not in ended.out, ended
     assert " should_exit 0 0" not in ended.out, ended
+
+
+@case
+def the_end_is_recorded(here):
+    """SCR_Finalize, in the halt file: `scr run` starts a program no more that has called it, also
+    one that fails afterwards; a person does. What dies before is started again."""
+    words = ["init", "start", "write:f%r:10", "complete:1"]
+    wrong = "no such word"  # it ends the program, as a failure of its own
+    for shim, options in ((False, ["--api"]), (True, [])):
+        for ends, expected in (([], 2), (["finalize"], 1)):
+            last = [] if shim and ends else [wrong]  # the shim's session ends in MPI_Finalize
+            command = [str(DIST / "bin" / "scr"), "run", "--runs", "2", "--pause", "0", *options,
+                       "--", *here.command(2, "says", [*words, *ends, *last])]
+            halt(here, "--unset", "all")
+            got = finish(here.start(2, "", command=command, shim=False))
+            assert got.out.count("0 init 0") == expected, (shim, ends, got)
+            assert ("SCR_FINALIZE_CALLED" in exit_reason(here)) == bool(ends), (shim, ends, got)
+        here.says(2, *words, "finalize", shim=shim).good()
+
+
+def exit_reason(here):
+    """The halt file, printed."""
+    path = here.prefix / ".scr" / "halt.scr"
+    got = subprocess.run([DIST / "bin" / "scr", "print", path], text=True, capture_output=True)
+    return got.stdout
 
 
 @case

@@ -105,7 +105,8 @@ def an_error_on_one_rank_is_one_on_all(here):
     assert got.all("complete:v@2")[0] == 1 and got.all("have") == (0, "0 -"), got
     assert got.all("complete:1")[0] == 0 and got.all("have", 1)[1].startswith("1 "), got
     err = got.got.err
-    differ = 'the ranks give different arguments: rank 0 "same0" (flags 1), rank 1 "same1" (flags 1)'
+    differ = ('the ranks give different arguments: rank 0 "same0" (flags 1), '
+              'rank 1 "same1" (flags 1)')
     for words in (differ, "the ranks call different functions",
                   "rank 2: the program says", "flags 9 are not"):
         assert err.count(words) == 1, f"{words}: {got}"
