@@ -42,7 +42,7 @@ pub fn write(session: &Session, prefix: &Path, name: &str, flags: Flags, valid: 
 }
 
 /// What the rank's own file says in the checkpoint that is offered; it stays or goes by `valid`.
-fn read(session: &Session, valid: bool) -> Option<String> {
+pub fn read(session: &Session, valid: bool) -> Option<String> {
     let name = session.have_restart().unwrap()?;
     assert_eq!(session.start_restart().unwrap(), name);
     let place = session.route_input(Path::new(&format!("f{}", session.rank()))).unwrap();

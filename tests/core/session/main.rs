@@ -8,6 +8,7 @@
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
 //! | `both_doors.rs` | programs that call SCR under the shim |
 //! | `calls.rs` | programs that call SCR themselves |
+//! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
@@ -17,6 +18,7 @@
 
 mod both_doors;
 mod calls;
+mod calls_lost;
 mod cluster;
 mod deaths;
 mod door;
