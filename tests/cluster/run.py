@@ -15,7 +15,8 @@ import sys
 import time
 import traceback
 
-import damage  # adds its stories
+import called  # adds its stories
+import damage  # the same
 import flushes  # the same
 import launches  # the same
 import matrix
