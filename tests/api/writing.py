@@ -46,9 +46,10 @@ def flushed_by_threads(here):
 @case
 def no_files_on_some_ranks(here):
     got = here.says(3, "init", "start", "1@write:only/%r:100", "complete:1", "have", "restart",
-                    "1@read:only/1", "complete_restart:1", "finalize").good()
+                    "1@read:only/1", "complete_restart:1", "output:o:2", "2@write:too/%r:100",
+                    "complete_output:1", "finalize").good()
     assert got.all("have")[1] == "1 scr.dataset.1", got
-    assert files(here) == ["only/1"], got
+    assert files(here) == ["only/1", "too/2"], got
 
 
 @case
@@ -65,6 +66,19 @@ def many_files(here):
                     "restart", "read:f149.%r", "complete_restart:1", "finalize").good()
     assert got.of("read:f149.%r")[1][1] == "'d/f149.1 of 1' 64", got
     assert len(files(here, "d")) == 300, got
+
+
+@case
+def by_mpi_io_on_one_rank(here):
+    """Whoever writes a routed file, by whatever means: here rank 1 by MPI-IO, the others as ever."""
+    for shim in (False, True):
+        got = here.says(3, "init", "output:mixed:1", "1@mpi_write:m/%r:70000", "0@write:m/%r:100",
+                        "2@write:m/%r:100", "complete_output:1", "have", "restart", "read:m/%r",
+                        "complete_restart:1", "finalize", shim=shim).good()
+        assert got.all("have") == (0, "1 mixed"), got
+        read = got.of("read:m/%r")
+        assert read[1] == (0, "'m/1 of 1' 70000") and read[2] == (0, "'m/2 of 2' 100"), got
+        assert (here.prefix / "m/1").stat().st_size == 70000, got
 
 
 @case

@@ -54,6 +54,26 @@ static int write_file(const char *path, const char *name, long bytes)
     return fclose(file) != 0;
 }
 
+/* The same by MPI-IO of this rank alone. */
+static int write_by_mpi(const char *path, const char *name, long bytes)
+{
+    MPI_File file;
+    char *data = malloc(bytes + 1);
+    memset(data, 'a' + rank % 26, bytes);
+    data[snprintf(data, bytes, "%s of %d", name, rank)] = '\n';
+    char *whole = strdup(path);
+    int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY;
+    int code = MPI_File_open(MPI_COMM_SELF, whole, mode, MPI_INFO_NULL, &file) != MPI_SUCCESS;
+    if (code == 0) {
+        code = MPI_File_write_at(file, 0, data, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE)
+               != MPI_SUCCESS;
+        code |= MPI_File_close(&file) != MPI_SUCCESS;
+    }
+    free(whole);
+    free(data);
+    return code;
+}
+
 static void read_file(const char *path, char *answer)
 {
     FILE *file = fopen(path, "r");
@@ -156,6 +176,12 @@ static void scr_call(const char *said, char *text)
         code = SCR_Route_file(name, path);
         if (code == 0)
             code = 10 * write_file(path, name, atol(last));
+    } else if (strcmp(text, "mpi_write") == 0) {
+        last = part(rest);
+        named(rest, name);
+        code = SCR_Route_file(name, path);
+        if (code == 0)
+            code = 10 * write_by_mpi(path, name, atol(last));
     } else if (strcmp(text, "many") == 0) { /* so many files, each called by its number */
         last = part(rest);
         code = 0;
