@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
+use scr_core::log;
 use scr_core::session::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
 use scr_core::system::exit_at_once;
@@ -137,13 +138,20 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     if let Some(session) = session() {
         return Ok(Some(session));
     }
-    if GIVEN_UP.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
     let around = around(mpi::world_rank()?, mpi::world_size()?, lines);
     let speaks = around.rank == 0;
     mpi::wait_outside(&around.host);
-    let Some(arrival) = Arrival::new(around, &mpi::WorldHerald) else { return Ok(None) };
+    let given_up = GIVEN_UP.load(Ordering::Relaxed);
+    let arrival = Arrival::new(around, &mpi::WorldHerald).filter(|_| !given_up);
+    // A rank that goes without us would leave the others waiting.
+    let (some_out, all_out) = mpi::on_some_and_all(arrival.is_none())?;
+    if some_out && !all_out && speaks {
+        log::warn(
+            "SCR is switched off on some ranks (SCR_ENABLE=0), and so on all: their environments \
+             differ, or what they say to SCR_Config",
+        );
+    }
+    let Some(arrival) = arrival.filter(|_| !some_out) else { return Ok(None) };
     let required = arrival.required();
     match start_together(arrival, mpi::granted()) {
         Ok(session) => Ok(Some(session)),

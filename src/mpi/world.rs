@@ -58,6 +58,29 @@ pub fn world_rank() -> Result<usize> {
     Ok(rank as usize)
 }
 
+/// Whether `own` is true on some rank of the world, and on all. In a call that all ranks make, and
+/// before there is a communicator of ours. Collective.
+///
+/// # Errors
+/// [`scr_core::error::Error::Comm`] when MPI refuses.
+pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
+    let words = [c_int::from(own), c_int::from(!own)];
+    let mut most = [0; 2];
+    // SAFETY: both buffers hold two numbers and do not overlap; MPI is initialised.
+    let code = wait(|| unsafe {
+        ffi::PMPI_Allreduce(
+            words.as_ptr().cast(),
+            most.as_mut_ptr().cast(),
+            2,
+            ffi::RSMPI_INT32_T,
+            ffi::RSMPI_MAX,
+            ffi::RSMPI_COMM_WORLD,
+        )
+    });
+    check(code, "MPI_Allreduce")?;
+    Ok((most[0] != 0, most[1] == 0))
+}
+
 /// Number of ranks in the world. Local.
 ///
 /// # Errors

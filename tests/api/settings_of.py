@@ -116,6 +116,21 @@ def switched_off(here):
 
 
 @case
+def switched_off_on_one_rank(here):
+    """A launcher may hand the environment on to some ranks only: none waits for the others."""
+    words = [here.program("says"), "init", "have", "start", "write:d/f%r:10", "complete:1",
+             "finalize"]
+    for off in (0, 1):
+        ranks = [["-n", "1", *(["env", "SCR_ENABLE=0"] if rank == off else []), *words]
+                 for rank in (0, 1)]
+        got = finish(here.start(2, "", command=[f"mpirun.{here.mpi}", *ranks[0], ":", *ranks[1]],
+                                shim=False))
+        assert got.status == 0 and got.err.count("SCR:") == 1, got
+        assert "switched off on some ranks" in got.err and got.out.count("complete:1 0") == 2, got
+        assert (here.prefix / "d/f1").exists() and not (here.prefix / ".scr").exists(), got
+
+
+@case
 def a_start_that_fails(here):
     """One message, and the program goes on without the cache."""
     got = here.says(2, "init", "start", "write:d/f%r:10", "complete:1", "finalize",

@@ -70,7 +70,7 @@ def many_files(here):
 
 @case
 def by_mpi_io_on_one_rank(here):
-    """Whoever writes a routed file, by whatever means: here rank 1 by MPI-IO, the others as ever."""
+    """Whatever a routed file is written by: here rank 1 takes MPI-IO, the others as ever."""
     for shim in (False, True):
         got = here.says(3, "init", "output:mixed:1", "1@mpi_write:m/%r:70000", "0@write:m/%r:100",
                         "2@write:m/%r:100", "complete_output:1", "have", "restart", "read:m/%r",

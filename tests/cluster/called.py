@@ -1,5 +1,5 @@
-"""Programs that call SCR, without the shim, on nodes that die: spares take their place. Nobody hands
-the environment on to other nodes here: settings are in the prefix's file."""
+"""Programs that call SCR, without the shim, on nodes that die: spares take their place. Nobody
+hands the environment on to other nodes here: settings are in the prefix's file."""
 
 import dataclasses
 
