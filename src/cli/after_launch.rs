@@ -49,13 +49,13 @@ pub fn save() -> ExitCode {
     let args = Args::default();
     let mut done = outcome(&args);
     for _ in 1..TRIES {
-        if done.as_ref().is_ok_and(is_saved) {
+        if done.as_ref().is_ok_and(|done| done.as_ref().is_none_or(is_saved)) {
             break;
         }
         done = outcome(&args);
     }
     match done {
-        Ok(done) => lines(&done).iter().for_each(|line| say(line)),
+        Ok(done) => done.iter().flat_map(lines).for_each(|line| say(&line)),
         Err(error) => say(&format!("the caches could not be scavenged: {error}")),
     }
     ExitCode::SUCCESS

@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use scr_core::error::Result;
-use scr_core::operations::{build_index, drop_datasets, read_index, set_current};
+use scr_core::operations::{
+    Condition, Scavenged, Verified, VerifiedPrefix, add_dataset, build_index, drop_datasets,
+    has_summary, publish_directories, read_index, set_current, state_of, verify_prefix,
+};
 use scr_core::records::IndexEntry;
 use serde_json::{Value, json};
 
@@ -14,12 +17,12 @@ use serde_json::{Value, json};
 #[derive(clap::Args)]
 #[command(after_help = "\
 A DATASET is given by its id or its name, as `list` shows them. A run that is under way goes on as \
-it is: what is changed here holds from its next start on. The exit status is 0, or 1 if the index \
-cannot be read or changed, or has no such dataset. Example:\n
+it is: what is changed here holds from its next start on. The exit status is 0; 1 if the index \
+cannot be read or changed, or has no such dataset; 2 if an argument is wrong. Example:\n
     scr index current checkpoint.20 --prefix /pfs/me/run")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
+    #[arg(short, long, value_name = "DIRECTORY", global = true)]
     prefix: Option<PathBuf>,
     #[command(subcommand)]
     action: Action,
@@ -33,6 +36,44 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Enter a dataset: one that was dropped, or is in a directory.
+    #[command(after_help = "\
+WHAT is the id or name of a dataset of which the prefix has the summary, or the directory of that \
+(.scr/scr.dataset.<id>): it is entered as its flush did, if its files are what the summary says. \
+Or it is a directory with copies of nodes' caches, or of datasets in them: what is lost is rebuilt \
+(XOR, PARTNER, RS), and all comes to the prefix with summary and index, as by scr rebuild. What \
+cannot be had is listed as incomplete. One that is listed already is left as it is.
+
+The exit status is 0; 1 if something is incomplete, not there, or cannot be read or written; 2 if \
+an argument is wrong. Example:\n
+    scr index add checkpoint.20 --prefix /pfs/me/run
+    scr index add /pfs/me/rescue --current")]
+    Add {
+        /// Dataset or directory.
+        #[arg(value_name = "WHAT")]
+        what: String,
+        /// Make it the one that the next run goes on from.
+        #[arg(long)]
+        current: bool,
+    },
+    /// Compare the index with the summaries, and these with the files: presence, size, checksum.
+    /// Nothing is changed.
+    #[command(after_help = "\
+It looks at what a run could go on from; what the index says is incomplete, failed or written over \
+is named only. Fit for cron: the exit status is 0 if all is right; 1 if something is wrong; 2 if \
+it cannot be found out, or an argument is wrong. Example:\n
+    scr index verify --sizes --prefix /pfs/me/run || mail -s 'checkpoint damaged' me")]
+    Verify {
+        /// Datasets; all by default.
+        #[arg(value_name = "DATASET")]
+        datasets: Vec<String>,
+        /// Presence and size only: no file is read.
+        #[arg(long)]
+        sizes: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Make the index anew from the summaries on the prefix, if it is lost or damaged; what was
     /// there stays as index.scr.damaged. No run may be under way.
     Build,
@@ -41,7 +82,8 @@ enum Action {
         #[arg(value_name = "DATASET")]
         dataset: String,
     },
-    /// Take a dataset out of the index; its files stay, and no restart offers it.
+    /// Take a dataset out of the index; its files stay, and no restart offers it. `add` takes that
+    /// back.
     Drop {
         #[arg(value_name = "DATASET")]
         dataset: String,
@@ -62,6 +104,10 @@ pub fn run(args: &Args) -> ExitCode {
             let count = index.newest_first().count();
             format!("the index has {count} datasets\n")
         }),
+        Action::Add { what, current } => return add(args, &prefix, what, *current),
+        Action::Verify { datasets, sizes, json } => {
+            return verify(&prefix, datasets, *sizes, *json);
+        }
         Action::Current { dataset } => set_current(&prefix, dataset)
             .map(|entry| format!("the next run goes on from {}\n", title(&entry))),
         Action::Drop { dataset } => dropped(drop_datasets(&prefix, dataset, false)),
@@ -75,6 +121,107 @@ fn dropped(ids: Result<Vec<u64>>) -> Result<String> {
     Ok(match ids.len() {
         0 => "nothing is newer\n".to_string(),
         _ => format!("out of the index: dataset {}\n", ids.join(", ")),
+    })
+}
+
+/// Enters a dataset by its summary, or what is in a directory.
+fn add(args: &Args, prefix: &Path, what: &str, current: bool) -> ExitCode {
+    if !has_summary(prefix, what) && Path::new(what).is_dir() {
+        return crate::scavenge::exit("index", add_directory(args, prefix, what, current), false);
+    }
+    let added = add_dataset(prefix, what).and_then(|entry| {
+        if current {
+            set_current(prefix, &entry.id.to_string())?;
+        }
+        Ok(format!("the index has {}\n", title(&entry)))
+    });
+    super::finish("index", added)
+}
+
+fn add_directory(args: &Args, prefix: &Path, what: &str, current: bool) -> Result<Scavenged> {
+    let named = args.prefix.as_ref().map(|prefix| prefix.display().to_string());
+    let (settings, environment) = crate::load_settings(named.as_deref())?;
+    let shown = crate::progress::show("index");
+    let done = publish_directories(&settings, &environment, &[what.into()], None)?;
+    drop(shown);
+    if let Some(newest) = done.published.last().filter(|_| current) {
+        set_current(prefix, newest)?;
+    }
+    Ok(done)
+}
+
+/// 2 if it cannot be found out.
+const UNKNOWN: u8 = 2;
+
+fn verify(prefix: &Path, wanted: &[String], sizes: bool, as_json: bool) -> ExitCode {
+    let found = match verify_prefix(prefix, wanted, !sizes) {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("scr index: {error}");
+            return ExitCode::from(UNKNOWN);
+        }
+    };
+    let text = match as_json {
+        true => format!("{:#}\n", verified_in_json(&found)),
+        false => verified_in_words(&found, prefix),
+    };
+    let printed = super::print(&text);
+    if found.is_right() { printed } else { ExitCode::FAILURE }
+}
+
+fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
+    let mut text = String::new();
+    let mut tell = |line: String| text += &format!("{line}\n");
+    for one in &found.datasets {
+        let name = title(&one.entry);
+        match &one.condition {
+            Condition::Right if one.unchecked > 0 => {
+                tell(format!("{name}: right; {} files have no checksum", one.unchecked));
+            }
+            Condition::Right => tell(format!("{name}: right")),
+            Condition::Wrong(faults) => {
+                tell(format!("{name}: wrong"));
+                faults.iter().for_each(|fault| tell(format!("    {fault}")));
+            }
+            Condition::Gone => tell(format!("{name}: its files were deleted or written anew")),
+            Condition::NotOffered(state) => tell(format!("{name}: {state}, not looked at")),
+        }
+        one.remark.iter().for_each(|remark| tell(format!("    {remark}")));
+    }
+    if found.no_index {
+        tell("there is no index: scr index build makes it from the summaries".to_owned());
+    }
+    for id in &found.not_listed {
+        tell(format!("dataset {id} is not in the index: scr index add {id} enters it"));
+    }
+    if text.is_empty() {
+        return format!("the index of {} has no dataset\n", prefix.display());
+    }
+    text
+}
+
+fn verified_in_json(found: &VerifiedPrefix) -> Value {
+    let dataset = |one: &Verified| {
+        let (condition, faults) = match &one.condition {
+            Condition::Right => ("right", &[][..]),
+            Condition::Wrong(faults) => ("wrong", &faults[..]),
+            Condition::Gone => ("gone", &[][..]),
+            Condition::NotOffered(state) => (*state, &[][..]),
+        };
+        json!({
+            "id": one.entry.id,
+            "name": name(&one.entry),
+            "condition": condition,
+            "faults": faults,
+            "remark": one.remark,
+            "without_checksum": one.unchecked,
+        })
+    };
+    json!({
+        "right": found.is_right(),
+        "datasets": found.datasets.iter().map(dataset).collect::<Vec<_>>(),
+        "not_listed": found.not_listed,
+        "no_index": found.no_index,
     })
 }
 
@@ -108,7 +255,7 @@ fn list(prefix: &Path, as_json: bool) -> Result<String> {
             if is_current(entry) { "*".to_string() } else { String::new() },
             entry.id.to_string(),
             name(entry).to_string(),
-            state(entry).to_string(),
+            state_of(entry).to_string(),
             entry.flushed.map_or_else(String::new, |time| time.to_string()),
             number(|one| one.files),
             number(|one| one.bytes),
@@ -121,16 +268,6 @@ fn name(entry: &IndexEntry) -> &str {
     entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name)
 }
 
-fn state(entry: &IndexEntry) -> &'static str {
-    match entry {
-        _ if entry.is_kept() => "kept",
-        IndexEntry { complete: false, .. } => "incomplete",
-        IndexEntry { replaced_by: Some(_), .. } => "written over",
-        _ if !entry.is_restorable() => "failed",
-        _ => "complete",
-    }
-}
-
 fn in_json(entry: &IndexEntry, current: bool) -> Value {
     let times = |times: &std::collections::BTreeSet<scr_core::records::Timestamp>| {
         times.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -138,7 +275,7 @@ fn in_json(entry: &IndexEntry, current: bool) -> Value {
     json!({
         "id": entry.id,
         "name": name(entry),
-        "state": state(entry),
+        "state": state_of(entry),
         "current": current,
         "flushed": entry.flushed.map(|time| time.to_string()),
         "fetched": times(&entry.fetched),

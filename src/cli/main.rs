@@ -2,6 +2,7 @@
 
 mod after_launch;
 mod check_node;
+mod classic;
 mod cntl_dir;
 mod config;
 mod copy;
@@ -26,7 +27,6 @@ mod sim;
 mod test_runtime;
 mod transfer;
 
-use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -96,34 +96,8 @@ went wrong. No root is needed where ordinary users may make user namespaces. Exa
     Transfer(transfer::Args),
 }
 
-/// The commands under the names that the manuals give them: links to this program.
-const CLASSIC_NAMES: [(&str, &str); 22] = [
-    ("scr_check_node", "check-node"),
-    ("scr_cntl_dir", "cntl-dir"),
-    ("scr_copy", "copy"),
-    ("scr_env", "env"),
-    ("scr_flush", "scavenge"),
-    ("scr_flush_file", "flush-file"),
-    ("scr_halt", "halt"),
-    ("scr_glob_hosts", "hosts"),
-    ("scr_log_event", "log add"),
-    ("scr_prerun", "prerun"),
-    ("scr_print", "print"),
-    ("scr_print_hash_file", "print"),
-    ("scr_index", "index"),
-    ("scr_list_down_nodes", "down-nodes"),
-    ("scr_postrun", "scavenge"),
-    ("scr_rebuild_xor", "rebuild"),
-    ("scr_retries_halt", "retries-halt"),
-    ("scr_run", "run"),
-    ("scr_scavenge", "scavenge"),
-    ("scr_srun", "run"),
-    ("scr_test_runtime", "test-runtime"),
-    ("scr_transfer", "transfer"),
-];
-
 fn main() -> ExitCode {
-    let words = with_tool(std::env::args_os().collect());
+    let words = classic::with_tool(std::env::args_os().collect());
     let found = Cli::from_arg_matches(&command().get_matches_from(words));
     match found.unwrap_or_else(|error| error.exit()).tool {
         Tool::CheckNode(args) => check_node::run(&args),
@@ -137,7 +111,7 @@ fn main() -> ExitCode {
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
         Tool::Log(args) => log::run(&args),
-        Tool::Manual(args) => manual::run(&args, command(), &CLASSIC_NAMES),
+        Tool::Manual(args) => manual::run(&args, command(), &classic::NAMES),
         Tool::Nodes(args) => nodes::run(&args),
         Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
@@ -161,17 +135,6 @@ fn command() -> clap::Command {
             _ => action,
         })
     })
-}
-
-/// The command line as if `scr` had been called: with the tool that a classic name stands for.
-fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
-    let called = words.first().and_then(|word| Path::new(word).file_name());
-    let tool = CLASSIC_NAMES.iter().find(|(name, _)| called == Some(OsStr::new(name)));
-    if let Some((_, tool)) = tool {
-        let tool = tool.split(' ').map(OsString::from);
-        words.splice(..1, std::iter::once("scr".into()).chain(tool));
-    }
-    words
 }
 
 /// The prefix directory that a tool works on.
@@ -233,11 +196,8 @@ mod tests {
 
     #[test]
     fn a_classic_name_stands_for_its_tool() {
-        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(with_tool(words("/usr/bin/scr_halt -c 3")), words("scr halt -c 3"));
-        assert_eq!(with_tool(words("scr hosts --count a")), words("scr hosts --count a"));
-        for (name, _) in CLASSIC_NAMES {
-            let line = with_tool(words(&format!("{name} --help")));
+        for (name, _) in classic::NAMES {
+            let line = classic::with_tool(vec![name.into(), "--help".into()]);
             let shown = Cli::try_parse_from(line).err().expect("the help is shown");
             assert_eq!(shown.kind(), clap::error::ErrorKind::DisplayHelp, "{name}");
         }

@@ -1,6 +1,7 @@
 //! `scr transfer`: brings flushes to their end that a run has left on this node, once or as a
 //! process that waits for them (`scr_transfer` of 000 section 9.7).
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,6 +9,10 @@ use clap::ValueEnum;
 use scr_core::records::TransferCommand;
 use scr_core::session::{Finished, command_transfers, finish_transfers, serve_transfers};
 use scr_core::system::hostname;
+use scr_core::transfer::{Completed, Staged};
+use serde_json::{Value, json};
+
+use crate::classic::load_settings_in;
 
 /// Arguments of `scr transfer`.
 #[derive(clap::Args)]
@@ -38,6 +43,12 @@ pub struct Args {
     /// Tell the scr transfer that is at work on this node what to do.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["daemon", "limits"])]
     command: Option<Wish>,
+    /// The job's control directory, in place of SCR_CNTL_BASE, SCR_USER_NAME and SCR_JOB_ID.
+    #[arg(long, value_name = "DIRECTORY")]
+    cntldir: Option<PathBuf>,
+    /// As JSON; with --daemon one object a line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What it can be told.
@@ -59,7 +70,7 @@ fn interval(text: &str) -> Result<f64, String> {
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
     let holder = format!("host {}, process {}", hostname(), std::process::id());
-    let loaded = super::load_settings(args.prefix.as_deref());
+    let loaded = load_settings_in(args.prefix.as_deref(), args.cntldir.as_deref(), &[]);
     let (settings, environment) = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return fail(&error.to_string()),
@@ -79,7 +90,7 @@ pub fn run(args: &Args) -> ExitCode {
     if args.daemon {
         let pause = Duration::from_secs_f64(args.interval);
         let mut tell = |outcome: Result<&Finished, &str>| match outcome {
-            Ok(done) => drop(show(done)),
+            Ok(done) => drop(show(done, args.json, true)),
             Err(error) => drop(fail(error)),
         };
         let served = serve_transfers(&settings, &environment, &holder, pause, &mut tell);
@@ -89,26 +100,40 @@ pub fn run(args: &Args) -> ExitCode {
     let outcome = finish_transfers(&settings, &environment, args.limits, &holder);
     drop(shown);
     match outcome {
-        Ok(done) => show(&done),
+        Ok(done) => show(&done, args.json, false),
         Err(error) => fail(&error.to_string()),
     }
 }
 
-fn show(done: &Finished) -> ExitCode {
+/// Prints what was done: for people, or `as_json`, on one line if there will be `more`.
+fn show(done: &Finished, as_json: bool, more: bool) -> ExitCode {
     let (staged, completed) = match done {
         Finished::Busy(holder) => {
             return fail(&format!("a live run uses this node ({holder}); it flushes by itself"));
         }
         Finished::Done { staged, completed } => (staged, completed),
     };
-    let (mut text, mut troubles) = (String::new(), staged.troubles.clone());
+    let mut troubles = staged.troubles.clone();
+    if let Ok(completed) = completed {
+        troubles.extend(completed.troubles.iter().cloned());
+    }
+    let text = match (as_json, more) {
+        (true, true) => format!("{}\n", in_json(staged, completed.as_ref(), &troubles)),
+        (true, false) => format!("{:#}\n", in_json(staged, completed.as_ref(), &troubles)),
+        (false, _) => in_words(staged, completed.as_ref()),
+    };
+    let printed = super::print(&text);
+    if troubles.is_empty() { printed } else { fail(&troubles.join("\n")) }
+}
+
+fn in_words(staged: &Staged, completed: Result<&Completed, &String>) -> String {
+    let mut text = String::new();
     if staged.files > 0 {
         text += &format!("{} files copied from this node\n", staged.files);
     }
     match completed {
         Err(holder) => text += &format!("the index is left to whom uses the prefix ({holder})\n"),
         Ok(completed) => {
-            troubles.extend(completed.troubles.iter().cloned());
             for name in &completed.done {
                 text += &format!("{name} is on the prefix\n");
             }
@@ -120,8 +145,21 @@ fn show(done: &Finished) -> ExitCode {
     if staged.stopped {
         text += "stopped: it was told to, or a new run of the program goes on\n";
     }
-    let printed = super::print(&text);
-    if troubles.is_empty() { printed } else { fail(&troubles.join("\n")) }
+    text
+}
+
+fn in_json(staged: &Staged, completed: Result<&Completed, &String>, troubles: &[String]) -> Value {
+    let waiting = |one: &(String, usize)| json!({ "name": one.0, "nodes": one.1 });
+    json!({
+        "files": staged.files,
+        "stopped": staged.stopped,
+        "published": completed.map(|one| one.done.clone()).unwrap_or_default(),
+        "waiting": completed
+            .map(|one| one.waiting.iter().map(waiting).collect::<Vec<_>>())
+            .unwrap_or_default(),
+        "index_left_to": completed.err(),
+        "troubles": troubles,
+    })
 }
 
 fn fail(text: &str) -> ExitCode {

@@ -4,6 +4,7 @@ mod copies;
 mod directories;
 mod examples;
 mod garbage;
+mod index;
 mod job;
 mod json;
 mod log;

@@ -206,7 +206,7 @@ impl Driver<'_> {
         let answer = crate::scavenge::scavenge(
             &setup.settings,
             &setup.environment,
-            nodes,
+            (nodes, None),
             &setup.shell,
             crate::scavenge::LIMIT,
         );

@@ -26,6 +26,12 @@ pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     }
 }
 
+/// Whether [`add_dataset`] knows by its summary what is meant.
+#[must_use]
+pub fn has_summary(prefix: &Path, wanted: &str) -> bool {
+    id_of(prefix, wanted).is_some()
+}
+
 /// The id of a dataset that has a folder on the prefix, by that, its name or its folder.
 fn id_of(prefix: &Path, wanted: &str) -> Option<u64> {
     let ids = ids_with_folder(prefix);

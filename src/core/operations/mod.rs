@@ -15,7 +15,7 @@ mod scavenge;
 mod verify;
 
 pub use crate::session::JobPlaces;
-pub use add::add_dataset;
+pub use add::{add_dataset, has_summary};
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;

@@ -13,7 +13,7 @@ use crate::params::{Environment, Settings, keys};
 use crate::progress::{self, Total};
 use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::system;
-use crate::transfer::{OnPrefix, list_in_cache, list_prefix};
+use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
@@ -31,6 +31,8 @@ pub struct Scavenge<'a> {
     pub program: &'a Path,
     /// How long a node may take.
     pub limit: Duration,
+    /// Only the dataset with this id.
+    pub id: Option<u64>,
 }
 
 /// What has become of a job's datasets.
@@ -71,7 +73,8 @@ impl Scavenge<'_> {
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
-        published(&places, publish_copies(&places, self.settings, &holder)?, done)
+        let which = self.id.map_or(Which::Newest, Which::Id);
+        published(&places, publish_copies(&places, self.settings, &holder, which)?, done)
     }
 
     /// All nodes, side by side; whether each had a cache.
@@ -88,7 +91,7 @@ impl Scavenge<'_> {
         let step = &progress::step("copying from the nodes", Total::Things(nodes.len() as u64));
         let ask = |node: &String| {
             let answer = match *node == here {
-                true => local(places, node, holder),
+                true => local(places, node, holder, self.id),
                 false => self.remote(places, node),
             };
             step.add_thing();
@@ -111,6 +114,7 @@ impl Scavenge<'_> {
         words.extend(self.variables(places).iter().map(|(name, value)| format!("{name}={value}")));
         words.extend([self.program.display().to_string(), "copy".into(), "--node".into()]);
         words.push(node.to_owned());
+        words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
         let answer = self.commands.output(&self.shell.command(node, &words), self.limit)?;
         match answer.split_whitespace().next() {
             Some(NOTHING) => Ok(false),
@@ -174,7 +178,7 @@ pub fn publish_what_was_copied(
     environment: &Environment,
 ) -> Result<Scavenged> {
     let places = JobPlaces::new(settings, environment)?;
-    let found = publish_copies(&places, settings, &holder())?;
+    let found = publish_copies(&places, settings, &holder(), Which::Newest)?;
     published(&places, found, Scavenged::default())
 }
 
@@ -210,15 +214,16 @@ pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
 
-fn local(places: &JobPlaces, node: &str, holder: &str) -> Result<bool> {
-    match copy_node(places, node, holder)? {
+fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<bool> {
+    match copy_node(places, node, holder, id)? {
         Copied::Nothing => Ok(false),
         Copied::Datasets(_) => Ok(true),
         Copied::Busy(other) => Err(Error::Other(format!("a live run uses it ({other})"))),
     }
 }
 
-/// What `scr copy` does on a node; returns the word that tells its caller what came of it.
+/// What `scr copy` does on a node, of dataset `id` alone if that is given; returns the word that
+/// tells its caller what came of it.
 ///
 /// # Errors
 /// A live run uses the node, or something cannot be read or written.
@@ -226,7 +231,8 @@ pub fn copy_this_node(
     settings: &Settings,
     environment: &Environment,
     node: &str,
+    id: Option<u64>,
 ) -> Result<&'static str> {
     let places = JobPlaces::new(settings, environment)?;
-    Ok(if local(&places, node, &holder())? { COPIED } else { NOTHING })
+    Ok(if local(&places, node, &holder(), id)? { COPIED } else { NOTHING })
 }

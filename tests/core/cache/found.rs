@@ -87,7 +87,8 @@ fn each_way_to_copy_nodes_gives_all_files_back() {
             run(&cluster, "aabbcc", std::slice::from_ref(&one));
             let rescue = copies(&cluster, "ac", how);
             let before = tree(&rescue);
-            let done = publish(&cluster, &[rescue.clone()], Which::All).unwrap().unwrap();
+            let done =
+                publish(&cluster, std::slice::from_ref(&rescue), Which::All).unwrap().unwrap();
             assert_eq!(done.withheld, [], "{scheme:?} {how}");
             assert_eq!((done.ranks, done.published.len()), (6, 1), "{scheme:?} {how}");
             (0..6).for_each(|rank| check_files(&cluster.prefix(), &one.content(rank)));

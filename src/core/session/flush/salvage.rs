@@ -36,11 +36,12 @@ pub enum Copied {
     Datasets(usize),
 }
 
-/// Copies what this node's cache has and the prefix has not. To be run on each node. Local.
+/// Copies what this node's cache has and the prefix has not, or only dataset `id` of that. To be
+/// run on each node. Local.
 ///
 /// # Errors
 /// If something cannot be read or written.
-pub fn copy_node(places: &JobPlaces, node: &str, holder: &str) -> Result<Copied> {
+pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<Copied> {
     let control = &places.layout.control_dir;
     if !control.is_dir() {
         return Ok(Copied::Nothing);
@@ -50,7 +51,8 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str) -> Result<Copied>
         return Ok(Copied::Busy(other));
     }
     let listed = list_prefix(&places.prefix)?;
-    let wanted = |id: u64| !listed.iter().any(|one| one.restorable && one.id == id);
+    let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
+    let wanted = |one: u64| id.is_none_or(|id| id == one) && !is_there(one);
     copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
 }
 
@@ -94,11 +96,17 @@ pub fn alone_on_prefix<T>(
     }
 }
 
-/// Rebuilds and publishes what the nodes have copied; the copies are gone afterwards. Local.
+/// Rebuilds and publishes what the nodes have copied, or `which` of that; the copies are gone
+/// afterwards. Local.
 ///
 /// # Errors
 /// As [`publish_remains`]; the copies stay then.
-pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> Result<Salvaged> {
+pub fn publish_copies(
+    places: &JobPlaces,
+    settings: &Settings,
+    holder: &str,
+    which: Which,
+) -> Result<Salvaged> {
     let state = places.prefix.join(STATE_FOLDER);
     if !state.is_dir() {
         return Ok(Salvaged::Nothing);
@@ -107,7 +115,7 @@ pub fn publish_copies(places: &JobPlaces, settings: &Settings, holder: &str) -> 
         Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
         Taken::Ours(lease) => lease,
     };
-    publish(places, settings, &folder(&places.prefix), Which::Newest)
+    publish(places, settings, &folder(&places.prefix), which)
 }
 
 /// Rebuilds and publishes what is found below `dirs`, copies of nodes' caches or of datasets in

@@ -1,0 +1,161 @@
+//! The names that the manuals give the commands, and what their options are called here.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use scr_core::error::{Error, Result};
+use scr_core::params::{Environment, Settings};
+
+/// The commands under the names that the manuals give them: links to this program.
+pub const NAMES: [(&str, &str); 22] = [
+    ("scr_check_node", "check-node"),
+    ("scr_cntl_dir", "cntl-dir"),
+    ("scr_copy", "copy"),
+    ("scr_env", "env"),
+    ("scr_flush", "scavenge"),
+    ("scr_flush_file", "flush-file"),
+    ("scr_halt", "halt"),
+    ("scr_glob_hosts", "hosts"),
+    ("scr_log_event", "log add"),
+    ("scr_prerun", "prerun"),
+    ("scr_print", "print"),
+    ("scr_print_hash_file", "print"),
+    ("scr_index", "index"),
+    ("scr_list_down_nodes", "down-nodes"),
+    ("scr_postrun", "scavenge"),
+    ("scr_rebuild_xor", "rebuild"),
+    ("scr_retries_halt", "retries-halt"),
+    ("scr_run", "run"),
+    ("scr_scavenge", "scavenge"),
+    ("scr_srun", "run"),
+    ("scr_test_runtime", "test-runtime"),
+    ("scr_transfer", "transfer"),
+];
+
+/// What scr_index takes as options are actions here.
+const INDEX_ACTIONS: [(&str, &str); 8] = [
+    ("--add", "add"),
+    ("--build", "build"),
+    ("--current", "current"),
+    ("--drop", "drop"),
+    ("--drop-after", "drop-after"),
+    ("--list", "list"),
+    ("-a", "add"),
+    ("-l", "list"),
+];
+
+/// The command line as if `scr` had been called: with the tool that a classic name stands for, and
+/// its options as they are called here.
+pub fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
+    let called = words.first().and_then(|word| Path::new(word).file_name());
+    let known = NAMES.iter().find(|(name, _)| called == Some(OsStr::new(name)));
+    let Some((name, tool)) = known else { return words };
+    let tool = tool.split(' ').map(OsString::from);
+    words.splice(..1, std::iter::once("scr".into()).chain(tool));
+    match *name {
+        "scr_index" => index_words(words),
+        _ => words,
+    }
+}
+
+/// `--add NAME` and `--add=NAME` become `add NAME`, wherever they stand; `--build NAME` is an
+/// `add`, too. With nothing of the kind the list is meant.
+fn index_words(mut words: Vec<OsString>) -> Vec<OsString> {
+    for at in 2..words.len() {
+        let text = words[at].to_string_lossy().into_owned();
+        if ["help", "--help", "-h", "verify"].contains(&&*text) || action(&text).is_some() {
+            // As it is called here.
+            return words;
+        }
+        let (option, value) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(OsString::from(value))),
+            None => (&*text, None),
+        };
+        let known = INDEX_ACTIONS.iter().find(|(classic, _)| *classic == option);
+        let Some((_, name)) = known else { continue };
+        words.remove(at);
+        let mut given = value.is_some();
+        let mut moved: Vec<OsString> = value.into_iter().collect();
+        let is_value = |word: &OsString| !word.to_string_lossy().starts_with('-');
+        if !given && *name != "list" && words.get(at).is_some_and(is_value) {
+            moved.push(words.remove(at));
+            given = true;
+        }
+        let name = if *name == "build" && given { "add" } else { name };
+        moved.insert(0, name.into());
+        words.splice(2..2, moved);
+        return words;
+    }
+    words.insert(2, "list".into());
+    words
+}
+
+/// The action of `scr index` that is called so.
+fn action(word: &str) -> Option<&'static str> {
+    INDEX_ACTIONS.iter().map(|(_, action)| *action).find(|action| *action == word)
+}
+
+/// The settings of a run whose control directory is `control`, as the manuals' commands are told
+/// it (`<base>/<user>/scr.<job>`), with `more` settings; see [`crate::load_settings`].
+pub fn load_settings_in(
+    prefix: Option<&str>,
+    control: Option<&Path>,
+    more: &[(&str, String)],
+) -> Result<(Settings, Environment)> {
+    let mut wanted = more.to_vec();
+    if let Some(control) = control {
+        let wrong = || {
+            let path = control.display();
+            Error::Other(format!("{path} is no control directory: <base>/<user>/scr.<job>"))
+        };
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let absolute = std::path::absolute(control).map_err(|_| wrong())?;
+        let job = name(&absolute).and_then(|name| Some(name.strip_prefix("scr.")?.to_owned()));
+        let user = absolute.parent().and_then(name);
+        let base = absolute.parent().and_then(Path::parent).and_then(Path::to_str);
+        let parts = [("SCR_JOB_ID", job), ("SCR_USER_NAME", user)];
+        for (key, value) in parts {
+            wanted.push((key, value.ok_or_else(wrong)?));
+        }
+        wanted.push(("SCR_CNTL_BASE", base.ok_or_else(wrong)?.to_owned()));
+    }
+    let (settings, mut environment) = crate::load_settings(prefix)?;
+    if wanted.is_empty() {
+        return Ok((settings, environment));
+    }
+    environment.extend(wanted.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    Ok((crate::settings_of(&environment)?, environment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translated(line: &str) -> String {
+        let words = with_tool(line.split(' ').map(OsString::from).collect());
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn options_of_the_manuals_become_actions() {
+        for (classic, ours) in [
+            ("/usr/bin/scr_halt -c 3", "scr halt -c 3"),
+            ("scr hosts --count a", "scr hosts --count a"),
+            ("scr_index --list", "scr index list"),
+            ("scr_index -l --prefix /p", "scr index list --prefix /p"),
+            ("scr_index --prefix /p --add ckpt.6", "scr index add ckpt.6 --prefix /p"),
+            ("scr_index --add=ckpt.6 --prefix=/p", "scr index add ckpt.6 --prefix=/p"),
+            ("scr_index --drop-after 5", "scr index drop-after 5"),
+            ("scr_index --prefix /p", "scr index list --prefix /p"),
+            ("scr_index list --prefix /p", "scr index list --prefix /p"),
+            ("scr_index add --current 5", "scr index add --current 5"),
+            ("scr_index --build ckpt.6 -p /p", "scr index add ckpt.6 -p /p"),
+            ("scr_index --build", "scr index build"),
+            ("scr_index --help", "scr index --help"),
+            ("scr_index", "scr index list"),
+            ("scr_log_event -T X", "scr log add -T X"),
+        ] {
+            assert_eq!(translated(classic), ours);
+        }
+    }
+}
