@@ -7,8 +7,9 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use scr_core::error::Result;
 use scr_core::operations::{
-    Condition, Scavenged, Verified, VerifiedPrefix, add_dataset, build_index, drop_datasets,
-    has_summary, publish_directories, read_index, set_current, state_of, verify_prefix,
+    Condition, Scavenged, Verified, VerifiedPrefix, add_dataset, add_older_directory, build_index,
+    drop_datasets, has_summary, is_older_directory, publish_directories, read_index, set_current,
+    state_of, verify_prefix,
 };
 use scr_core::records::IndexEntry;
 use serde_json::{Value, json};
@@ -41,8 +42,10 @@ enum Action {
 WHAT is the id or name of a dataset of which the prefix has the summary, or the directory of that \
 (.scr/scr.dataset.<id>): it is entered as its flush did, if its files are what the summary says. \
 Or it is a directory with copies of nodes' caches, or of datasets in them: what is lost is rebuilt \
-(XOR, PARTNER, RS), and all comes to the prefix with summary and index, as by scr rebuild. What \
-cannot be had is listed as incomplete. One that is listed already is left as it is.
+(XOR, PARTNER, RS), and all comes to the prefix with summary and index, as by scr rebuild. Or it \
+is a checkpoint directory of version 1.1 below the prefix, with its sidecars and filemaps: each \
+file is checked, a rank that lacks some is rebuilt by the XOR files, and it is entered as it lies \
+there. What cannot be had is listed as incomplete. One that is listed already is left as it is.
 
 The exit status is 0; 1 if something is incomplete, not there, or cannot be read or written; 2 if \
 an argument is wrong. Example:\n
@@ -126,8 +129,13 @@ fn dropped(ids: Result<Vec<u64>>) -> Result<String> {
 
 /// Enters a dataset by its summary, or what is in a directory.
 fn add(args: &Args, prefix: &Path, what: &str, current: bool) -> ExitCode {
-    if !has_summary(prefix, what) && Path::new(what).is_dir() {
-        return crate::scavenge::exit("index", add_directory(args, prefix, what, current), false);
+    let below = prefix.join(what);
+    let dir = if Path::new(what).is_dir() { Path::new(what) } else { &below };
+    if !has_summary(prefix, what) && dir.is_dir() {
+        if is_older_directory(dir) {
+            return add_older(prefix, dir, current);
+        }
+        return crate::scavenge::exit("index", add_directory(args, prefix, dir, current), false);
     }
     let added = add_dataset(prefix, what).and_then(|entry| {
         if current {
@@ -138,11 +146,37 @@ fn add(args: &Args, prefix: &Path, what: &str, current: bool) -> ExitCode {
     super::finish("index", added)
 }
 
-fn add_directory(args: &Args, prefix: &Path, what: &str, current: bool) -> Result<Scavenged> {
+/// A checkpoint directory of version 1.1, where it lies.
+fn add_older(prefix: &Path, dir: &Path, current: bool) -> ExitCode {
+    let added = add_older_directory(prefix, dir).and_then(|added| {
+        if current && added.lost.is_none() {
+            set_current(prefix, &added.entry.id.to_string())?;
+        }
+        Ok(added)
+    });
+    let whole = added.as_ref().is_ok_and(|added| added.lost.is_none());
+    let text = added.map(|added| {
+        let mut lines = added.refused.clone();
+        let ranks: Vec<String> = added.rebuilt.iter().map(ToString::to_string).collect();
+        if !ranks.is_empty() {
+            lines.push(format!("rebuilt: the files of rank {}", ranks.join(", ")));
+        }
+        let title = title(&added.entry);
+        lines.push(match added.lost {
+            None => format!("the index has {title}"),
+            Some(why) => format!("{title} is incomplete: {why}"),
+        });
+        format!("{}\n", lines.join("\n"))
+    });
+    let printed = super::finish("index", text);
+    if whole { printed } else { ExitCode::FAILURE }
+}
+
+fn add_directory(args: &Args, prefix: &Path, dir: &Path, current: bool) -> Result<Scavenged> {
     let named = args.prefix.as_ref().map(|prefix| prefix.display().to_string());
     let (settings, environment) = crate::load_settings(named.as_deref())?;
     let shown = crate::progress::show("index");
-    let done = publish_directories(&settings, &environment, &[what.into()], None)?;
+    let done = publish_directories(&settings, &environment, &[dir.into()], None)?;
     drop(shown);
     if let Some(newest) = done.published.last().filter(|_| current) {
         set_current(prefix, newest)?;

@@ -166,7 +166,7 @@ impl FoundNode {
 }
 
 /// The same file under another name, or a copy of it on another file system.
-fn link(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn link(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
     }

@@ -16,6 +16,7 @@
 //! | `alike.rs` | lists that are much alike, in few bytes |
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
+//! | `flat.rs` | a dataset in one directory, as version 1.1 had it |
 //! | `found.rs`, `traces.rs` | directories of nodes as a person has copied them |
 //! | `sharing.rs` | stores that several nodes reach |
 //! | `on_prefix.rs` | what a restart asks of files that the prefix has of a cached dataset |
@@ -32,6 +33,7 @@ pub(crate) mod disk;
 mod distribute;
 mod encoding;
 pub(crate) mod evict;
+mod flat;
 mod found;
 mod identity;
 pub mod layout;
@@ -64,6 +66,7 @@ pub(crate) use decide::ranks_phrase;
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoding::Encoding;
 pub use evict::{drop_open, evict, keep_spares};
+pub use flat::Flat;
 pub(crate) use found::Found;
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use identity::{finish, holds_value};
@@ -76,6 +79,7 @@ pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild}
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;
+pub(crate) use seal::protection_of as redundancy_files_of;
 pub use seal::{
     IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, trust, void,
 };

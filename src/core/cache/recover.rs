@@ -13,7 +13,7 @@ use super::seal::{member_data, note_protection, protection_of};
 use super::survey::Facts;
 use super::{Ctx, Protect, encoding, sweep};
 use crate::error::{Error, Result};
-use crate::records::{DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, DatasetState, FileMeta};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
 
 /// What is known of the ranks of the present launch.
@@ -307,7 +307,7 @@ pub(super) fn rebuild_member(
         compared: look == Look::Content,
     };
     let (data, protection) = scheme.rebuild(set, &survivor)?;
-    let finished = record_of(&data, &protection, &dir).and_then(|mut record| {
+    let finished = record_of(case, &data, &protection, &dir).and_then(|mut record| {
         record.descriptor.set_value("STORE", &store);
         record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
         record.descriptor.set_value("ENCODING", case.facts.encoding);
@@ -318,8 +318,16 @@ pub(super) fn rebuild_member(
 }
 
 /// The record of what came back, which is checked.
-fn record_of(data: &MemberData, protection: &Protection, dir: &Path) -> Result<DatasetRecord> {
-    let parsed = DatasetRecord::from_tree(&data.record);
+fn record_of(
+    case: &Case,
+    data: &MemberData,
+    protection: &Protection,
+    dir: &Path,
+) -> Result<DatasetRecord> {
+    let parsed = match data.record.is_empty() {
+        true => Some(bare_record(case, data)),
+        false => DatasetRecord::from_tree(&data.record),
+    };
     let mut record = parsed.ok_or_else(|| {
         Error::Unrecoverable("the neighbour's copy of a record cannot be read".into())
     })?;
@@ -339,6 +347,20 @@ fn record_of(data: &MemberData, protection: &Protection, dir: &Path) -> Result<D
         }
     }
     Ok(record)
+}
+
+/// The record of a rank whose neighbours keep no copy of one: version 1.1 had none.
+fn bare_record(case: &Case, data: &MemberData) -> DatasetRecord {
+    let mut record = DatasetRecord {
+        key: case.chosen.key.clone(),
+        dataset_id: case.chosen.id,
+        epoch: case.chosen.epoch,
+        state: DatasetState::Prepared,
+        expect: data.files.len() as u64,
+        ..DatasetRecord::default()
+    };
+    record.descriptor.set_value("TYPE", &case.facts.scheme);
+    record
 }
 
 /// World ranks of a record's redundancy set.

@@ -303,7 +303,7 @@ pub(super) fn note_protection(record: &mut DatasetRecord, protection: &Protectio
 }
 
 /// The redundancy files that a record names.
-pub(super) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
+pub(crate) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
     files_from_list(record.descriptor.child("OWN")).unwrap_or_default()
 }
 

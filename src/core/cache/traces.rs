@@ -69,7 +69,7 @@ impl Known<'_> {
                     }
                 }
                 _ => {
-                    let own = (trace.list.files.clone(), trace.files.clone());
+                    let own = (self.with_checksums(trace), trace.files.clone());
                     parts.insert(trace.list.world_rank, own);
                 }
             }
@@ -98,7 +98,7 @@ impl Known<'_> {
     fn base(&self, id: u64, epoch: u64) -> Option<DatasetRecord> {
         let copies =
             self.traces.iter().filter_map(|one| DatasetRecord::from_tree(&one.list.record));
-        let mut base = copies.into_iter().next()?;
+        let mut base = copies.into_iter().next().or_else(|| self.bare_base())?;
         if let Some(catalog) = self.catalog {
             base.key = catalog.key.clone();
         }
@@ -109,6 +109,23 @@ impl Known<'_> {
         // A protection for another placement was under way: this is of which the files are.
         base.descriptor.remove("BEFORE");
         Some(base)
+    }
+
+    /// The same where the neighbours keep no copies: version 1.1 had none.
+    fn bare_base(&self) -> Option<DatasetRecord> {
+        let mut base = DatasetRecord { key: self.catalog?.key.clone(), ..DatasetRecord::default() };
+        base.descriptor.set_value("TYPE", self.traces.first()?.scheme);
+        Some(base)
+    }
+
+    /// The files on a parity file's list, with the catalog's checksums where that has none.
+    fn with_checksums(&self, trace: &Trace) -> Vec<FileMeta> {
+        let known = self.files_of(trace.list.world_rank);
+        let with = |file: &FileMeta| {
+            let same = known.iter().find(|one| one.name == file.name && file.crc32.is_none());
+            FileMeta { crc32: file.crc32.or(same.and_then(|one| one.crc32)), ..file.clone() }
+        };
+        trace.list.files.iter().map(with).collect()
     }
 
     fn set_of(&self, rank: usize) -> Option<Vec<usize>> {

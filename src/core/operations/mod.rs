@@ -9,6 +9,7 @@ mod hosts;
 mod index;
 mod inspect;
 mod log;
+mod older;
 mod rebuild;
 pub mod run;
 mod scavenge;
@@ -25,6 +26,7 @@ pub use index::{
 };
 pub use inspect::{Inspected, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
+pub use older::{AddedOlder, add_older_directory, is_older_directory};
 pub use rebuild::publish_directories;
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,

@@ -136,8 +136,12 @@ impl ParityHeader {
         let chunk_bytes: u64 = tree.parse("CHUNK")?;
         chunk_bytes.checked_mul(failures as u64)?;
         Some(ParityHeader {
-            id: tree.parse("DSET")?,
-            epoch: parse_epoch(tree.get_value("EPOCH")?)?,
+            // Version 1.1 has neither (000 section 7.3.2).
+            id: tree.parse("DSET").or_else(|| tree.parse("CKPT"))?,
+            epoch: match tree.get("EPOCH") {
+                None => 0,
+                Some(_) => parse_epoch(tree.get_value("EPOCH")?)?,
+            },
             world_size: tree.parse("RANKS")?,
             // Ends at the first rank that is not there, whatever the count claims.
             group: (0..members)

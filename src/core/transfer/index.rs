@@ -70,7 +70,10 @@ pub(super) fn record_flushed(
 
 /// Enters a dataset of which not everything could be saved. Nobody restarts from it; a person sees
 /// that it was there.
-pub(super) fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         if index.by_id(id).is_none() {

@@ -26,6 +26,7 @@
 //! | `others.rs` | what other datasets have under the same names |
 //! | `half.rs` | a flush that ended halfway, and does not go on |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
+//! | `older.rs` | directories of version 1.1 |
 //! | `kept.rs` | copies of pointer files, by dataset |
 //! | `replaced.rs` | older generations of a series without ids, and the way back to them |
 //! | `window.rs` | datasets leave the prefix |
@@ -48,6 +49,7 @@ mod kept;
 mod ledger;
 mod looks;
 mod newer;
+mod older;
 mod options;
 mod other_size;
 mod others;
@@ -75,12 +77,14 @@ pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
 pub use gather::{Gathered, gather_found};
+pub use index::record_incomplete;
 pub use index::{
     OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_failure,
     note_return, note_success, note_turn, record_places, returned_to,
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;
+pub use older::{Restored, enter_flat, restore_flat};
 pub use options::Options;
 pub use other_size::{
     OnlyRebuild, OtherSize, Which, copy_remains, publish_other_size, publish_remains,

@@ -1,0 +1,208 @@
+//! Checkpoint directories as version 1.1 wrote them (000 sections 5, 8 and 10), into the index:
+//! scanned, inspected, rebuilt by their XOR files, with a summary in today's form. Their files stay
+//! where they are.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+mod scan;
+
+pub use scan::is_older_directory;
+
+use scan::{FILEMAP, SIDECAR, Scan, scan};
+
+use super::scavenge::holder;
+use super::state_dir;
+use crate::cache::Flat;
+use crate::error::{Error, Result};
+use crate::files::{create_dirs, relative_to, remove_tree};
+use crate::kvtree::KvTree;
+use crate::records::text::crc_text;
+use crate::records::{DatasetKey, IndexEntry, PROGRAM, Summary};
+use crate::session::alone_on_prefix;
+use crate::transfer::{Restored, enter_flat, publish_file, record_incomplete, restore_flat};
+
+/// What came of a directory.
+#[derive(Debug, Clone)]
+pub struct AddedOlder {
+    /// Its entry in the index.
+    pub entry: IndexEntry,
+    /// Ranks whose files were rebuilt.
+    pub rebuilt: Vec<usize>,
+    /// Why it is incomplete, if so.
+    pub lost: Option<String>,
+    /// Why files in it do not count, a sentence for each.
+    pub refused: Vec<String>,
+}
+
+/// Enters the checkpoint in `dir`, which lies below `prefix`, into the index; what is missing is
+/// rebuilt if the XOR files allow it. One that cannot be completed is entered as incomplete.
+///
+/// # Errors
+/// `dir` is no such directory below the prefix, a live run uses that, the index has another
+/// dataset of this id, or something cannot be read or written.
+pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
+    let real = |path: &Path| {
+        std::fs::canonicalize(path).map_err(|error| Error::io("cannot find", path, error))
+    };
+    let (prefix, dir) = (real(prefix)?, real(dir)?);
+    let name = relative_to(&dir, &prefix).filter(|name| !name.is_empty()).ok_or_else(|| {
+        let (dir, prefix) = (dir.display(), prefix.display());
+        Error::Other(format!("{dir} is not below the prefix {prefix}: move it there"))
+    })?;
+    create_dirs(&state_dir(&prefix), 0o777)?;
+    alone_on_prefix(&prefix, &holder(), || add(&prefix, &dir, &name))
+}
+
+fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
+    let listed = Summary::read_from(dir).ok().flatten();
+    let found = match listed.as_ref().filter(|listed| is_right(dir, listed)) {
+        Some(listed) => Scan::of_summary(listed),
+        None => scan(dir)?,
+    };
+    let key = DatasetKey { series: PROGRAM.into(), id: name.to_owned(), generation: 0 };
+    let index = super::read_index(prefix)?;
+    if let Some(entry) = index.by_id(found.id) {
+        let same = entry.dataset.as_ref().is_some_and(|dataset| dataset.key == key);
+        let id = found.id;
+        match (same, entry.complete) {
+            (true, true) => {
+                let entry = entry.clone();
+                return Ok(AddedOlder { entry, rebuilt: vec![], lost: None, refused: vec![] });
+            }
+            (true, false) => {}
+            (false, _) => {
+                return Err(Error::Other(format!(
+                    "the index has another dataset {id} already (scr index drop {id})"
+                )));
+            }
+        }
+    }
+    let (found, rebuilt, lost) = complete(prefix, dir, &key, found)?;
+    match &lost {
+        Some(_) => record_incomplete(prefix, found.id, &key)?,
+        None => {
+            let flat = flat(dir, &key, &found);
+            enter_flat(prefix, name, &flat)?;
+        }
+    }
+    let entry = super::find_dataset(prefix, &found.id.to_string())?;
+    Ok(AddedOlder { entry, rebuilt, lost, refused: found.refused })
+}
+
+/// Whether all files are there that a summary in their directory lists, with their sizes. If not,
+/// the sidecars tell what there is.
+fn is_right(dir: &Path, listed: &Summary) -> bool {
+    listed.dataset.complete
+        && listed.files.values().flatten().all(|file| {
+            fs::metadata(dir.join(&file.name)).is_ok_and(|found| found.len() == file.size)
+        })
+}
+
+/// The directory with what could be rebuilt, scanned again; which ranks that was, or why not.
+fn complete(
+    prefix: &Path,
+    dir: &Path,
+    key: &DatasetKey,
+    found: Scan,
+) -> Result<(Scan, Vec<usize>, Option<String>)> {
+    let missing = match found.missing() {
+        Ok(missing) if missing.is_empty() => return Ok((found, Vec::new(), None)),
+        Ok(missing) => missing,
+        Err(why) => return Ok((found, Vec::new(), Some(why))),
+    };
+    let work = state_dir(prefix).join("rebuild");
+    remove_tree(&work)?;
+    let restored = restore_flat(&work, &flat(dir, key, &found));
+    let put = restored.and_then(|restored| match restored {
+        Ok(parts) => put_in_place((prefix, dir), &found, &missing, &parts).map(|()| None),
+        Err(why) => Ok(Some(why)),
+    });
+    remove_tree(&work)?;
+    if let Some(why) = put? {
+        return Ok((found, Vec::new(), Some(why)));
+    }
+    // The sidecars of what was rebuilt are there now: nothing is taken on trust.
+    let again = scan(dir)?;
+    match again.missing() {
+        Ok(still) if still.is_empty() => Ok((again, missing.into_iter().collect(), None)),
+        Ok(still) => {
+            let ranks: Vec<String> = still.iter().map(usize::to_string).collect();
+            let why = format!("files of rank {} are missing after the rebuild", ranks.join(", "));
+            Ok((again, Vec::new(), Some(why)))
+        }
+        Err(why) => Ok((again, Vec::new(), Some(why))),
+    }
+}
+
+fn flat<'a>(dir: &'a Path, key: &'a DatasetKey, found: &Scan) -> Flat<'a> {
+    let files = found
+        .of_rank
+        .iter()
+        .flat_map(|(rank, one)| one.files.iter().map(|file| (*rank, file.clone())));
+    let redundancy = found.of_rank.values().flat_map(|one| one.redundancy.clone());
+    Flat {
+        dir,
+        key,
+        id: found.id,
+        ranks: found.ranks,
+        files: files.collect(),
+        redundancy: redundancy.collect(),
+    }
+}
+
+/// Gives a file that was rebuilt the mode of the other files, and the present time: nothing tells
+/// what it had.
+fn like_the_others(dir: &Path, found: &Scan, path: &Path) -> Result<()> {
+    let fail = |error| Error::io("cannot set the mode of", path, error);
+    if fs::metadata(path).map_err(fail)?.nlink() > 1 {
+        return Ok(()); // It was there, and is the same file.
+    }
+    let other = found.of_rank.values().flat_map(|one| &one.files).next();
+    let mode = other.and_then(|file| Some(fs::metadata(dir.join(&file.name)).ok()?.permissions()));
+    let file = File::options().write(true).open(path).map_err(fail)?;
+    file.set_modified(SystemTime::now()).map_err(fail)?;
+    mode.map_or(Ok(()), |mode| file.set_permissions(mode).map_err(fail))
+}
+
+/// Gives the files of the `missing` ranks their places, with sidecars and filemaps.
+fn put_in_place(
+    (prefix, dir): (&Path, &Path),
+    found: &Scan,
+    missing: &BTreeSet<usize>,
+    parts: &[Restored],
+) -> Result<()> {
+    for Restored { rank, files, redundancy } in parts {
+        if !missing.contains(rank) {
+            continue;
+        }
+        let mut filemap = KvTree::new();
+        filemap.set_kv("CKPT", found.id).set_kv("RANK", rank);
+        let fields = filemap.set_kv("RANK", rank).set_kv("CKPT", found.id);
+        fields.set_value("EXPECT", files.len() + redundancy.len());
+        let all = files.iter().map(|file| (file, "FULL"));
+        for ((meta, from), kind) in all.chain(redundancy.iter().map(|file| (file, "XOR"))) {
+            let name = meta.name.rsplit('/').next().unwrap_or(&meta.name);
+            fields.child_mut("FILE").child_mut(name);
+            like_the_others(dir, found, from)?;
+            publish_file(prefix, from, &dir.join(name))?;
+            let mut sidecar = KvTree::new();
+            for (field, value) in [("FILE", name), ("TYPE", kind), ("COMPLETE", "1")] {
+                sidecar.set_value(field, value);
+            }
+            sidecar.set_value("SIZE", meta.size);
+            if let Some(crc32) = meta.crc32 {
+                sidecar.set_value("CRC", crc_text(crc32));
+            }
+            sidecar.set_value("CKPT", found.id);
+            sidecar.set_value("RANKS", found.ranks);
+            sidecar.set_value("RANK", rank);
+            sidecar.write_file(dir.join(format!("{name}{SIDECAR}")))?;
+        }
+        filemap.write_file(dir.join(format!("{rank}{FILEMAP}")))?;
+    }
+    Ok(())
+}
