@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use scr_core::kvtree::KvTree;
+use scr_core::operations::add_older_directory;
 use scr_core::session::{Call, Consent, Flags, Session};
 
 use super::cluster::{Cluster, Rank};
@@ -92,6 +94,27 @@ fn a_checkpoint_that_one_rank_cannot_read_is_followed_by_the_next_older() {
         });
         assert_eq!(same(offered), "4 3 ", "{lost:?}");
     }
+}
+
+#[test]
+fn a_checkpoint_of_version_1_1_is_offered_once_it_is_in_the_index() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=PARTNER"]);
+    let dir = cluster.prefix().join("old");
+    fs::create_dir(&dir).unwrap();
+    let mut summary = KvTree::new();
+    summary.set_value("VERSION", 5);
+    let entry = summary.set_kv("CKPT", 6);
+    entry.set_value("COMPLETE", 1);
+    entry.set_value("RANKS", 2);
+    for rank in 0..2 {
+        let (name, text) = (format!("f{rank}"), format!("old of {rank}"));
+        entry.set_kv("RANK", rank).set_kv("FILE", &name).set_value("SIZE", text.len());
+        fs::write(dir.join(name), text).unwrap();
+    }
+    summary.write_file(dir.join("summary.scr")).unwrap();
+    add_older_directory(&cluster.prefix(), &dir).unwrap();
+    let found = launch(&cluster, "ab", |session, _| read(session, true));
+    assert_eq!(same(found), Some("old".to_string()));
 }
 
 #[test]
