@@ -96,8 +96,29 @@ pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result
         found.not_listed = folders.filter(|id| index.by_id(*id).is_none()).collect();
         found.no_index = no_index && !found.not_listed.is_empty();
     }
-    found.datasets = entries.into_iter().map(|entry| verify(prefix, entry, contents)).collect();
+    for entry in entries {
+        found.datasets.extend(verify_settled(prefix, entry, contents)?);
+    }
     Ok(found)
+}
+
+/// A run may write over or delete what is being looked at: what is wrong counts only if the index
+/// says the same of it afterwards. `None` if it has left the index.
+fn verify_settled(prefix: &Path, entry: IndexEntry, contents: bool) -> Result<Option<Verified>> {
+    let path = state_dir(prefix).join(PrefixIndex::NAME);
+    let mut entry = entry;
+    loop {
+        let found = verify(prefix, entry, contents);
+        if !matches!(found.condition, Condition::Wrong(_)) {
+            return Ok(Some(found));
+        }
+        let index = PrefixIndex::read(&path)?.unwrap_or_default();
+        match index.by_id(found.entry.id) {
+            None => return Ok(None),
+            Some(now) if *now == found.entry => return Ok(Some(found)),
+            Some(now) => entry = now.clone(),
+        }
+    }
 }
 
 fn verify(prefix: &Path, entry: IndexEntry, contents: bool) -> Verified {

@@ -139,6 +139,21 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_flush_is_that_of_its_summary() {
+        let dir = tempfile::tempdir().unwrap();
+        flushed(dir.path(), 1, "10");
+        let summary = folder(dir.path(), 1).join(SUMMARY_NAME);
+        let long_ago = UNIX_EPOCH + std::time::Duration::from_secs(1_298_896_656);
+        let file = fs::File::options().write(true).open(summary).unwrap();
+        file.set_modified(long_ago).unwrap();
+        fs::remove_file(index_path(dir.path())).unwrap();
+        repair_prefix(dir.path()).unwrap();
+        let index = PrefixIndex::read(&index_path(dir.path())).unwrap().unwrap();
+        let told = index.by_id(1).unwrap().flushed.unwrap().to_string();
+        assert_eq!(told, "2011-02-28T12:37:36");
+    }
+
+    #[test]
     fn damaged_summaries_and_flush_files_do_not_stop_the_next_flush() {
         let dir = tempfile::tempdir().unwrap();
         flushed(dir.path(), 1, "10");

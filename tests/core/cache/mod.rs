@@ -13,6 +13,7 @@ mod found;
 mod generations;
 mod half;
 mod job;
+mod looking;
 mod older;
 mod other_size;
 mod random;

@@ -12,6 +12,7 @@
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
+//! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
@@ -30,6 +31,7 @@ mod mortal;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
+mod same_bytes;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;
