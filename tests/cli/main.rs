@@ -30,6 +30,22 @@ fn scr(dir: &Path, words: &[&str]) -> Command {
     command
 }
 
+/// The same command with a terminal around it, which standard input and output are those of.
+fn on_terminal(plain: &Command) -> Command {
+    let words = std::iter::once(plain.get_program()).chain(plain.get_args());
+    let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let mut command = Command::new("script"); // of util-linux
+    command.args(["-qefc", &line.join(" "), "/dev/null"]).env("TERM", "xterm");
+    command.current_dir(plain.get_current_dir().unwrap_or(Path::new("/")));
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 fn code(output: &Output) -> Option<i32> {
     output.status.code()
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{code, err, out, scr};
+use super::{code, err, on_terminal, out, scr};
 
 /// A remote shell that says once that it was called, and answers when it may.
 const SHELL: &str = "#!/bin/sh\ntest $1 = n2 && echo nothing && exit\n\
@@ -24,25 +24,10 @@ fn scavenge(dir: &Path) -> Command {
 #[test]
 fn on_a_terminal_there_is_a_bar_and_it_goes_away() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = scavenge(dir.path());
-    let line: Vec<String> = std::iter::once(plain.get_program())
-        .chain(plain.get_args())
-        .map(|word| format!("'{}'", word.to_string_lossy()))
-        .collect();
-    let mut command = scr(dir.path(), &[]);
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    // The same environment, with a terminal around it.
-    let mut on_terminal = Command::new("script");
-    on_terminal.args(["-qefc", &line.join(" "), "/dev/null"]).current_dir(dir.path());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => on_terminal.env(name, value),
-            None => on_terminal.env_remove(name),
-        };
-    }
-    let child = on_terminal.env("TERM", "xterm").env("NO_COLOR", "1");
+    let mut command = on_terminal(&scavenge(dir.path()));
+    let child = command.env("NO_COLOR", "1");
     let child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = child.spawn().expect("script of util-linux");
+    let mut child = child.spawn().unwrap();
     let mut shown = String::new();
     let mut output = child.stdout.take().unwrap();
     let mut buffer = [0; 4096];

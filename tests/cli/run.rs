@@ -1,9 +1,9 @@
 //! `scr run` without MPI: exit statuses, repeats, signals, what the program finds around it.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
-use super::{code, err, out, scr};
+use super::{code, err, on_terminal, out, scr};
 
 /// `scr run --api` (the shim is not built for these tests) of a line of shell.
 fn run(options: &[&str], line: &str) -> (tempfile::TempDir, std::process::Output) {
@@ -93,6 +93,35 @@ fn a_signal_reaches_the_program_and_ends_everything() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(9));
     assert!(err(&output).contains("signal 15: no further run"), "{}", err(&output));
+}
+
+/// At a terminal a key interrupts the program once; a signal from elsewhere reaches it as well.
+#[test]
+fn an_interrupt_reaches_the_program_once_from_a_key_and_from_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "echo $PPID > pid; trap 'echo int >> ints' INT; : > ready; \
+                while ! test -e stop; do sleep 0.01; done; exit 7";
+    std::fs::write(dir.path().join("line"), line).unwrap();
+    let plain = scr(dir.path(), &["run", "--api", "--no-scavenge", "--", "sh", "line"]);
+    let mut command = on_terminal(&plain);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let there = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+    let wait = |what: &str, done: &dyn Fn() -> bool| {
+        let begin = std::time::Instant::now();
+        while !done() {
+            assert!(begin.elapsed() < std::time::Duration::from_secs(60), "no {what}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    wait("program", &|| dir.path().join("ready").exists());
+    std::process::Command::new("kill").args(["-INT", there("pid").trim()]).status().unwrap();
+    wait("signal", &|| there("ints") == "int\n");
+    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    wait("key", &|| there("ints").starts_with("int\nint\n"));
+    std::fs::write(dir.path().join("stop"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((code(&output), &*there("ints")), (Some(7), "int\nint\n"), "{}", out(&output));
+    assert!(out(&output).contains("signal 2: no further run"), "{}", out(&output));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 """`scr run` on several nodes: launches that fail are followed by others on healthy nodes."""
 
 import contextlib
+import json
 
 from cluster import SCR, Run
 from samples import EXAMPLES, environment
@@ -108,6 +109,31 @@ def halt_after_two_checkpoints(mpi):
         outcome = start(scene, ["--runs", "1"]).finish()
         expect_result(scene, outcome)
         assert "going on from step 20" in outcome.out, outcome
+
+
+@story
+def halt_changed_while_the_run_counts(mpi):
+    """Whoever changes the halt file while the run counts its checkpoints there loses nothing, and
+    the run does not miscount."""
+    with scene_of(mpi, nodes=4, SCR_HALT_STATUS="5") as scene:
+        def halt(*words):
+            line = ("exec", "--", SCR, "halt", "--json", *words, scene.directory)
+            return json.loads(scene.cluster.sim(*line).out)[0]
+
+        halt("--checkpoints", 25)
+        run = start(scene, ["--runs", BIG_ENOUGH], "--every", 1)
+        lefts, number = set(), 0
+        while not run.ended():
+            number += 1
+            assert halt("--seconds", number)["seconds"] == number
+            found = halt("--list")
+            assert found["seconds"] == number, found
+            lefts.add(found["checkpoints"])
+        outcome = run.finish()
+        assert outcome.status == 5 and said(outcome, "SCR_NO_CHECKPOINTS_LEFT"), outcome
+        assert len(lefts) > 3, f"the run was over before it was looked at: {lefts}"
+        outcome = start(scene, ["--runs", "1"]).finish()
+        assert "going on from step 25" in outcome.out, outcome
 
 
 @story

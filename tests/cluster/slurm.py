@@ -278,6 +278,26 @@ def slurm_cancels_a_job_of_srun(mpi):
 
 
 @story
+def slurm_halts_a_step_at_once(mpi):
+    """`scr halt --immediate` ends srun and its step, not the job: the script goes on."""
+    with Scene(POSIX, mpi, ranks=4, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene, \
+            slurm_of(scene) as slurm:
+        run = [SCR, "run", "--runs", 6, "--pause", 0, "--", *srun(mpi), "-n", 4]
+        program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
+        slurm.submit([*run, *program], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
+        slurm.wait_for(scene.mark)
+        scene.cluster.sim("exec", "--", SCR, "halt", "--immediate", scene.directory)
+        status, told = slurm.status(), slurm.told()
+        assert status != 0 and "'scr halt --immediate': the run is killed" in told, told
+        assert "halt condition SCR_HALT_IMMEDIATE: no further run" in told, told
+        for node in scene.cluster.up():
+            left = scene.cluster.on(node, "pgrep", "-x", POSIX.process(), check=False)
+            assert left.status == 1, f"still there on {node}: {left} {told}"
+        # What was sealed is saved by the run that has ended.
+        assert "checkpoint.30 is on the prefix now" in told, told
+
+
+@story
 def slurm_requeues_the_job(mpi):
     """The node of the batch script is lost: the job begins again on the others, under its id, and
     goes on from the cache."""

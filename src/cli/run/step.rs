@@ -1,6 +1,5 @@
 //! One launch: its process, the signals that are passed on to it, and the watchdog.
 
-use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -14,6 +13,8 @@ use scr_core::params::{Settings, keys};
 use scr_core::records::{FlushState, Location, PrefixIndex};
 use scr_core::system::send_signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
 
 use super::say;
 use crate::halt::IMMEDIATE;
@@ -24,18 +25,28 @@ const LOOK: Duration = Duration::from_millis(500);
 const END_MAX: Duration = Duration::from_secs(20);
 
 /// Signals that this process gets.
-pub struct Signals(Receiver<i32>);
+pub struct Signals(Receiver<Signal>);
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Signal {
+    number: i32,
+    /// A key at the terminal: all of its foreground processes have it, the launcher included.
+    by_key: bool,
+}
 
 impl Signals {
     /// From now on signals come here.
     pub fn new() -> Result<Signals> {
         let wanted = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
-        let mut signals = signal_hook::iterator::Signals::new(wanted)
+        let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
             .map_err(|error| Error::Other(format!("cannot receive signals: {error}")))?;
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
-            for signal in signals.forever() {
-                if sender.send(signal).is_err() {
+            for origin in signals.forever() {
+                let number = origin.signal;
+                let by_key = [SIGINT, SIGQUIT].contains(&number) && origin.process.is_none();
+                if sender.send(Signal { number, by_key }).is_err() {
                     break;
                 }
             }
@@ -44,7 +55,7 @@ impl Signals {
     }
 
     /// The next one, if it comes within `limit`. The thread that receives them does not end.
-    fn next(&self, limit: Duration) -> Option<i32> {
+    fn next(&self, limit: Duration) -> Option<Signal> {
         match self.0.recv_timeout(limit) {
             Ok(signal) => Some(signal),
             Err(RecvTimeoutError::Timeout) => None,
@@ -59,8 +70,8 @@ impl Signals {
     pub fn pause(&self, length: Duration) -> Option<i32> {
         let begin = Instant::now();
         while let Some(left) = length.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
-            if let Some(signal) = self.next(left).filter(|signal| ends(*signal)) {
-                return Some(signal);
+            if let Some(signal) = self.next(left).filter(|signal| ends(signal.number)) {
+                return Some(signal.number);
             }
         }
         None
@@ -141,11 +152,14 @@ pub fn run(
     let mut looked = Instant::now();
     loop {
         match signals.next(LOOK.saturating_sub(looked.elapsed())) {
-            Some(SIGCHLD) | None => {}
+            Some(Signal { number: SIGCHLD, .. }) | None => {}
             Some(signal) => {
-                pass_on(&child, signal);
-                if ends(signal) {
-                    interrupted(signal);
+                // It must not have the same signal twice.
+                if !signal.by_key {
+                    send_signal(child.id(), signal.number);
+                }
+                if ends(signal.number) {
+                    interrupted(signal.number);
                 }
             }
         }
@@ -168,15 +182,6 @@ pub fn run(
             say("'scr halt --immediate': the run is killed");
             return Ok(End::Exited(kill(&mut child, signals)?));
         }
-    }
-}
-
-/// A key that is pressed at a terminal reaches all of its foreground processes, the launcher
-/// included: it must not get the signal twice.
-fn pass_on(child: &Child, signal: i32) {
-    let by_key = [SIGINT, SIGQUIT].contains(&signal) && std::io::stdin().is_terminal();
-    if !by_key {
-        send_signal(child.id(), signal);
     }
 }
 

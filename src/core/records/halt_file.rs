@@ -63,12 +63,14 @@ impl HaltFile {
         is_own
     }
 
-    /// A condition that was carried out is used up, as far as it can come true but once.
+    /// A condition that was carried out is used up, as far as it can come true but once. What a
+    /// person has asked for meanwhile stays the reason.
     pub fn carried_out(&mut self, reason: &str) {
         if self.checkpoints_left == Some(0) {
             self.checkpoints_left = None;
         }
-        self.exit_reason = Some(reason.to_owned());
+        self.forget_own_reason();
+        self.exit_reason.get_or_insert_with(|| reason.to_owned());
     }
 }
 
@@ -158,6 +160,9 @@ mod tests {
         assert_eq!(file, HaltFile::default());
         file.carried_out("maintenance");
         assert!(!file.forget_own_reason());
+        assert_eq!(file.due(0), Some("maintenance"));
+        // It was asked for while the run came to its own end.
+        file.carried_out(FINALIZE_CALLED);
         assert_eq!(file.due(0), Some("maintenance"));
     }
 }
