@@ -1,5 +1,14 @@
 //! The `scr` command: one file for each tool, and this dispatch.
 
+/// As std's, which panics when nobody reads any more: a pipe or a terminal that is gone must not
+/// end a command that looks after a job.
+macro_rules! eprintln {
+    ($($part:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($part)*);
+    }};
+}
+
 mod after_launch;
 mod check_node;
 mod classic;

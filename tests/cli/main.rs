@@ -10,6 +10,7 @@ mod json;
 mod log;
 mod manual;
 mod progress;
+mod refused;
 mod run;
 
 use std::ffi::OsStr;

@@ -28,7 +28,9 @@ pub fn drive(setup: Setup) -> Result<u8> {
         return Ok(step::run(&mut command, &signals, &setup.prefix, None, |_| {})?.status());
     }
     // What the run of an earlier allocation has left there is no reason to stop this one.
-    forget_halt_reason(&setup.prefix)?;
+    if let Err(error) = forget_halt_reason(&setup.prefix) {
+        say(&format!("{error}; the run begins all the same"));
+    }
     if let Err(error) = begin_allocation(&setup) {
         say(&format!("{error}; what an earlier job has left there is not known"));
     }

@@ -62,12 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "DIRECTORY")]
     prefix: Option<String>,
     /// The launcher, its options, the program and its arguments.
-    #[arg(
-        trailing_var_arg = true,
-        required = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 

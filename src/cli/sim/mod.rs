@@ -12,6 +12,7 @@ mod node;
 mod ordinary;
 mod state;
 
+use std::fmt::Write as _;
 use std::os::fd::RawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -138,12 +139,15 @@ fn start(state: &State, plan: &Plan) -> Result<u8> {
 }
 
 fn status(state: &State) -> Result<u8> {
+    let (mut text, wanted) = (String::new(), state.wanted()?);
     for (index, node) in state.nodes()?.iter().enumerate() {
-        let spare = if index >= state.wanted()? { ", spare" } else { "" };
+        let spare = if index >= wanted { ", spare" } else { "" };
         let word = if node.alive { "up" } else { "dead" };
-        println!("{:8} {:12} {word}{spare}", node.name, node.address);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:8} {:12} {word}{spare}", node.name, node.address);
     }
-    Ok(0)
+    let printed = crate::print(&text);
+    Ok(u8::from(printed != ExitCode::SUCCESS))
 }
 
 /// Waits for `done`, which other processes bring about.
