@@ -93,20 +93,28 @@ impl Screen {
 }
 
 fn bar(tool: &str, seen: &Seen) -> ProgressBar {
-    let (length, shape) = match seen.total {
-        Total::Bytes(Some(total)) => {
-            (Some(total), "{msg} [{wide_bar}] {binary_bytes}/{binary_total_bytes} {eta}")
-        }
-        Total::Bytes(None) => (None, "{msg} {spinner} {binary_bytes} {elapsed}"),
-        Total::Things(total) => (Some(total), "{msg} [{wide_bar}] {pos}/{len} {elapsed}"),
+    let length = match seen.total {
+        Total::Bytes(total) => total,
+        Total::Things(total) => Some(total),
     };
-    let style = ProgressStyle::with_template(shape);
+    let style = ProgressStyle::with_template(shape(seen.total));
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     let style = style.progress_chars("=> ").tick_chars(r"-\|/ ");
     let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
     bar.set_style(style);
     bar.set_message(format!("scr {tool}: {}", seen.what));
     bar
+}
+
+/// How a bar looks, in the words of its crate.
+fn shape(total: Total) -> &'static str {
+    match total {
+        Total::Bytes(Some(_)) => {
+            "{msg} [{wide_bar}] {binary_bytes}/{binary_total_bytes}, {eta} left"
+        }
+        Total::Bytes(None) => "{msg} {spinner} {binary_bytes}, {elapsed}",
+        Total::Things(_) => "{msg} [{wide_bar}] {pos}/{len}, {elapsed}",
+    }
 }
 
 /// "copying, 3.00 GiB of 12.00 GiB, 31 s".
@@ -126,6 +134,13 @@ mod tests {
 
     fn seen_at(number: u64, done: u64, total: Total) -> Seen {
         Seen { what: "copying".to_owned(), total, done, number }
+    }
+
+    #[test]
+    fn each_bar_has_a_shape_that_its_crate_knows() {
+        for total in [Total::Bytes(None), Total::Bytes(Some(1)), Total::Things(1)] {
+            assert!(ProgressStyle::with_template(shape(total)).is_ok(), "{total:?}");
+        }
     }
 
     #[test]

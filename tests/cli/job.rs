@@ -51,7 +51,11 @@ fn nodes_that_are_no_good_are_listed_with_the_reason() {
     assert_eq!(look(&["n[1-3]"]).1, "n[2-3]\n");
     let (status, text, _) = look(&["--reason", "--down", "n1", "n[1-2],n9"]);
     assert_eq!(status, Some(1));
-    let want = "n1: it is said to be down\nn2: it does not answer\nn9: it is excluded\n";
+    let shell = shell.display();
+    let want = format!(
+        "n1: it is said to be down\nn2: it does not answer ({shell}: exit status: 1)\n\
+         n9: it is excluded\n"
+    );
     assert_eq!(text, want);
     assert_eq!(look(&["n["]).0, Some(2));
 }

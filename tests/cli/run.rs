@@ -95,6 +95,22 @@ fn a_signal_reaches_the_program_and_ends_everything() {
     assert!(err(&output).contains("signal 15: no further run"), "{}", err(&output));
 }
 
+/// Nobody has to wait for the end of a pause.
+#[test]
+fn a_signal_ends_a_pause_and_there_is_no_further_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["run", "--api", "--no-scavenge", "--pause", "3600", "--runs", "-1", "--"];
+    let mut child = scr(dir.path(), &[&words[..], &["sh", "-c", "exit 6"]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("run 1 failed with exit status 6")));
+    std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(lines.any(|line| line.contains("signal 15: no further run")));
+    assert_eq!(child.wait().unwrap().code(), Some(6));
+}
+
 /// At a terminal a key interrupts the program once; a signal from elsewhere reaches it as well.
 #[test]
 fn an_interrupt_reaches_the_program_once_from_a_key_and_from_elsewhere() {

@@ -48,7 +48,7 @@ impl Commands for Real {
                 Some(status) => {
                     let told = errors.recv_timeout(LAST_WORDS_MAX).unwrap_or_default();
                     let told = told.lines().rfind(|line| !line.trim().is_empty());
-                    let told = told.map_or_else(String::new, |line| format!(" ({})", line.trim()));
+                    let told = told.map_or_else(String::new, |line| format!(", {}", line.trim()));
                     return Err(Error::Other(format!("{program}: {status}{told}")));
                 }
                 None if Instant::now() >= deadline => {
@@ -90,7 +90,7 @@ mod tests {
         let long = Duration::from_secs(60);
         assert_eq!(run("echo yes", long).unwrap(), "yes\n");
         let failed = run("echo yes; echo no >&2; echo why >&2; exit 3", long);
-        assert_eq!(failed.unwrap_err().to_string(), "sh: exit status: 3 (why)");
+        assert_eq!(failed.unwrap_err().to_string(), "sh: exit status: 3, why");
         let silent = run("exec sleep 600", Duration::from_millis(50)).unwrap_err().to_string();
         assert!(silent.contains("no answer"), "{silent}");
         // What it leaves running keeps the output open: the answer is not waited for.

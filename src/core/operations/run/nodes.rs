@@ -115,13 +115,17 @@ impl Nodes<'_> {
                 test.words.iter().map(|word| word.replace("{host}", host)).collect();
             let local = test.from_here || is_same_host(host, &self.here);
             let words = if local { words } else { self.shell.command(host, &words) };
-            let answers = (0..self.tries.max(1)).map(|_| self.commands.output(&words, test.limit));
-            match answers.flat_map(Result::ok).next() {
-                None => Some(test.failure.clone()),
-                Some(text) if test.tells => {
+            let mut answer = self.commands.output(&words, test.limit);
+            for _ in 1..self.tries {
+                answer = answer.or_else(|_| self.commands.output(&words, test.limit));
+            }
+            match answer {
+                // A key that ssh does not know is another thing than a node that is off.
+                Err(error) => Some(format!("{} ({error})", test.failure)),
+                Ok(text) if test.tells => {
                     text.lines().find_map(|line| line.strip_prefix("FAIL: ")).map(str::to_owned)
                 }
-                Some(_) => None,
+                Ok(_) => None,
             }
         };
         self.tests.iter().find_map(failed)
@@ -217,7 +221,7 @@ mod tests {
         nodes.mark("n4", "it is excluded");
         assert_eq!(nodes.look(), []);
         cluster.dead.lock().unwrap().insert("n3".to_owned());
-        assert_eq!(nodes.look(), [("n3".to_owned(), "ping gets no answer".to_owned())]);
+        assert_eq!(nodes.look(), [("n3".to_owned(), "ping gets no answer (no route)".to_owned())]);
         cluster.dead.lock().unwrap().clear();
         assert_eq!(nodes.look(), []);
         let healthy: Vec<String> = nodes.healthy(4).into_iter().map(|host| host.name).collect();
