@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from cluster import LIMIT_SECONDS, SCR, SHIM
-from salvage import recorded
+from salvage import recorded, states
 from samples import EXAMPLES
 from scene import CHECKSUM, LENGTH, Scene
 from stories import POSIX, story
@@ -183,6 +183,25 @@ def slurm_with_mpirun(mpi):
 def slurm_with_srun(mpi):
     """srun starts the ranks."""
     lost_node(mpi, srun(mpi))
+
+
+@story
+def slurm_job_without_an_environment(mpi):
+    """`sbatch --export=NONE`, which some centres ask for: Slurm would start the ranks without a
+    variable, and so without the shim."""
+    with Scene(POSIX, mpi, ranks=2, nodes=2, SCR_COPY_TYPE="SINGLE", SCR_LEARN="0") as scene, \
+            slurm_of(scene) as slurm:
+        program = [EXAMPLES / mpi / POSIX.name, *LENGTH]
+        for launcher in (srun(mpi), [f"mpirun.{mpi}"]):
+            command = [SCR, "run", "--runs", 6, "--pause", 0, "--", *launcher, "-n", 2, *program]
+            slurm.submit(command, variables_of(scene, slurm), "--export=NONE", "-N2",
+                         "--ntasks-per-node=1")
+            status, told = slurm.status(), slurm.told()
+            assert status == 0, told
+            assert states(scene)["checkpoint.50"] == "complete", told
+            index = scene.directory / ".scr" / "index.scr"
+            index.unlink()
+            (slurm.work / "status").unlink()
 
 
 # A script that does without `scr run`: it has to know which nodes are good, and to try again.

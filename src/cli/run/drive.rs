@@ -178,7 +178,7 @@ impl Driver<'_> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(&setup.variables);
         if setup.manager.name() == "Slurm" {
-            command.envs(slurm_variables(hosts, !out.is_empty()));
+            command.envs(slurm_variables(&setup.environment, hosts, !out.is_empty()));
         }
         if setup.has_nodes && matches!(line.launcher, Launcher::OpenMpi | Launcher::Hydra) {
             for name in NODE_VARIABLES {

@@ -206,12 +206,20 @@ fn is_number(text: &str) -> bool {
 }
 
 /// What Slurm tells a job of its nodes, if it had only `hosts`: launchers without a list of their
-/// own believe it. And a step that died with its node must not keep the next one waiting.
+/// own believe it. A step that died with its node must not keep the next one waiting. And ranks
+/// need our variables, also where the script's own are kept from them (`sbatch --export=NONE`, of
+/// which `around` tells).
 #[must_use]
-pub fn slurm_variables(hosts: &[Host], some_are_out: bool) -> Environment {
+pub fn slurm_variables(around: &Environment, hosts: &[Host], some_are_out: bool) -> Environment {
+    const EXPORT: &str = "SLURM_EXPORT_ENV";
     let mut variables = Environment::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("SLURM_OVERLAP", "1".to_owned());
+    match around.get(EXPORT).map_or("ALL", String::as_str) {
+        all if all == "ALL" || all.starts_with("ALL,") => {}
+        "NONE" | "NIL" => drop(set(EXPORT, "ALL".to_owned())),
+        list => drop(set(EXPORT, format!("ALL,{list}"))),
+    }
     if some_are_out {
         let list = HostList::of(hosts.iter().map(|host| host.name.clone())).compress();
         set("SLURM_JOB_NODELIST", list.clone());
@@ -310,8 +318,26 @@ mod tests {
     #[test]
     fn slurms_variables_tell_of_the_live_nodes_only() {
         let hosts = hostfile("n1:2\nn3:2");
-        let all = slurm_variables(&hosts, true);
+        let none = Environment::new();
+        let all = slurm_variables(&none, &hosts, true);
         assert_eq!((&*all["SLURM_NODELIST"], &*all["SLURM_NTASKS"]), ("n[1,3]", "4"));
-        assert_eq!(slurm_variables(&hosts, false).len(), 1);
+        assert_eq!(slurm_variables(&none, &hosts, false).len(), 1);
+    }
+
+    #[test]
+    fn slurms_ranks_have_our_variables_whatever_the_script_exports() {
+        for (around, want) in [
+            (None, None),
+            (Some("ALL"), None),
+            (Some("ALL,A=1"), None),
+            (Some("NONE"), Some("ALL")),
+            (Some("PATH,A=1"), Some("ALL,PATH,A=1")),
+        ] {
+            let pair = |value: &str| ("SLURM_EXPORT_ENV".to_owned(), value.to_owned());
+            let environment: Environment = around.map(pair).into_iter().collect();
+            let found = slurm_variables(&environment, &[], false);
+            let found = found.get("SLURM_EXPORT_ENV").map(String::as_str);
+            assert_eq!(found, want, "{around:?}");
+        }
     }
 }

@@ -192,6 +192,8 @@ impl Manager for Slurm {
         Some(Shell::starter(&[
             "srun",
             "--overlap",
+            // `sbatch --export=NONE` would keep even PATH from it.
+            "--export=ALL",
             "--mpi=none",
             "--quiet",
             "-N1",
@@ -372,7 +374,7 @@ mod tests {
         assert_eq!(slurm.down(&answers, &hosts), ["node3"]);
         assert_eq!(slurm.end_time(&answers, 0), Some(1_700_000_600));
         let line = slurm.shell().unwrap().command("node2", &["true".into()]).join(" ");
-        assert_eq!(line, "srun --overlap --mpi=none --quiet -N1 -n1 -w node2 true");
+        assert_eq!(line, "srun --overlap --export=ALL --mpi=none --quiet -N1 -n1 -w node2 true");
         assert!(find(&variables(&[("SLURM_JOB_ID", "7")]), None).hosts(&answers).is_err());
     }
 
