@@ -192,15 +192,20 @@ def slurm_job_without_an_environment(mpi):
     with Scene(POSIX, mpi, ranks=2, nodes=2, SCR_COPY_TYPE="SINGLE", SCR_LEARN="0") as scene, \
             slurm_of(scene) as slurm:
         program = [EXAMPLES / mpi / POSIX.name, *LENGTH]
-        for launcher in (srun(mpi), [f"mpirun.{mpi}"]):
-            command = [SCR, "run", "--runs", 6, "--pause", 0, "--", *launcher, "-n", 2, *program]
+        run = [SCR, "run", "--runs", 6, "--pause", 0, "--"]
+        again = ["for run in 1 2 3 4 5 6; do env", f"LD_PRELOAD={SHIM}", *srun(mpi)]
+        for command in (
+            [*run, *srun(mpi), "-n", 2, *program],
+            [*run, f"mpirun.{mpi}", "-n", 2, *program],
+            [*again, "-n", 2, *program, "&& break; done"],
+            [*again, "--export=NONE", "-n", 2, *program, "&& break; done"],
+        ):
             slurm.submit(command, variables_of(scene, slurm), "--export=NONE", "-N2",
                          "--ntasks-per-node=1")
             status, told = slurm.status(), slurm.told()
             assert status == 0, told
             assert states(scene)["checkpoint.50"] == "complete", told
-            index = scene.directory / ".scr" / "index.scr"
-            index.unlink()
+            (scene.directory / ".scr" / "index.scr").unlink()
             (slurm.work / "status").unlink()
 
 

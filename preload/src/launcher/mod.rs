@@ -11,6 +11,7 @@ mod hydra;
 mod in_files;
 mod open_mpi;
 mod program;
+mod slurm;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -203,6 +204,16 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
         }
         return cargo.rewrite(arguments);
     }
+    if has_name("srun") {
+        let names = std::iter::once(PRELOAD.into()).chain(ours.into_iter().map(|(name, _)| name));
+        let names: Vec<OsString> = names.collect();
+        let limit = std::env::var_os(slurm::LIMIT);
+        if let Some(list) = limit.and_then(|list| slurm::extended(&list, &names, &library)) {
+            set(slurm::LIMIT, &list);
+        }
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        return slurm::rewrite(arguments, program::index(arguments, &search), &names, &library);
+    }
     if !is_hydra() {
         return None;
     }
@@ -217,6 +228,11 @@ fn is_open_mpi() -> bool {
         let name = name.to_bytes();
         name.windows(11).any(|part| part == b"libopen-rte")
     })
+}
+
+fn has_name(name: &str) -> bool {
+    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    executable.file_name().is_some_and(|own| own == name)
 }
 
 /// Whatever else is called mpiexec takes hydra's options or none of their names.

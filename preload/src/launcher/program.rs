@@ -25,6 +25,15 @@ pub(super) fn static_program(arguments: &[OsString], search: &OsStr) -> Option<P
     })
 }
 
+/// Where the program stands on a launcher's command line, behind its options; the number of words
+/// if none of them can be executed here.
+pub(super) fn index(arguments: &[OsString], search: &OsStr) -> usize {
+    let is_program =
+        |word: &OsString| !word.as_bytes().starts_with(b"-") && executable(word, search).is_some();
+    let found = arguments.iter().skip(1).position(is_program);
+    found.map_or(arguments.len(), |at| at + 1)
+}
+
 fn executable(word: &OsStr, search: &OsStr) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.metadata()
