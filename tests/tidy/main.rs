@@ -1,5 +1,6 @@
 //! House rules that a compiler does not know. Each checker has tests that show that it can fail.
 
+mod circles;
 mod documents;
 mod forgotten;
 mod placement;
@@ -45,6 +46,11 @@ fn rooms_of_the_session_use_those_below() {
     let sources = source::all();
     nothing(&rooms::arrows(&sources));
     nothing(&rooms::sizes(&sources));
+}
+
+#[test]
+fn circles_of_files_become_no_larger() {
+    nothing(&circles::too_large(&source::all()));
 }
 
 #[test]

@@ -28,6 +28,15 @@ impl Source {
         blank(&self.text)
     }
 
+    /// The same without the tests at its end.
+    pub fn live(&self) -> String {
+        let mut code = self.code();
+        if let Some(at) = code.find("#[cfg(test)]\nmod tests") {
+            code.truncate(at);
+        }
+        code
+    }
+
     /// "path:line: what".
     pub fn complaint(&self, line: usize, what: &str) -> String {
         format!("{}:{}: {what}", self.path, line + 1)

@@ -52,8 +52,9 @@ pub use launch::required::Required;
 pub use namespace::answer::{Answer, Attributes, Entry};
 pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
 pub use rank::books::TOKEN_LAZY;
+pub use rank::hooked::Note;
 pub use rank::host::{Door, Host, Surroundings};
-pub use rank::runtime::{Note, Session};
+pub use rank::runtime::Session;
 pub use report::log_places::{log_database, log_sinks, log_text};
 pub use stores::job::JobPlaces;
 

@@ -1,7 +1,5 @@
 //! A dataset leaves the cache; its names stay until the program deletes them.
 
-use std::path::Path;
-
 use crate::cache::{self, Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
@@ -9,8 +7,7 @@ use crate::log;
 use crate::params::keys;
 use crate::session::machine::DatasetKey;
 use crate::session::names::opening::SHADOWS;
-use crate::session::namespace::{self as ns, OnPrefix, Place, Remote};
-use crate::session::rank::books::Tracked;
+use crate::session::namespace::{self as ns, OnPrefix, Remote};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 
@@ -85,28 +82,6 @@ impl Session {
                 state.tokens.keep(key, &name, &kept);
             }
         }
-    }
-
-    /// Whether the dataset of a reader has gone, and nothing newer has taken its file's name.
-    pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
-        let place = || state.view.place(&tracked.name);
-        state.view.layer(&tracked.key).is_none()
-            && matches!(place(), Place::Ghost(_) | Place::Prefix)
-    }
-
-    /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
-    /// dataset, which would be newer than all others.
-    pub(in crate::session) fn publish_evicted(
-        &self,
-        state: &mut State,
-        name: &str,
-        copy: &Path,
-    ) -> Result<()> {
-        let target = self.site.on_prefix(name);
-        if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
-            return Ok(()); // deleted meanwhile
-        }
-        self.publish_copy(state, (None, name, None), copy).map(drop)
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or a

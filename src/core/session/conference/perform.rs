@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
 
 use crate::cache::agree::twice;
@@ -365,18 +364,6 @@ impl Session {
         state.enter_file(into, name, on_prefix);
         state.tokens.rename(name, name, into);
         Ok(())
-    }
-
-    pub(in crate::session) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
-        log::warn_once(
-            name,
-            format_args!(
-                "rank {}: {name} could not be written to {}: {error}; it is still in {}",
-                self.site.rank,
-                self.site.prefix.display(),
-                source.display()
-            ),
-        );
     }
 }
 

@@ -2,14 +2,12 @@
 //! do about it, and the one message.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
-use crate::events::Event;
 use crate::log;
 use crate::session::machine::{DatasetKey, Outcome, Reason, SealPlan};
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
@@ -168,28 +166,6 @@ impl Session {
         }
     }
 
-    /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
-    /// cached stays readable, agreements go on.
-    pub fn give_up_routing(&self, reason: &str) {
-        self.fall_back(&mut self.state(), reason);
-    }
-
-    /// The same for who has the state at hand.
-    pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
-        if self.stop_routing(reason) {
-            let (site, prefix) = (&self.site, self.site.prefix.display());
-            log::warn_once(
-                "routing",
-                format_args!(
-                    "rank {}: node {}: {reason}; from now on it writes straight to {prefix}, and \
-                     so do all others as soon as they hear of it",
-                    site.rank, site.node_name
-                ),
-            );
-        }
-        state.machine.fall_back();
-    }
-
     /// After a conference: whether the cache is given up by all.
     pub(in crate::session) fn heed_fall_back(&self) {
         let state = self.state();
@@ -209,14 +185,5 @@ impl Session {
                 ),
             );
         }
-    }
-
-    /// False: it had stopped before.
-    fn stop_routing(&self, reason: &str) -> bool {
-        let stops = self.routing.swap(false, Ordering::Relaxed);
-        if stops {
-            self.event(|| Event::new("FALLBACK").note(reason));
-        }
-        stops
     }
 }

@@ -1,9 +1,7 @@
 //! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
 //! completion, and their end before the data go.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::cache::RebuildReport;
@@ -13,8 +11,8 @@ use crate::session::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{
-    Advance, AsyncFlush, Background, PublishIf, background_ids, can_resume, complete_background,
-    roll_back, settle_background,
+    Advance, AsyncFlush, PublishIf, background_ids, can_resume, complete_background, roll_back,
+    settle_background,
 };
 
 /// Between two looks at a flush that is waited for.
@@ -24,11 +22,6 @@ const WAIT: Duration = Duration::from_millis(2);
 const LOOKS: usize = 50;
 
 impl Session {
-    /// The flush in the background, with the dataset's id.
-    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The files of dataset `id` are about to go.
     pub(in crate::session) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
@@ -95,11 +88,6 @@ impl Session {
         links.world.barrier()?;
         self.tell_published();
         Ok(())
-    }
-
-    /// Flushes by threads, by dataset.
-    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
-        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the user wants a flush of this dataset in the background, and it need not be waited

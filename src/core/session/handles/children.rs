@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::log;
 use crate::session::namespace::answer::{Answer, Entry};
-use crate::session::rank::runtime::{Note, Session};
+use crate::session::rank::hooked::Note;
+use crate::session::rank::runtime::Session;
 use crate::session::wire::{self, Known, Question, Reply, What};
 use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
 

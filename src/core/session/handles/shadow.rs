@@ -11,7 +11,7 @@ use crate::log;
 use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::session::names::opening::SHADOWS;
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Place};
+use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::{Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -59,12 +59,7 @@ impl Session {
                 Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
             }
         }
-        copy_into(&self.refuge(), &number, origin)
-    }
-
-    /// Where private copies lie that the store cannot have.
-    pub(in crate::session) fn refuge(&self) -> PathBuf {
-        self.site.state_dir().join(ns::REFUGE)
+        copy_into(&self.site.refuge(), &number, origin)
     }
 
     /// The close of the last descriptor on a private copy: unchanged it is thrown away.
@@ -292,6 +287,28 @@ impl Session {
             Place::Cached(_, here) | Place::Private(here) => Some(here),
             _ => None,
         }
+    }
+
+    /// Whether the dataset of a reader has gone, and nothing newer has taken its file's name.
+    pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
+        let place = || state.view.place(&tracked.name);
+        state.view.layer(&tracked.key).is_none()
+            && matches!(place(), Place::Ghost(_) | Place::Prefix)
+    }
+
+    /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
+    /// dataset, which would be newer than all others.
+    pub(in crate::session) fn publish_evicted(
+        &self,
+        state: &mut State,
+        name: &str,
+        copy: &Path,
+    ) -> Result<()> {
+        let target = self.site.on_prefix(name);
+        if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
+            return Ok(()); // deleted meanwhile
+        }
+        self.publish_copy(state, (None, name, None), copy).map(drop)
     }
 }
 

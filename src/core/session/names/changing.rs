@@ -4,13 +4,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::intake::take_in;
-use super::opening::{Manner, file_ref};
+use super::opening::Manner;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::session::namespace::answer::{Answer, Entry};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::Way;
+use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::opening::file_ref;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log;
@@ -12,6 +11,7 @@ use crate::session::machine::{Deletion, Placement, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::books::Way;
+use crate::session::rank::known::file_ref;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 use crate::transfer::is_published;

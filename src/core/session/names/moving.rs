@@ -13,7 +13,6 @@
 //! that a directory is empty if its checkpoint is lost, and what it was called, if the prefix has
 //! files of it, but perhaps not those of ranks that had not been heard of.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::cache::RebuildReport;
@@ -22,13 +21,13 @@ use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::session::machine::{DatasetKey, DatasetState, Reason, Why};
+use crate::session::machine::{DatasetKey, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
+use crate::session::updates::moves::{is_open, move_in_cache};
 use crate::session::updates::neighbours::Locked;
-use crate::system::monotonic_ms;
 
 /// What begins the names of the files, below the state folder, in which each rank notes what it has
 /// renamed; the rank follows.
@@ -36,22 +35,6 @@ const NOTE: &str = "moved.";
 
 /// Directories in such a file. Older ones are sealed.
 const NOTED_MAX: usize = 8;
-
-/// Directories that were renamed.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Moves {
-    /// By this rank.
-    made: u64,
-    /// Of them, those that no agreement has told yet.
-    pub untold: Vec<Move>,
-    /// Series and template of what the others are to learn from them.
-    pub learned: Vec<(usize, String)>,
-    /// Rank and number of those that ranks of this node have told, and no agreement yet.
-    heard: BTreeSet<(usize, u64)>,
-    noted: VecDeque<Move>,
-    /// The last of them that was told at an agreement, until the next one.
-    pub told: u64,
-}
 
 impl Session {
     /// The directory `names.0`, at `from`, becomes `names.1`, at `to`, where nothing is in the way.
@@ -130,90 +113,6 @@ impl Session {
         state.machine.note_move();
         self.site.host.names_changed();
         Answer::Done
-    }
-
-    /// `rank`, of this node, has just renamed a directory.
-    pub(in crate::session) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
-        state.moves.heard.insert((rank, one.number));
-        self.take_move(state, one);
-    }
-
-    /// `rank` tells of a directory that it has renamed before the agreement.
-    pub(in crate::session) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
-        if !state.moves.heard.remove(&(rank, one.number)) {
-            self.take_move(state, one);
-        }
-    }
-
-    fn take_move(&self, state: &mut State, one: &Move) {
-        if let Err(error) = move_in_cache(state, one) {
-            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
-        }
-        self.follow(state, one);
-    }
-
-    /// What this rank knows of the directory's files gets their new names.
-    fn follow(&self, state: &mut State, one: &Move) {
-        let mut own = Vec::new();
-        for (key, book) in state.books.iter().filter(|(_, book)| book.id == 0) {
-            let below = book.files.iter().filter_map(|(name, on_prefix)| {
-                Some((key.clone(), name.clone(), one.new_name(name)?, *on_prefix))
-            });
-            own.extend(below);
-        }
-        for (key, old, new, on_prefix) in own {
-            if let Err(error) = self.follow_file(state, &key, (&old, &new), (on_prefix, one.landed))
-            {
-                let reason = format!("{old}, which has become {new}: {error}");
-                state.machine.failed(&key, &reason, monotonic_ms());
-            }
-        }
-        let State { view, books, told, .. } = state;
-        let open = |key: &DatasetKey| books.get(key).is_none_or(|book| book.id == 0);
-        view.follow(one, open);
-        told.follow(one);
-    }
-
-    fn follow_file(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-        (old, new): (&str, &str),
-        (was_on_prefix, landed): (bool, bool),
-    ) -> Result<()> {
-        let Some(file) = self.file_ref(new) else { return Ok(()) };
-        let here = state.view.layer(key).map(|layer| layer.dir.join(new));
-        let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
-        let is_there = |here: &PathBuf| {
-            let one = Single { source: here, target: &target, reason };
-            self.has_the_same(new, here) || self.publish(one, Gate::Open).is_ok()
-        };
-        let may_land = landed && !was_on_prefix && state.tokens.count(old) == 0;
-        let lands = may_land && here.as_ref().is_some_and(is_there);
-        let on_prefix = was_on_prefix || lands;
-        if landed && !was_on_prefix {
-            state.machine.mark_unsafe(&file, Why::Stays);
-        }
-        let moved =
-            state.machine.moved((key, old), &file, on_prefix.then_some(reason), monotonic_ms());
-        let Some(revoke) = moved else { return Ok(()) };
-        if revoke {
-            self.site.filemap.revoke(&self.record_key(key))?;
-        }
-        state.tokens.rename(old, new, key);
-        state.leave_file(key, old);
-        if let Some(book) = state.books.get_mut(key) {
-            book.files.insert(new.to_string(), on_prefix);
-        }
-        if let Some(layer) = state.view.layer_mut(key)
-            && on_prefix
-        {
-            layer.set_on_prefix(new, true);
-        }
-        match here.filter(|_| lands) {
-            Some(here) => ns::remove(&here),
-            None => Ok(()),
-        }
     }
 
     /// Where the PFS is to have the file `name`, when no agreement comes: one that waits in a
@@ -352,32 +251,4 @@ impl Session {
             let _ = remove_file_if_there(&note);
         }
     }
-}
-
-/// The dataset is not sealed, as far as this rank knows.
-fn is_open(state: &State, key: &DatasetKey) -> bool {
-    let mut known = state.machine.datasets(key.series).iter();
-    let shared = known.find(|known| known.key == *key);
-    state.books.get(key).is_none_or(|book| book.id == 0)
-        && shared.is_none_or(|shared| shared.state == DatasetState::Open)
-}
-
-/// Renames the directory in what this node has cached of checkpoints in progress; another rank of
-/// the node may have done so.
-fn move_in_cache(state: &State, one: &Move) -> Result<()> {
-    let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
-    for layer in layers {
-        let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
-        if !from.is_dir() {
-            continue;
-        }
-        ns::make_parents(&layer.dir, &one.to)?;
-        match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("cannot rename", &from, error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::patterns::Match;
-use crate::session::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
+use crate::session::machine::{self, DatasetKey, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
 use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
@@ -357,33 +358,6 @@ impl Session {
         }
     }
 
-    /// What must be durable before the first byte is written.
-    pub(in crate::session) fn record_begin(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-        begin: bool,
-        revoke: bool,
-    ) -> Result<()> {
-        let record = self.record_key(key);
-        let store = self.store_for(state, key);
-        if begin {
-            self.write_begun(key);
-        }
-        if begin || state.view.layer(key).is_none() {
-            let dir = self.site.layout.open_dir(&store, &record);
-            // Who puts a file there makes it, too, and hears if that fails.
-            let _ = ns::make_parents(&dir, "x");
-            state.view.begin(ns::Layer::new(key.clone(), dir));
-            state.books.entry(key.clone()).or_default().store.clone_from(&store);
-            self.site.filemap.record_open(&record, &store)?;
-        }
-        if revoke {
-            self.site.filemap.revoke(&record)?;
-        }
-        Ok(())
-    }
-
     /// A file that the program deleted, but that still lies on the PFS until its deletion is due,
     /// would be in the way of a new one of its name; so would a hidden one.
     pub(in crate::session) fn clear_prefix(
@@ -434,22 +408,6 @@ impl Session {
             let _ = ns::remove(&target);
         }
         made
-    }
-
-    /// Name, series and id of a file of ours.
-    pub(in crate::session) fn file_ref(&self, name: &str) -> Option<FileRef> {
-        self.match_name(name).map(|matched| file_ref(name, &matched))
-    }
-}
-
-/// The machine's words for a matched name.
-pub(in crate::session) fn file_ref(name: &str, matched: &Match) -> FileRef {
-    FileRef {
-        series: matched.series,
-        id: matched.id.clone(),
-        name: name.to_string(),
-        masked: matched.masked.clone(),
-        temporary: matched.temporary,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::opening::{Found, SHADOWS, file_ref};
+use super::opening::{Found, SHADOWS};
 use crate::error::Result;
 use crate::log;
 use crate::patterns::{Match, Template};
@@ -11,6 +11,7 @@ use crate::session::machine::{self, DatasetKey, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Intent, OnPrefix, Place};
 use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

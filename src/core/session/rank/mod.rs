@@ -5,6 +5,8 @@
 //! | `host.rs` | what a session is built from: door, process, machine |
 //! | `site.rs` | what stays the same for the life of a launch |
 //! | `runtime.rs` | the state of a rank, and what the hooks report |
+//! | `known.rs` | what it knows of itself and of names |
+//! | `hooked.rs` | what the hooks report |
 //! | `books.rs` | what this rank knows of its own files |
 //! | `idle.rs` | sync points that are only counted |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
@@ -13,8 +15,10 @@
 
 pub(super) mod books;
 pub(super) mod helper;
+pub(super) mod hooked;
 pub(super) mod host;
 pub(super) mod idle;
+pub(super) mod known;
 pub(super) mod publish;
 pub(super) mod publishing;
 pub(super) mod runtime;

@@ -12,6 +12,7 @@ use crate::transfer::Options;
 
 use super::host::Host;
 use crate::session::launch::aliases::Alias;
+use crate::session::namespace as ns;
 use crate::session::stores::protection::Sets;
 
 /// The unchanging facts of this rank.
@@ -55,12 +56,17 @@ pub struct Site {
 impl Site {
     /// `<prefix>/.scr`.
     pub fn state_dir(&self) -> PathBuf {
-        self.prefix.join(crate::session::namespace::STATE_FOLDER)
+        self.prefix.join(ns::STATE_FOLDER)
     }
 
     /// `name` on the PFS.
     pub fn on_prefix(&self, name: &str) -> PathBuf {
         self.prefix.join(name)
+    }
+
+    /// Where private copies lie that the store cannot have.
+    pub fn refuge(&self) -> PathBuf {
+        self.state_dir().join(ns::REFUGE)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What is said of the run, by one rank, and how a dataset is called there.
 
 use std::fmt::Display;
+use std::path::Path;
 
+use crate::error::Error;
 use crate::log;
 use crate::session::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
@@ -24,5 +26,17 @@ impl Session {
         if self.site.rank == 0 {
             log::message(1, text);
         }
+    }
+
+    pub(in crate::session) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
+        log::warn_once(
+            name,
+            format_args!(
+                "rank {}: {name} could not be written to {}: {error}; it is still in {}",
+                self.site.rank,
+                self.site.prefix.display(),
+                source.display()
+            ),
+        );
     }
 }

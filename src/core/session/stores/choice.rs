@@ -5,7 +5,9 @@ use std::hash::Hash;
 
 use crate::cache::{Sharing, Store};
 use crate::descriptors::RedundancyDesc;
+use crate::error::Result;
 use crate::session::machine::{DatasetKey, Places};
+use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Site;
 
@@ -106,5 +108,32 @@ impl Session {
     pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
+    }
+
+    /// What must be durable before the first byte is written.
+    pub(in crate::session) fn record_begin(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        begin: bool,
+        revoke: bool,
+    ) -> Result<()> {
+        let record = self.record_key(key);
+        let store = self.store_for(state, key);
+        if begin {
+            self.write_begun(key);
+        }
+        if begin || state.view.layer(key).is_none() {
+            let dir = self.site.layout.open_dir(&store, &record);
+            // Who puts a file there makes it, too, and hears if that fails.
+            let _ = ns::make_parents(&dir, "x");
+            state.view.begin(ns::Layer::new(key.clone(), dir));
+            state.books.entry(key.clone()).or_default().store.clone_from(&store);
+            self.site.filemap.record_open(&record, &store)?;
+        }
+        if revoke {
+            self.site.filemap.revoke(&record)?;
+        }
+        Ok(())
     }
 }

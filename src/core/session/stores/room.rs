@@ -155,7 +155,7 @@ impl Session {
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store = |one: &Tracked| match &one.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.refuge()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.site.refuge()),
             Way::OnPrefix | Way::Lazy { .. } => false,
         };
         let state = self.state_to_look();

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::log;
 use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
@@ -257,7 +258,7 @@ impl Session {
     pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.refuge()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.site.refuge()),
             Way::Lazy { kept, .. } => kept.is_none(),
             Way::OnPrefix => false,
         }
@@ -288,5 +289,36 @@ impl Session {
         {
             state.view.moved_to_prefix(name);
         }
+    }
+
+    /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
+    /// cached stays readable, agreements go on.
+    pub fn give_up_routing(&self, reason: &str) {
+        self.fall_back(&mut self.state(), reason);
+    }
+
+    /// The same for who has the state at hand.
+    pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
+        if self.stop_routing(reason) {
+            let (site, prefix) = (&self.site, self.site.prefix.display());
+            log::warn_once(
+                "routing",
+                format_args!(
+                    "rank {}: node {}: {reason}; from now on it writes straight to {prefix}, and \
+                     so do all others as soon as they hear of it",
+                    site.rank, site.node_name
+                ),
+            );
+        }
+        state.machine.fall_back();
+    }
+
+    /// False: it had stopped before.
+    pub(in crate::session) fn stop_routing(&self, reason: &str) -> bool {
+        let stops = self.routing.swap(false, Ordering::Relaxed);
+        if stops {
+            self.event(|| Event::new("FALLBACK").note(reason));
+        }
+        stops
     }
 }

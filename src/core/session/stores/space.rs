@@ -140,7 +140,7 @@ impl Session {
 
     /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
     fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
-        let refuge = self.refuge();
+        let refuge = self.site.refuge();
         if copy.starts_with(&refuge) {
             // Either another descriptor on it was here before, or the PFS is full, too.
             return Ok(copy.to_path_buf());

@@ -2,6 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `moves.rs` | directories that got their final name |
 //! | `neighbours.rs` | what the ranks of a node see at once |
 //! | `elsewhere.rs` | what those of other nodes see at the next agreement |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
@@ -11,5 +12,6 @@
 pub(super) mod elsewhere;
 pub(super) mod knowledge;
 pub(super) mod loud;
+pub(super) mod moves;
 pub(super) mod neighbours;
 pub(super) mod wanted;

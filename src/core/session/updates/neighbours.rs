@@ -14,10 +14,11 @@ use std::sync::{MutexGuard, OnceLock};
 use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
+use crate::session::machine::DatasetState;
 use crate::session::namespace::{Claim, Told};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::{Links, Site};
-use crate::system::{Heard, SharedLog, Telling};
+use crate::system::{Heard, SharedLog, Telling, thread_id};
 
 /// The file's name in the control directory; it is there while the ranks start only.
 const FILE: &str = "names";
@@ -247,6 +248,42 @@ impl Session {
     /// See [`Neighbours::meet`].
     pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
         self.links().map_or(Ok(()), |links| self.neighbours.meet(&links, &self.site))
+    }
+
+    /// The newest dataset of a series that is known to be complete: its id, and what `{id}` stands
+    /// for.
+    pub fn newest_complete(&self, series: usize) -> Option<(u64, String)> {
+        let state = self.state();
+        let mut all = state.machine.datasets(series).iter();
+        let newest = all.rfind(|one| one.state == DatasetState::Confirmed);
+        newest.map(|one| (one.id, one.key.id.clone()))
+    }
+
+    /// Whoever has it has heard what the other ranks of the node have done, and tells them what he
+    /// did when he lets go.
+    ///
+    /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
+    pub(in crate::session) fn state(&self) -> Locked<'_> {
+        self.state_when(|state| state.publishing.is_over())
+    }
+
+    /// The same for who changes no names: he waits for no thread.
+    pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
+        self.state_when(|_| true)
+    }
+
+    /// The same for who changes no others.
+    pub(in crate::session) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
+        self.state_when(|state| !names.iter().any(|name| state.publishing.has(name)))
+    }
+
+    /// The same as soon as threads have no more under way than is `allowed`.
+    pub(in crate::session) fn state_when(&self, allowed: impl Fn(&State) -> bool) -> Locked<'_> {
+        let mut state = self.state.lock_when(allowed);
+        state.machine.called_by(thread_id());
+        state.machine.passed(self.idle.take_passed());
+        self.hear_neighbours(&mut state);
+        Locked { state, session: self }
     }
 }
 

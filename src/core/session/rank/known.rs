@@ -1,0 +1,106 @@
+//! What a rank knows of itself, and of a name; nothing here waits, or needs the state.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::books::{Tracked, Way};
+use super::runtime::{Session, State};
+use super::site::Links;
+use crate::patterns::Match;
+use crate::records;
+use crate::session::machine::{DatasetKey, FileRef};
+use crate::session::namespace as ns;
+use crate::transfer::{AsyncFlush, Background};
+
+impl Session {
+    /// The program's directory, symlinks resolved.
+    pub fn prefix(&self) -> &Path {
+        &self.site.prefix
+    }
+
+    /// `path` relative to the prefix.
+    pub(in crate::session) fn name_of<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        ns::relative(&self.site.prefix, path)
+    }
+
+    pub(in crate::session) fn match_name(&self, name: &str) -> Option<Match> {
+        if self.program.has_claimed(name) {
+            return None;
+        }
+        let waiting = self.waiting(name).map(|it| Match { temporary: true, ..it.matched });
+        let matched = waiting.or_else(|| self.series.match_path(name));
+        matched.filter(|matched| !self.hushed.has(matched))
+    }
+
+    /// The key as records have it.
+    pub(in crate::session) fn record_key(&self, key: &DatasetKey) -> records::DatasetKey {
+        let series = self.series.series().get(key.series);
+        records::DatasetKey {
+            series: series.map(|series| series.name.clone()).unwrap_or_default(),
+            id: key.id.clone(),
+            generation: key.generation,
+        }
+    }
+
+    /// The inverse; `None` for a series that the patterns no longer have.
+    pub(in crate::session) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
+        let series = self.series.series_index(&key.series)?;
+        Some(DatasetKey::new(series, key.id.clone(), key.generation))
+    }
+
+    pub(in crate::session) fn links(&self) -> Option<Arc<Links>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(in crate::session) fn is_child(&self) -> bool {
+        self.child.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn is_exiting(&self) -> bool {
+        self.exiting.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn is_routing(&self) -> bool {
+        self.routing.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn size_of(&self, state: &State, tracked: &Tracked) -> u64 {
+        let path = match (&tracked.way, state.view.layer(&tracked.key)) {
+            (Way::Cached, Some(layer)) => layer.dir.join(&tracked.name),
+            _ => self.site.on_prefix(&tracked.name),
+        };
+        path.metadata().map_or(0, |found| found.len())
+    }
+
+    /// Name, series and id of a file of ours.
+    pub(in crate::session) fn file_ref(&self, name: &str) -> Option<FileRef> {
+        self.match_name(name).map(|matched| file_ref(name, &matched))
+    }
+
+    /// The flush in the background, with the dataset's id.
+    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Flushes by threads, by dataset.
+    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The machine's words for a matched name.
+pub(in crate::session) fn file_ref(name: &str, matched: &Match) -> FileRef {
+    FileRef {
+        series: matched.series,
+        id: matched.id.clone(),
+        name: name.to_string(),
+        masked: matched.masked.clone(),
+        temporary: matched.temporary,
+    }
+}
