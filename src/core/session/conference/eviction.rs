@@ -6,7 +6,7 @@ use crate::files::crc32_of_file;
 use crate::log;
 use crate::params::keys;
 use crate::session::machine::DatasetKey;
-use crate::session::names::opening::SHADOWS;
+use crate::session::namespace::SHADOWS;
 use crate::session::namespace::{self as ns, OnPrefix, Remote};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;

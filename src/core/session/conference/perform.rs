@@ -53,13 +53,6 @@ impl Session {
         Ok(Outcome::Done)
     }
 
-    /// The worst of all ranks' outcomes.
-    pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
-        let mut word = [own.to_word()];
-        links.world.all_max(&mut word)?;
-        Ok(Outcome::from_word(word[0]))
-    }
-
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
         let (begin, begin_ms) = (Instant::now(), monotonic_ms());
         if planted(Planted::EvictEarly) {
@@ -283,17 +276,6 @@ impl Session {
         let cached = state.view.layers().iter().any(|layer| layer.dir.join(name).exists());
         if !cached {
             state.view.settle(name);
-        }
-    }
-
-    /// Directories that the program removed go with the last file in them.
-    pub(in crate::session) fn remove_empty_dirs(&self) {
-        let mut state = self.state();
-        let names: Vec<String> = state.view.removed_dirs().rev().map(str::to_string).collect();
-        for name in names {
-            if std::fs::remove_dir(self.site.on_prefix(&name)).is_ok() {
-                state.view.settle_dir(&name);
-            }
         }
     }
 

@@ -186,4 +186,11 @@ impl Session {
             );
         }
     }
+
+    /// The worst of all ranks' outcomes.
+    pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
+        let mut word = [own.to_word()];
+        links.world.all_max(&mut word)?;
+        Ok(Outcome::from_word(word[0]))
+    }
 }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
 use crate::log;
 use crate::records::{DatasetRecord, DatasetState};
 use crate::session::machine::DatasetKey;
 use crate::session::rank::host::Host;
 use crate::session::rank::runtime::Session;
-use crate::transfer::{Background, BackgroundJob, announce_background};
+use crate::transfer::{Background, announce_background};
 
 /// Folders below the state folder in which ranks that exit meet.
 const EXIT_FOLDER: &str = "exit.";
@@ -138,23 +137,6 @@ impl Session {
         let id = self.state().machine.id_of(key);
         let record = self.site.filemap.get_id(id)?;
         (record.state == DatasetState::Prepared).then_some(record)
-    }
-
-    /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
-    pub(in crate::session) fn begin_background(
-        &self,
-        record: DatasetRecord,
-        key: &DatasetKey,
-    ) -> Result<Background> {
-        let job = BackgroundJob {
-            record,
-            rank: self.site.rank,
-            world_size: self.site.size,
-            prefix: self.site.prefix.clone(),
-            width: self.site.transfer.flush_width,
-        };
-        let host = self.site.host.clone();
-        Background::start(job, move || host.enter_thread(), self.publish_if(key))
     }
 
     fn meeting(&self, of: &str) -> Meeting {

@@ -1,6 +1,5 @@
 //! Whether a checkpoint is due, for programs that ask (000 and 001, SCR_Need_checkpoint).
 
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::comm::Comm;
@@ -78,11 +77,6 @@ impl Session {
             let own = self.need().ask(monotonic_ms(), limits, halting);
             decision_of_root(links.world.as_ref(), own)
         })
-    }
-
-    /// What the decision rests on; rank 0's counts.
-    pub(in crate::session) fn need(&self) -> MutexGuard<'_, Need> {
-        self.need.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

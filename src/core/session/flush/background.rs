@@ -4,15 +4,16 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::cache::RebuildReport;
+use crate::cache::{Catalog, RebuildReport};
 use crate::error::{Error, Result};
 use crate::log;
+use crate::records::DatasetRecord;
 use crate::session::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{
-    Advance, AsyncFlush, PublishIf, background_ids, can_resume, complete_background, roll_back,
-    settle_background,
+    Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
+    complete_background, roll_back, settle_background,
 };
 
 /// Between two looks at a flush that is waited for.
@@ -22,6 +23,22 @@ const WAIT: Duration = Duration::from_millis(2);
 const LOOKS: usize = 50;
 
 impl Session {
+    /// It is over, for a reason if not well. Whoever sees it first says it.
+    pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
+        let begun = self.flushes_begun().remove(&id);
+        let Some((key, begun)) = begun else { return };
+        let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
+        let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
+        self.dataset_event(what, (&key, id), |mut event| {
+            event.seconds = Some(begun.elapsed().as_secs_f64());
+            let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
+            let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
+            event.size = catalog.map(|catalog| (catalog.entries.len() as u64, catalog.bytes()));
+            event.note(why.unwrap_or_default())
+        });
+        self.log_left(&left.unwrap_or_default());
+    }
+
     /// The files of dataset `id` are about to go.
     pub(in crate::session) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
@@ -327,5 +344,22 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
+    pub(in crate::session) fn begin_background(
+        &self,
+        record: DatasetRecord,
+        key: &DatasetKey,
+    ) -> Result<Background> {
+        let job = BackgroundJob {
+            record,
+            rank: self.site.rank,
+            world_size: self.site.size,
+            prefix: self.site.prefix.clone(),
+            width: self.site.transfer.flush_width,
+        };
+        let host = self.site.host.clone();
+        Background::start(job, move || host.enter_thread(), self.publish_if(key))
     }
 }

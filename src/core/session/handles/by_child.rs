@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
+use super::loans::Loan;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::FileRef;
-use crate::session::names::opening::{Found, Manner, mode_of};
+use crate::session::names::placing::mode_of;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
+use crate::session::namespace::{Found, Manner};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};
@@ -154,5 +156,18 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// A child opens a file that is being written, but not by this rank: as this rank would.
+    pub(in crate::session) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
+        let answer = self.open_as(path, flags, Manner::Changing);
+        match answer {
+            Answer::Redirect { token, .. } if token != 0 => {
+                self.state().loans.push(Loan::new(token, child));
+            }
+            Answer::Pass { token } if token != 0 => _ = self.closed(token),
+            _ => {}
+        }
+        answer
     }
 }

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::log;
-use crate::session::names::opening::Manner;
 use crate::session::namespace::Place;
-use crate::session::namespace::answer::Answer;
 use crate::session::rank::books::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
@@ -30,7 +28,7 @@ pub(in crate::session) struct Loan {
 }
 
 impl Loan {
-    fn new(token: u64, child: i32) -> Loan {
+    pub fn new(token: u64, child: i32) -> Loan {
         Loan { token, child, since: Instant::now() }
     }
 
@@ -63,19 +61,6 @@ impl Session {
         state.machine.lent(&twin.key, &twin.name);
         let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
         state.loans.push(Loan::new(token, child));
-    }
-
-    /// A child opens a file that is being written, but not by this rank: as this rank would.
-    pub(in crate::session) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
-        let answer = self.open_as(path, flags, Manner::Changing);
-        match answer {
-            Answer::Redirect { token, .. } if token != 0 => {
-                self.state().loans.push(Loan::new(token, child));
-            }
-            Answer::Pass { token } if token != 0 => _ = self.closed(token),
-            _ => {}
-        }
-        answer
     }
 
     /// Takes back what no child writes any more. Returns the state as it is then.

@@ -9,11 +9,17 @@
 //! | `children.rs` | what processes of a rank ask |
 //! | `by_child.rs` | what they change |
 //! | `loans.rs` | files that they share with the rank |
+//! | `closing.rs` | a descriptor is open, or closed |
+//! | `waking.rs` | private copies, before a name means something else |
+//! | `evacuation.rs` | a descriptor moves before a change |
 
 pub(super) mod by_child;
 pub(super) mod children;
+mod closing;
+mod evacuation;
 pub(super) mod lazy;
 pub(super) mod loans;
 pub(super) mod others;
 pub(super) mod rivals;
 pub(super) mod shadow;
+mod waking;

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::rivals::{Base, Standing};
 use crate::error::Result;
 use crate::session::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
-use crate::session::names::opening::{Found, Manner};
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Claim, Intent, Place};
-use crate::session::rank::books::Room;
+use crate::session::namespace::{Claim, Intent, Place};
+use crate::session::namespace::{Found, Manner};
+use crate::session::rank::books::{Room, Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};
@@ -85,45 +85,6 @@ impl Session {
         }
     }
 
-    /// A file that is on another node only is on the prefix afterwards, or this is what the open
-    /// says. Not with the state locked while it waits.
-    pub(in crate::session) fn bring_near<'a>(
-        &'a self,
-        state: Locked<'a>,
-        name: &str,
-        found: &mut Found,
-    ) -> std::result::Result<Locked<'a>, Answer> {
-        let Place::Elsewhere(key, remote) = &found.place else { return Ok(state) };
-        drop(state);
-        let answer = self.wait_for_remote(name, key, remote);
-        if answer != Answer::PASS {
-            return Err(answer);
-        }
-        let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
-        *found = Found { place: Place::Prefix, on_prefix, exists: true };
-        Ok(self.state())
-    }
-
-    /// Those of `names` that are on another node only are on the prefix afterwards, where they can
-    /// be moved. `None`: one of them does not come. Not with the state locked while it waits.
-    pub(in crate::session) fn bring_all_near<'a>(
-        &'a self,
-        mut state: Locked<'a>,
-        names: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Option<Locked<'a>> {
-        for name in names {
-            let (name, place) = (name.as_ref(), state.view.place(name.as_ref()));
-            let Place::Elsewhere(key, remote) = &place else { continue };
-            self.note_read(&mut state, name, &place);
-            drop(state);
-            if self.wait_for_remote(name, key, remote) != Answer::PASS {
-                return None;
-            }
-            state = self.state();
-        }
-        Some(state)
-    }
-
     /// The file at `here`, which another rank has written into the cached dataset `of`, was changed
     /// by this one behind our back.
     pub(in crate::session) fn keep_change_of_another(
@@ -149,5 +110,18 @@ impl Session {
             Standing::Taken => self.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
+    }
+
+    /// The sealed file at `origin`, to be read for the time being.
+    pub(in crate::session) fn open_lazily(
+        &self,
+        state: &mut State,
+        name: &str,
+        from: &DatasetKey,
+        origin: &Path,
+    ) -> Answer {
+        let way = Way::Lazy { stamp: stamp(origin), kept: None };
+        let token = state.tokens.issue_lazy(Tracked::new(from, name, way));
+        Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

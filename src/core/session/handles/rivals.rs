@@ -10,14 +10,13 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::lazy::stamp;
 use crate::cache::ranks_phrase;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::session::names::opening::Found;
+use crate::session::namespace::Found;
 use crate::session::namespace::{Claim, Place};
-use crate::session::rank::books::Stamp;
+use crate::session::rank::books::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
 

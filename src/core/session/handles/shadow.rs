@@ -9,9 +9,8 @@ use super::rivals::{Base, Standing};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
-use crate::session::names::opening::SHADOWS;
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::session::namespace::{self as ns, OnPrefix, Place, SHADOWS};
 use crate::session::rank::books::{Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -309,6 +308,20 @@ impl Session {
             return Ok(()); // deleted meanwhile
         }
         self.publish_copy(state, (None, name, None), copy).map(drop)
+    }
+
+    /// Removes the name that an eviction has left, unless another reader needs it.
+    pub(in crate::session) fn let_go(&self, state: &State, kept: Option<&Path>) {
+        let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
+        let kept = kept.filter(is_ours);
+        let needs = |way: &Way| match way {
+            Way::Lazy { kept: other, .. } => other.as_deref() == kept,
+            Way::Shadow { origin, .. } => Some(origin.as_path()) == kept,
+            _ => false,
+        };
+        if let Some(kept) = kept.filter(|_| !state.tokens.all().any(|(_, one)| needs(&one.way))) {
+            let _ = ns::remove(kept);
+        }
     }
 }
 

@@ -8,8 +8,7 @@ use super::Machine;
 use super::config::{
     BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX,
 };
-use super::files::Status;
-use super::local::{LocalDataset, Phase};
+use super::local::{LocalDataset, Phase, Status};
 use super::shared::DatasetState;
 use super::steps::Next;
 use super::visible::{Due, News};

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
-use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::Why;
-use super::local::{LocalDataset, LocalFile};
+use super::local::{LocalDataset, LocalFile, Status};
 use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 use super::shared::{DatasetState, SharedDataset};
 

@@ -1,7 +1,5 @@
 //! What a machine is told at its start; equal on all ranks except for `rank`.
 
-use super::places::Places;
-
 /// Settings of one series of datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesConfig {
@@ -108,3 +106,29 @@ pub const BUSY_SYNC_POINTS_MAX: u64 = 8;
 pub const SETTLE_MS_MAX: u64 = 5_000;
 /// Clean seals after which the settle time halves.
 pub const CLEAN_SEALS: u32 = 10;
+
+/// Stores and schemes in turn, as the CKPT and STORE lines have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Places {
+    /// Interval and store; of those whose interval divides a number the largest counts.
+    pub(super) rules: Vec<(u64, usize)>,
+    /// By store: confirmed datasets of a series that are kept in it.
+    pub(super) sizes: Vec<usize>,
+}
+
+impl Places {
+    /// `rules` are intervals with indices of stores; `sizes` says how many datasets each store
+    /// keeps. Without rules all goes to store 0.
+    #[must_use]
+    pub fn new(rules: Vec<(u64, usize)>, sizes: Vec<usize>) -> Self {
+        Places { rules, sizes }
+    }
+
+    /// The store of the dataset with this number.
+    #[must_use]
+    pub fn store(&self, number: u64) -> usize {
+        let dividing = self.rules.iter().filter(|(every, _)| number.is_multiple_of(*every));
+        // The first of equals, as in the choice of descriptors.
+        dividing.reduce(|best, one| if one.0 > best.0 { one } else { best }).map_or(0, |one| one.1)
+    }
+}

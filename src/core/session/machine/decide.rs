@@ -3,9 +3,8 @@
 
 use super::Machine;
 use super::conference::{Conference, Stray, Vote};
-use super::files::Status;
 use super::keys::DatasetKey;
-use super::local::Phase;
+use super::local::{Phase, Status};
 use super::shared::{DatasetState, SharedDataset, SharedSeries};
 use super::steps::{SealPlan, Step};
 

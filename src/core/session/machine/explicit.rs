@@ -4,20 +4,10 @@
 //! Every rank begins and completes them, also one that has no file; between the two the dataset
 //! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
 
-use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placed};
-use super::local::{Phase, Published};
+use super::local::{Explicit, Phase, Published, Status};
 use super::reason::Reason;
 use super::{DatasetState, Machine};
-
-/// What the program has said of a dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Explicit {
-    /// It is output, whether it is a checkpoint or not.
-    pub output: bool,
-    /// All its files are written.
-    pub complete: bool,
-}
 
 impl Machine {
     /// The program begins the dataset `id`; every rank calls this between the same two conferences.

@@ -5,18 +5,9 @@
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::{LocalDataset, LocalFile, Phase, Tombstone};
+use super::local::{LocalDataset, LocalFile, Phase, Status, Tombstone};
 use super::reason::Reason;
 use super::shared::DatasetState;
-
-/// How far a dataset is, from this rank's point of view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    Open,
-    Provisional,
-    Confirmed,
-    Dropped,
-}
 
 impl Machine {
     /// The program opens `file` for writing. The caller acts on the answer before the open goes on.

@@ -2,13 +2,55 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::explicit::Explicit;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{Why, kind_hash, name_hash, set_hash};
-use super::loud::Appends;
 use super::reason::Reason;
 use super::report::SeriesReport;
-use super::watched::Begun;
+
+/// How far a dataset is, from this rank's point of view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Open,
+    Provisional,
+    Confirmed,
+    Dropped,
+}
+
+/// What the program has said of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Explicit {
+    /// It is output, whether it is a checkpoint or not.
+    pub output: bool,
+    /// All its files are written.
+    pub complete: bool,
+}
+
+/// How a file of a dataset without id was begun, as far as learning needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Not cut short: the program changes it in place at each checkpoint.
+    InPlace,
+    /// Made anew, as it may be at each checkpoint.
+    Anew,
+    /// Made anew, and changed in place after a sync point. If the program makes it anew the next
+    /// time, too, that was the rest of a checkpoint.
+    GoesOn,
+}
+
+/// How often a file was appended to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Appends {
+    /// Its size when it was opened to be changed; `None` if it is not, or was unknown.
+    pub size: Option<u64>,
+    /// Checkpoints that had begun at the last append.
+    pub begun: u64,
+    /// Sync points passed at the last append.
+    pub last: u64,
+    /// Appends since then, each after another sync point.
+    pub times: u32,
+    /// All that no checkpoint explains.
+    pub unexplained: u32,
+}
 
 /// Datasets that have left and whose generation is remembered: more than one conference evicts.
 const EVICTED_MAX: usize = 64;

@@ -10,10 +10,9 @@
 //! it can take them out of the cache.
 
 use super::Machine;
-use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent};
 use super::knowledge::{Why, name_hash};
-use super::local::LocalDataset;
+use super::local::{LocalDataset, Status};
 use super::report::Report;
 
 /// Checkpoints that begin while a file stays open.
@@ -27,21 +26,6 @@ const APPENDS_MAX: u32 = 8;
 
 /// The same in a series without ids, where each makes a generation of its own.
 const APPENDS_MAX_WITHOUT_ID: u32 = 2;
-
-/// How often a file was appended to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Appends {
-    /// Its size when it was opened to be changed; `None` if it is not, or was unknown.
-    size: Option<u64>,
-    /// Checkpoints that had begun at the last append.
-    begun: u64,
-    /// Sync points passed at the last append.
-    last: u64,
-    /// Appends since then, each after another sync point.
-    times: u32,
-    /// All that no checkpoint explains.
-    unexplained: u32,
-}
 
 /// A name that is never quiet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,7 +67,7 @@ mod wire;
 
 pub use agreement::{SyncKind, WORDS};
 pub use config::{
-    CLEAN_SEALS, CONFERENCE_MS, MachineConfig, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
+    CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
 pub use contested::{Contested, contested_reason};
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
@@ -76,7 +76,6 @@ pub use loud::{Hushed, Loud};
 pub use moved::LeftBehind;
 pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
-pub use places::Places;
 pub use reason::Reason;
 pub use report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
@@ -85,10 +84,10 @@ pub use steps::{Gone, Next, Overdue, SealPlan, Step};
 
 use agreement::Agreement;
 use conference::Conference;
+use local::Begun;
 use local::{LocalDataset, LocalFile, LocalSeries, Phase, Published};
 use shared::Shared;
 use visible::{Due, News};
-use watched::Begun;
 
 /// See the module's head.
 #[derive(Debug, Clone)]

@@ -3,10 +3,9 @@
 //! complete until the directory has that name.
 
 use super::Machine;
-use super::files::Status;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::LocalDataset;
+use super::local::{LocalDataset, Status};
 use super::reason::Reason;
 use super::visible::News;
 

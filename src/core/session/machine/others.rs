@@ -4,10 +4,10 @@
 
 use super::Machine;
 use super::contested::contested_reason;
-use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Intent, Placement};
 use super::knowledge::Why;
 use super::knowledge::name_hash;
+use super::local::Status;
 use super::local::{LocalFile, Phase};
 use super::loud::Loud;
 use super::reason::Reason;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use super::config::{CLEAN_SEALS, SETTLE_MS_MAX};
-use super::files::Status;
 use super::keys::DatasetKey;
 use super::knowledge::set_hash;
+use super::local::Status;
 use super::local::{LocalFile, Phase, Published};
 use super::shared::{DatasetState, FAILURES_MAX, Routing, SharedDataset};
 use super::steps::{SealPlan, Step};

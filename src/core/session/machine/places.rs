@@ -6,32 +6,6 @@ use super::reason::Reason;
 use super::shared::SharedDataset;
 use super::{DatasetState, Machine};
 
-/// Stores and schemes in turn, as the CKPT and STORE lines have them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Places {
-    /// Interval and store; of those whose interval divides a number the largest counts.
-    rules: Vec<(u64, usize)>,
-    /// By store: confirmed datasets of a series that are kept in it.
-    sizes: Vec<usize>,
-}
-
-impl Places {
-    /// `rules` are intervals with indices of stores; `sizes` says how many datasets each store
-    /// keeps. Without rules all goes to store 0.
-    #[must_use]
-    pub fn new(rules: Vec<(u64, usize)>, sizes: Vec<usize>) -> Self {
-        Places { rules, sizes }
-    }
-
-    /// The store of the dataset with this number.
-    #[must_use]
-    pub fn store(&self, number: u64) -> usize {
-        let dividing = self.rules.iter().filter(|(every, _)| number.is_multiple_of(*every));
-        // The first of equals, as in the choice of descriptors.
-        dividing.reduce(|best, one| if one.0 > best.0 { one } else { best }).map_or(0, |one| one.1)
-    }
-}
-
 impl Machine {
     /// The number in series that the dataset has, or will have if those before it are sealed: from
     /// it follow store and redundancy descriptor. The seal settles any difference.
@@ -125,7 +99,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::{Intent, MachineConfig, SeriesConfig};
+    use crate::session::machine::{Intent, MachineConfig, Places, SeriesConfig};
 
     #[test]
     fn the_largest_interval_that_divides_has_the_store() {

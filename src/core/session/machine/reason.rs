@@ -49,13 +49,15 @@ pub enum Reason {
     Wanted,
     /// It is opened in a way that the cache cannot serve (O_DIRECT, O_TMPFILE).
     Special,
+    /// The program has named it to a call of SCR, and changes it by other means.
+    ChangedApart,
     /// Its dataset had left the cache while it was open.
     Evicted,
 }
 
 impl Reason {
     /// Every one.
-    pub const ALL: [Reason; 23] = [
+    pub const ALL: [Reason; 24] = [
         Reason::Watched,
         Reason::SeriesStays,
         Reason::Learned(Why::Writers),
@@ -78,6 +80,7 @@ impl Reason {
         Reason::NeverQuiet,
         Reason::Wanted,
         Reason::Special,
+        Reason::ChangedApart,
         Reason::Evicted,
     ];
 
@@ -108,6 +111,7 @@ impl Reason {
             Reason::OpenedTogether => "ranks opened it together by MPI-IO",
             Reason::NeverQuiet => "it is never quiet",
             Reason::Wanted => "a rank of another node waited for it",
+            Reason::ChangedApart => "the program changed it other than by calls of SCR",
             Reason::Special => "it was opened with O_DIRECT or O_TMPFILE",
             Reason::Evicted => "its checkpoint had left the cache while it was open",
         }

@@ -12,9 +12,9 @@
 use std::collections::BTreeSet;
 
 use super::Machine;
-use super::files::Status;
 use super::keys::{DatasetKey, FileRef, Placement, Renamed};
 use super::knowledge::{Why, kind_hash, name_hash};
+use super::local::Status;
 use super::local::{LocalDataset, LocalFile};
 use super::reason::Reason;
 use super::shared::DatasetState;

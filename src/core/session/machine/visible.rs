@@ -2,8 +2,8 @@
 //! when they are told (DESIGN section 5: from the next agreement on).
 
 use super::Machine;
-use super::files::Status;
 use super::keys::DatasetKey;
+use super::local::Status;
 use super::shared::SharedSeries;
 
 /// Complete checkpoints of another series after which a file that floats is not just early.

@@ -7,20 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Machine;
 use super::keys::{DatasetKey, FileRef, Intent};
 use super::knowledge::{Why, name_hash};
+use super::local::Begun;
 use super::report::{Mark, Report};
 use super::shared::{Routing, SharedDataset, SharedSeries};
-
-/// How a file of a dataset without id was begun, as far as learning needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
-    /// Not cut short: the program changes it in place at each checkpoint.
-    InPlace,
-    /// Made anew, as it may be at each checkpoint.
-    Anew,
-    /// Made anew, and changed in place after a sync point. If the program makes it anew the next
-    /// time, too, that was the rest of a checkpoint.
-    GoesOn,
-}
 
 impl Machine {
     /// This rank reads a file that it did not write. While learning, call it for every such file;

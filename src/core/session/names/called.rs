@@ -5,28 +5,14 @@
 
 use std::path::Path;
 
-use crate::cache::disk::describe;
 use crate::error::{Error, Result};
+use crate::session::machine::Reason;
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Intent, Layer, Place};
+use crate::session::namespace::{self as ns, Intent, Place};
+use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
-use crate::transfer::{is_published, publish_file};
 
 impl Session {
-    /// Whether `name` can have anything to do with us by its patterns.
-    pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
-        self.match_name(name).is_some() || state.view.changes(name)
-    }
-
-    /// Whether some cached dataset of the program's calls has `name`, and no pattern matches it.
-    pub(in crate::session) fn is_called(&self, state: &State, name: &str) -> bool {
-        let series = self.series.series();
-        let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].explicit;
-        state.view.layers().iter().filter(called).any(|layer| layer.knows(name))
-            && !state.view.is_left_alone(name)
-            && self.match_name(name).is_none()
-    }
-
     /// Opens such a file.
     pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
         if !intent.may_change {
@@ -89,11 +75,12 @@ impl Session {
         let target = self.site.on_prefix(name);
         match state.view.place(name) {
             Place::Cached(_, here) if keeps => {
-                if !describe(&here, name).is_ok_and(|meta| is_published(&target, &meta)) {
+                if !self.has_the_same(name, &here) {
                     let dir = target.parent().unwrap_or(&self.site.prefix);
                     std::fs::create_dir_all(dir)
                         .map_err(|e| Error::io("cannot create the directory", dir, e))?;
-                    publish_file(&self.site.prefix, &here, &target)?;
+                    let reason = Reason::ChangedApart;
+                    self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
                 }
             }
             Place::Elsewhere(..) if keeps => {

@@ -4,12 +4,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::intake::take_in;
-use super::opening::Manner;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::{self, Deletion, Placed, Placement, Reason, Why};
-use crate::session::namespace::answer::{Answer, Entry};
-use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::session::namespace::answer::Answer;
+use crate::session::namespace::{self as ns, Manner, Place};
 use crate::session::rank::books::Way;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
@@ -17,32 +16,6 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// stat, access, readlink, statfs, realpath.
-    pub fn lookup(&self, path: &Path) -> Answer {
-        let Some(name) = self.name_of(path) else { return Answer::PASS };
-        if ns::is_ours(name) {
-            return Answer::Fail(libc::ENOENT);
-        }
-        let state = self.state_to_look();
-        if state.view.is_removed_dir(name) {
-            return Answer::Fail(libc::ENOENT);
-        }
-        if !self.concerns(&state, name) && !self.is_called(&state, name) {
-            let foreign = self.is_foreign(&state, name);
-            return if foreign { Answer::Foreign } else { Answer::PASS };
-        }
-        if let Some(copy) = state.tokens.shadow_of(name) {
-            return Answer::at(copy.clone());
-        }
-        match state.view.place(name) {
-            Place::Prefix => Answer::PASS,
-            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
-            Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
-            Place::Deleted => Answer::Fail(libc::ENOENT),
-            Place::Ghost(attributes) => Answer::Known(attributes),
-        }
-    }
-
     /// chmod, chown, utime, truncate by path: like a write-open that keeps the content.
     pub fn change(&self, path: &Path) -> Answer {
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
@@ -56,16 +29,6 @@ impl Session {
         // at once, since there is no close at which it could be compared.
         let place = self.settle_change(token);
         place.map_or(Answer::PASS, Answer::at)
-    }
-
-    /// What a listing of `path` shows beyond, or hides from, what the PFS has.
-    pub fn list(&self, path: &Path) -> Vec<Entry> {
-        let dir = match self.name_of(path) {
-            Some(name) => name,
-            None if path == self.site.prefix => "",
-            None => return Vec::new(),
-        };
-        ns::entries(&self.state_to_look().view, &self.site.prefix, dir)
     }
 
     /// unlink.
@@ -115,57 +78,6 @@ impl Session {
                 drop(state);
                 self.give_up_routing(&error.to_string());
                 Answer::Fail(libc::EIO)
-            }
-        }
-    }
-
-    /// Takes `name` out of what the program sees, and out of the world if `deletion` says so.
-    pub(in crate::session) fn delete(
-        &self,
-        state: &mut State,
-        name: &str,
-        place: &Place,
-        deletion: Deletion,
-    ) -> Result<()> {
-        if deletion == Deletion::Deferred {
-            state.view.delete(name);
-            return Ok(());
-        }
-        state.tokens.orphan(name);
-        match place {
-            Place::Cached(key, here) => {
-                let (key, here) = (key.clone(), here.clone());
-                let revoked = match deletion {
-                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(&key)),
-                    _ => Ok(()),
-                };
-                // In a store that cannot remove it, it is hidden; a start finds it as if the run
-                // had been killed right before.
-                let removed = revoked.and_then(|()| ns::remove(&here));
-                state.leave_file(&key, name);
-                // An older dataset, or the PFS, may hold an older file of that name.
-                if removed.is_err()
-                    || state.view.place(name) != Place::Prefix
-                    || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
-                {
-                    state.view.delete(name);
-                }
-                Ok(())
-            }
-            _ => {
-                ns::remove(&self.site.on_prefix(name))?;
-                let holders: Vec<_> = state
-                    .books
-                    .iter()
-                    .filter(|(_, book)| book.files.contains_key(name))
-                    .map(|(key, _)| key.clone())
-                    .collect();
-                holders.iter().for_each(|key| state.leave_file(key, name));
-                // Beneath it, a dataset may hold an older file of that name.
-                if state.view.place(name) != Place::Prefix {
-                    state.view.delete(name);
-                }
-                Ok(())
             }
         }
     }
@@ -269,21 +181,6 @@ impl Session {
         };
         self.delete(state, name, source, deletion)?;
         Ok(Answer::Done)
-    }
-
-    /// A file on the PFS moves away under a name that is not ours.
-    fn forget(&self, state: &mut State, name: &str) {
-        if let Some(file) = self.file_ref(name)
-            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
-        {
-            state.tokens.orphan(name);
-        }
-        let holders: Vec<_> = state.books.keys().cloned().collect();
-        holders.iter().for_each(|key| state.leave_file(key, name));
-        // Beneath it, a dataset may hold an older file of that name.
-        if state.view.place(name) != Place::Prefix {
-            state.view.delete(name);
-        }
     }
 
     /// The new name is ours: the file belongs to its dataset.
@@ -400,38 +297,6 @@ impl Session {
         }
         state.enter_file(target, to, true);
         Ok(Answer::Done)
-    }
-
-    /// A sealed file keeps its place; the new name gets a link to the same content.
-    pub(in crate::session) fn move_file(
-        &self,
-        here: &Path,
-        target: &Path,
-        keep: bool,
-    ) -> Result<()> {
-        if keep {
-            ns::remove(target)?;
-            return ns::copy_up(here, target);
-        }
-        ns::move_to(here, target)
-    }
-
-    pub(in crate::session) fn after_move(
-        &self,
-        state: &mut State,
-        key: &machine::DatasetKey,
-        name: &str,
-        deletion: Option<Deletion>,
-    ) {
-        match deletion {
-            Some(Deletion::Deferred) => state.view.delete(name),
-            _ => {
-                state.leave_file(key, name);
-                if ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent {
-                    state.view.delete(name);
-                }
-            }
-        }
     }
 
     /// rmdir.

@@ -7,14 +7,11 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log;
-use crate::session::machine::{Deletion, Placement, Reason, Why};
+use crate::session::machine::{Deletion, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::books::Way;
-use crate::session::rank::known::file_ref;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
-use crate::transfer::is_published;
 
 impl Session {
     /// link or symlink `target` as `path`.
@@ -111,51 +108,6 @@ impl Session {
             && self.land(&mut state, (name, &place), Reason::OpenedTogether)
         {
             state.now_on_prefix(key, name, Reason::OpenedTogether);
-        }
-    }
-
-    /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    pub(in crate::session) fn land(
-        &self,
-        state: &mut State,
-        (name, place): (&str, &Place),
-        reason: Reason,
-    ) -> bool {
-        let target = self.site.on_prefix(name);
-        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
-        match place {
-            Place::Prefix | Place::Deleted | Place::Ghost(_) => true,
-            Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
-            Place::Cached(..) | Place::Private(_) if open => false,
-            Place::Private(_) => {
-                self.publish_private(state, name);
-                target.exists()
-            }
-            // Another rank may have it open there already: it is not put there anew.
-            Place::Cached(_, here) => {
-                self.has_the_same(name, here) || self.publish_or_tell(name, here, reason)
-            }
-        }
-    }
-
-    /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
-    fn enter_landed(&self, state: &mut State, name: &str, reason: Reason) {
-        let Some(matched) = self.match_name(name) else { return };
-        if self.is_child() {
-            return;
-        }
-        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
-        let file = file_ref(name, &matched);
-        let renamed = state.machine.renamed(None, Some(&file), bytes, Some(reason), monotonic_ms());
-        let Placement::Dataset(placed) = renamed.to else {
-            state.view.revive(name);
-            return;
-        };
-        match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
-            Ok(()) => state.enter_file(&placed.key, name, true),
-            Err(error) => {
-                log::warn_once("link", format_args!("rank {}: {error}", self.site.rank));
-            }
         }
     }
 

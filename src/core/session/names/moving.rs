@@ -21,13 +21,17 @@ use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::session::machine::{DatasetKey, Reason};
+use crate::session::machine::{DatasetKey, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
+use crate::session::rank::books::Way;
+use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::moves::{is_open, move_in_cache};
 use crate::session::updates::neighbours::Locked;
+use crate::system::monotonic_ms;
+use crate::transfer::is_published;
 
 /// What begins the names of the files, below the state folder, in which each rank notes what it has
 /// renamed; the rank follows.
@@ -113,21 +117,6 @@ impl Session {
         state.machine.note_move();
         self.site.host.names_changed();
         Answer::Done
-    }
-
-    /// Where the PFS is to have the file `name`, when no agreement comes: one that waits in a
-    /// directory that another rank has renamed belongs where that is now.
-    pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
-        let path = self.site.on_prefix(name);
-        match self.waiting(name) {
-            Some(waiting)
-                if !self.site.on_prefix(&waiting.dir).is_dir()
-                    && self.site.on_prefix(&waiting.last_dir).is_dir() =>
-            {
-                self.site.on_prefix(&waiting.last)
-            }
-            _ => path,
-        }
     }
 
     /// Files of this rank in directories that the program has not renamed, and begun its next
@@ -249,6 +238,51 @@ impl Session {
         if self.state().moves.made > 0 {
             let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
             let _ = remove_file_if_there(&note);
+        }
+    }
+
+    /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
+    pub(in crate::session) fn land(
+        &self,
+        state: &mut State,
+        (name, place): (&str, &Place),
+        reason: Reason,
+    ) -> bool {
+        let target = self.site.on_prefix(name);
+        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+        match place {
+            Place::Prefix | Place::Deleted | Place::Ghost(_) => true,
+            Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
+            Place::Cached(..) | Place::Private(_) if open => false,
+            Place::Private(_) => {
+                self.publish_private(state, name);
+                target.exists()
+            }
+            // Another rank may have it open there already: it is not put there anew.
+            Place::Cached(_, here) => {
+                self.has_the_same(name, here) || self.publish_or_tell(name, here, reason)
+            }
+        }
+    }
+
+    /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
+    pub(in crate::session) fn enter_landed(&self, state: &mut State, name: &str, reason: Reason) {
+        let Some(matched) = self.match_name(name) else { return };
+        if self.is_child() {
+            return;
+        }
+        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
+        let file = file_ref(name, &matched);
+        let renamed = state.machine.renamed(None, Some(&file), bytes, Some(reason), monotonic_ms());
+        let Placement::Dataset(placed) = renamed.to else {
+            state.view.revive(name);
+            return;
+        };
+        match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
+            Ok(()) => state.enter_file(&placed.key, name, true),
+            Err(error) => {
+                log::warn_once("link", format_args!("rank {}: {error}", self.site.rank));
+            }
         }
     }
 }

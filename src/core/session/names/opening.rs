@@ -2,38 +2,15 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::log;
 use crate::patterns::Match;
-use crate::session::machine::{self, DatasetKey, Placed, Placement, Reason};
+use crate::session::machine::{self, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::namespace::{self as ns, Found, Intent, Manner, Place};
+use crate::session::rank::books::Room;
 use crate::session::rank::known::file_ref;
-use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
-use crate::session::updates::neighbours::Locked;
-use crate::system::{is_denied, may_write, monotonic_ms};
-
-/// Folder of private copies in a cache directory.
-pub(in crate::session) const SHADOWS: &str = "scr.shadow";
-
-/// What an open for writing found.
-pub(in crate::session) struct Found {
-    pub place: Place,
-    pub on_prefix: OnPrefix,
-    pub exists: bool,
-}
-
-/// Whether the caller can wait with a copy until the first change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::session) enum Manner {
-    /// It asks again before the first change.
-    Lazy,
-    /// It changes the file now.
-    Changing,
-}
+use crate::system::monotonic_ms;
 
 impl Session {
     /// The program opens `path`.
@@ -84,38 +61,6 @@ impl Session {
             }
             Place::Ghost(_) => self.refuse_ghost(name),
         }
-    }
-
-    /// The machine learns who reads what.
-    pub(in crate::session) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
-        if self.is_child() {
-            return;
-        }
-        let Some(file) = self.file_ref(name) else { return };
-        let foreign = match place {
-            Place::Elsewhere(..) => true,
-            Place::Prefix => {
-                let own = state.books.values().any(|book| book.files.contains_key(name));
-                state.machine.routing(file.series).watches() && !own
-            }
-            _ => false,
-        };
-        if foreign {
-            state.machine.read_elsewhere(&file);
-        }
-    }
-
-    fn refuse_ghost(&self, name: &str) -> Answer {
-        log::warn_once(
-            "ghost",
-            format_args!(
-                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
-                 left the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE \
-                 more)",
-                self.site.rank
-            ),
-        );
-        Answer::Fail(libc::ENOENT)
     }
 
     pub(in crate::session) fn open_for_writing(
@@ -222,193 +167,6 @@ impl Session {
         }
         room.unwrap_or_default()
     }
-
-    /// The rules of open(2) on what the program sees; `Err` is the answer.
-    pub(in crate::session) fn look(
-        &self,
-        state: &State,
-        name: &str,
-        intent: Intent,
-    ) -> std::result::Result<Found, Answer> {
-        let path = self.site.on_prefix(name);
-        let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
-        let exists = match place {
-            Place::Deleted => false,
-            Place::Prefix => on_prefix != OnPrefix::Absent,
-            _ => true,
-        };
-        let answer = match &place {
-            // The PFS has the last word on links, special files and permissions of its own.
-            Place::Prefix if on_prefix == OnPrefix::Other => Some(Answer::PASS),
-            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
-            Place::Prefix if exists && !may_write(&path) => Some(Answer::PASS),
-            Place::Prefix | Place::Deleted if !exists && !intent.create => {
-                Some(Answer::Fail(libc::ENOENT))
-            }
-            Place::Prefix | Place::Deleted if state.view.is_removed_dir(ns::parent(name)) => {
-                Some(Answer::Fail(libc::ENOENT))
-            }
-            Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
-                Some(Answer::PASS)
-            }
-            Place::Cached(_, here) | Place::Private(here) if is_denied(here) => {
-                Some(Answer::Fail(libc::EACCES))
-            }
-            Place::Ghost(_) if !intent.truncate => Some(self.refuse_ghost(name)),
-            _ => None,
-        };
-        match answer {
-            Some(answer) => Err(answer),
-            None => Ok(Found { place, on_prefix, exists }),
-        }
-    }
-
-    /// The file goes into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
-    pub(in crate::session) fn put_into(
-        &self,
-        mut state: Locked<'_>,
-        name: &str,
-        placed: Placed,
-        found: &Found,
-        intent: Intent,
-        room: Room,
-    ) -> Option<Answer> {
-        let mut way = Way::OnPrefix;
-        if self.begin_in_cache(&mut state, &placed, name) {
-            match self.make_target(&state, name, &placed.key, found, intent) {
-                Ok(()) => way = Way::Cached,
-                Err(error) => self.set_back(&mut state, &placed.key, name, &error),
-            }
-        }
-        let on_prefix = way == Way::OnPrefix;
-        let mut enter = |state: &mut State| {
-            match placed.joined {
-                true => state.view.revive(name), // who counts on its content is to know
-                false => state.enter_file(&placed.key, name, on_prefix),
-            }
-            Ok(())
-        };
-        let told = on_prefix && !placed.joined;
-        let claim = Claim { name: name.to_string(), on_prefix: told, rename: None };
-        let done = match on_prefix {
-            true => self
-                .clear_prefix(&state, name, found)
-                .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
-            false => {
-                let of = (&claim, found, false);
-                self.write_in_turn(&mut state, of, &mut || Ok(()), &mut enter)
-            }
-        };
-        match done {
-            Ok(true) => {}
-            Ok(false) => {
-                state.machine.open_failed(&placed.key, name, monotonic_ms());
-                return None;
-            }
-            // The PFS refuses, or what the cache has cannot be read.
-            Err(error) => {
-                let why = format!("opening {name} failed: {error}");
-                state.machine.open_refused(&placed.key, name, &why, monotonic_ms());
-                return Some(Answer::Fail(error.errno()));
-            }
-        }
-        self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
-        let made = !found.exists;
-        let room = if on_prefix { Room::default() } else { room };
-        let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
-        let token = state.tokens.issue(tracked);
-        let path = match (&found.place, state.view.layer(&placed.key)) {
-            (Place::Private(here), _) => here.clone(),
-            (_, Some(layer)) if !on_prefix => layer.dir.join(name),
-            _ => return Some(Answer::Pass { token }),
-        };
-        Some(Answer::Redirect { path, token })
-    }
-
-    /// The file's present content goes where the file will be, and `enter` tells that it will be
-    /// written there. What another rank may be changing there already is left as it is. `false`:
-    /// see [`Self::write_in_turn`].
-    pub(in crate::session) fn bring_to_prefix(
-        &self,
-        state: &mut State,
-        claim: Claim,
-        found: &Found,
-        intent: Intent,
-        enter: &mut dyn FnMut(&mut State) -> Result<()>,
-    ) -> Result<bool> {
-        let name = claim.name.as_str();
-        let target = self.site.on_prefix(name);
-        let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-        let is_there =
-            |here: &Path| modified(&target) > modified(here) || self.has_the_same(name, here);
-        match &found.place {
-            Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                let one = Single { source: here, target: &target, reason: Reason::Follows };
-                let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
-                    let rename = Some((staged.to_path_buf(), target.clone()));
-                    let claim = Claim { rename, ..claim.clone() };
-                    self.write_in_turn(state, (&claim, found, true), publish, enter)
-                };
-                self.publish(one, Gate::InTurn(&mut in_turn))
-            }
-            Place::Cached(..) if !intent.truncate => {
-                self.write_in_turn(state, (&claim, found, true), &mut || Ok(()), enter)
-            }
-            _ => self.write_in_turn(state, (&claim, found, false), &mut || Ok(()), enter),
-        }
-    }
-
-    /// A file that the program deleted, but that still lies on the PFS until its deletion is due,
-    /// would be in the way of a new one of its name; so would a hidden one.
-    pub(in crate::session) fn clear_prefix(
-        &self,
-        state: &State,
-        name: &str,
-        found: &Found,
-    ) -> Result<()> {
-        if found.exists || !state.view.is_absent(name) {
-            return Ok(());
-        }
-        ns::remove(&self.site.on_prefix(name))
-    }
-
-    /// Makes the dataset's directory such that the program's own open finds there what it would
-    /// have found.
-    fn make_target(
-        &self,
-        state: &State,
-        name: &str,
-        key: &DatasetKey,
-        found: &Found,
-        intent: Intent,
-    ) -> Result<()> {
-        let Some(layer) = state.view.layer(key) else {
-            return Err(Error::Missing(format!("no directory for {name}")));
-        };
-        if matches!(&found.place, Place::Cached(held, _) if held == key) {
-            return Ok(());
-        }
-        let target = layer.dir.join(name);
-        ns::make_parents(&layer.dir, name)?;
-        if !found.exists {
-            // What has no such reason to be there, another rank of the node has made just now.
-            let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
-            return if outdated { ns::remove(&target) } else { Ok(()) };
-        }
-        let path = self.site.on_prefix(name);
-        let made = match (&found.place, found.on_prefix) {
-            (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
-            (Place::Cached(_, here), _) => ns::make_empty(&target, mode_of(here)),
-            (Place::Elsewhere(_, remote), _) => ns::make_empty(&target, remote.meta.mode & 0o7777),
-            (_, OnPrefix::File { .. }) if !intent.truncate => ns::copy_up(&path, &target),
-            (_, OnPrefix::File { mode }) => ns::make_empty(&target, mode),
-            _ => ns::remove(&target),
-        };
-        if made.is_err() {
-            let _ = ns::remove(&target);
-        }
-        made
-    }
 }
 
 /// Not routed: but what is in the cache can only be found there.
@@ -417,9 +175,4 @@ fn answer_in_place(found: &Found) -> Answer {
         Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
         _ => Answer::PASS,
     }
-}
-
-pub(in crate::session) fn mode_of(path: &Path) -> u32 {
-    use std::os::unix::fs::MetadataExt as _;
-    path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
 }

@@ -40,6 +40,15 @@ impl Intent {
     }
 }
 
+/// Whether the caller can wait with a copy until the first change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It asks again before the first change.
+    Lazy,
+    /// It changes the file now.
+    Changing,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,13 +16,13 @@ mod told;
 mod view;
 
 pub use hidden_dir::HiddenDir;
-pub use intent::Intent;
+pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};
 pub use listing::entries;
-pub use names::{REFUGE, STATE_FOLDER, is_ours, parent, relative, stable_number};
+pub use names::{REFUGE, SHADOWS, STATE_FOLDER, is_ours, parent, relative, stable_number};
 pub use target::{
-    OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless, on_prefix,
-    remove,
+    Found, OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless,
+    on_prefix, remove,
 };
 pub use told::{Claim, Move, Told};
 pub use view::{Place, View};

@@ -11,6 +11,9 @@ pub const STATE_FOLDER: &str = ".scr";
 /// Below it: private copies of sealed files that the store has no room for.
 pub const REFUGE: &str = "shadow";
 
+/// Folder of private copies in a cache directory.
+pub const SHADOWS: &str = "scr.shadow";
+
 /// `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for names
 /// that are not UTF-8 (records are text; such files stay on the PFS).
 pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {

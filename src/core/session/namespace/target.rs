@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use super::view::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 
@@ -23,6 +24,16 @@ pub enum OnPrefix {
     /// Something that we leave alone: a link, a directory, a device, a file with several names, or
     /// one that cannot be looked at.
     Other,
+}
+
+/// What an open for writing found.
+pub struct Found {
+    /// Where it is seen.
+    pub place: Place,
+    /// What the PFS has.
+    pub on_prefix: OnPrefix,
+    /// The program sees a file.
+    pub exists: bool,
 }
 
 /// Looks at `path` without following links.

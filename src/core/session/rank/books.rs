@@ -2,6 +2,7 @@
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::session::handles::rivals::Base;
@@ -32,6 +33,11 @@ pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// Size, and seconds and nanoseconds of the last modification.
 pub type Stamp = (u64, i64, i64);
+
+/// As the file at `path` is now.
+pub(in crate::session) fn stamp(path: &Path) -> Option<Stamp> {
+    path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
+}
 
 /// How a tracked descriptor's file lies.
 #[derive(Debug, Clone, PartialEq, Eq)]

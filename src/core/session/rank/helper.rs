@@ -8,7 +8,7 @@ use super::runtime::Session;
 use crate::events::Event;
 use crate::log;
 use crate::params::{Settings, Source, keys};
-use crate::session::updates::wanted::Served;
+use crate::session::flush::serving::Served;
 use crate::system::block_signals;
 
 /// How often it looks.

@@ -1,7 +1,7 @@
 //! What a rank knows of itself, and of a name; nothing here waits, or needs the state.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -10,6 +10,7 @@ use super::runtime::{Session, State};
 use super::site::Links;
 use crate::patterns::Match;
 use crate::records;
+use crate::session::ending::need::Need;
 use crate::session::machine::{DatasetKey, FileRef};
 use crate::session::namespace as ns;
 use crate::transfer::{AsyncFlush, Background};
@@ -91,6 +92,26 @@ impl Session {
     /// Flushes by threads, by dataset.
     pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
         self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the PFS is to have the file `name`, when no agreement comes: one that waits in a
+    /// directory that another rank has renamed belongs where that is now.
+    pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
+        let path = self.site.on_prefix(name);
+        match self.waiting(name) {
+            Some(waiting)
+                if !self.site.on_prefix(&waiting.dir).is_dir()
+                    && self.site.on_prefix(&waiting.last_dir).is_dir() =>
+            {
+                self.site.on_prefix(&waiting.last)
+            }
+            _ => path,
+        }
+    }
+
+    /// What the decision rests on; rank 0's counts.
+    pub(in crate::session) fn need(&self) -> MutexGuard<'_, Need> {
+        self.need.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::log_places::log_sinks;
 use super::phases::Phases;
 use super::tally::Count;
-use crate::cache::Catalog;
 use crate::events::{Event, EventLog, Job};
 use crate::log;
 use crate::params::{Settings, Source, keys};
@@ -99,22 +98,6 @@ impl Session {
         self.dataset_event("FLUSH_BEGIN", (key, id), |event| event.note("in the background"));
     }
 
-    /// It is over, for a reason if not well. Whoever sees it first says it.
-    pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
-        let begun = self.flushes_begun().remove(&id);
-        let Some((key, begun)) = begun else { return };
-        let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
-        let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
-        self.dataset_event(what, (&key, id), |mut event| {
-            event.seconds = Some(begun.elapsed().as_secs_f64());
-            let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
-            let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
-            event.size = catalog.map(|catalog| (catalog.entries.len() as u64, catalog.bytes()));
-            event.note(why.unwrap_or_default())
-        });
-        self.log_left(&left.unwrap_or_default());
-    }
-
     /// Datasets have left the prefix for a newer one.
     pub(in crate::session) fn log_left(&self, left: &Left) {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
@@ -129,7 +112,10 @@ impl Session {
         });
     }
 
-    fn flushes_begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
+    /// Flushes in the background that are not over.
+    pub(in crate::session) fn flushes_begun(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
         self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

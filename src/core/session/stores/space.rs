@@ -4,14 +4,12 @@
 use crate::session::machine::Reason;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
-use std::os::fd::IntoRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::setback::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::log;
 use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::books::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
@@ -19,48 +17,8 @@ use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, test_pause};
 
 impl Session {
-    /// A call on the file of `token` met a store that is full or fails, or the file is never quiet:
-    /// what is written so far moves to the PFS. Returns a new descriptor with the same access mode
-    /// and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
-    ///
-    /// For a [lazy](super::TOKEN_LAZY) token: its file is about to change, and gets its place.
-    ///
-    /// With -1 for `fd`: only what makes the file durable has failed, and it cannot move now. It
-    /// goes to the PFS at its close; -1 if it is not in the cache.
-    /// `errno` is what the call met; 0 if it met nothing.
-    pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
-        if errno != 0 {
-            self.met(token, errno);
-        }
-        if fd < 0 {
-            return if self.distrust(token) { 0 } else { -1 };
-        }
-        let woken = self.wake_lazy(token, fd);
-        let moved = woken.and_then(|file| match file {
-            Some(file) => Ok(Some(file)),
-            None => self.try_evacuate(token, fd),
-        });
-        match moved {
-            Ok(Some(file)) => file.into_raw_fd(),
-            Ok(None) => -1,
-            Err(error) => {
-                let mut state = self.state();
-                match state.tokens.get(token).cloned() {
-                    Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
-                        self.tell_unmoved(&mut state, &one, &error);
-                    }
-                    _ => {
-                        let rank = self.site.rank;
-                        log::warn_once("evacuate", format_args!("rank {rank}: {error}"));
-                    }
-                }
-                -1
-            }
-        }
-    }
-
     /// A call on the file of `token` met `errno` in the store.
-    fn met(&self, token: u64, errno: i32) {
+    pub(in crate::session) fn met(&self, token: u64, errno: i32) {
         let state = self.state();
         if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
             let source = std::io::Error::from_raw_os_error(errno);
@@ -71,13 +29,18 @@ impl Session {
     }
 
     /// The dataset of the file is told as invalid, with this reason.
-    fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
+    pub(in crate::session) fn tell_unmoved(
+        &self,
+        state: &mut State,
+        tracked: &Tracked,
+        error: &Error,
+    ) {
         let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
     /// `None`: the file is on the PFS already, and that refuses.
-    fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
+    pub(in crate::session) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
         if let Way::Shadow { copy, .. } = &tracked.way {
@@ -156,7 +119,7 @@ impl Session {
 
     /// The file of `token` is not sure to be durable where it is: it goes to the PFS at its close.
     /// `false`: it is not in the cache.
-    fn distrust(&self, token: u64) -> bool {
+    pub(in crate::session) fn distrust(&self, token: u64) -> bool {
         let mut state = self.state();
         let Some(one) = state.tokens.get_mut(token) else { return false };
         let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });

@@ -7,43 +7,23 @@
 //! closed, so that a reader of many files waits once, and that the prefix never has a part of a
 //! checkpoint for long.
 
-use crate::session::machine::Reason;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use crate::cache::disk::names_in;
-use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
 use crate::log;
-use crate::records::{self, DatasetState};
 use crate::session::machine::DatasetKey;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Place, Remote};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Awaited, Waited, announce_background, is_published};
 
-/// Between two looks of a node at the prefix.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// What a helper thread knows of requests.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Served {
-    /// Id and epoch of the datasets that this rank has begun to write.
-    begun: BTreeSet<(u64, u64)>,
-    /// Last look at the prefix.
-    looked: Option<Instant>,
-    /// When files of a dataset that is not sealed were first asked for.
-    asked: BTreeMap<DatasetKey, Instant>,
-}
-
 impl Session {
-    fn wanted_folder(&self) -> PathBuf {
+    pub(in crate::session) fn wanted_folder(&self) -> PathBuf {
         self.site.state_dir().join("wanted")
     }
 
     /// What the node's first rank has found.
-    fn wanted_here(&self) -> PathBuf {
+    pub(in crate::session) fn wanted_here(&self) -> PathBuf {
         self.site.layout.control_dir.join("wanted")
     }
 
@@ -127,111 +107,6 @@ impl Session {
                 None
             }
         }
-    }
-
-    /// Begins to write what somebody has asked for. For the helper thread.
-    pub(in crate::session) fn serve_wanted(&self, served: &mut Served) {
-        if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
-            served.looked = Some(Instant::now());
-            if let Err(error) = self.repeat_wanted() {
-                log::message(1, format_args!("rank {}: {error}", self.site.rank));
-            }
-        }
-        let names = names_in(&self.wanted_here()).unwrap_or_default();
-        let key = |name: &String| records::DatasetKey::from_directory_name(name);
-        let keys = names.iter().filter_map(|name| self.machine_key(&key(name)?));
-        let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        for key in keys {
-            let id = self.state().books.get(&key).map_or(0, |book| book.id);
-            match id {
-                0 => self.publish_wanted(&key, served),
-                id => drop(ids.insert(id)), // sealed since
-            }
-        }
-        served.begun.retain(|(id, _)| ids.contains(id));
-        if names.is_empty() {
-            served.asked.clear();
-        }
-        for id in ids {
-            if let Err(error) = self.begin_wanted(id, served) {
-                let rank = self.site.rank;
-                log::warn_once("wanted", format_args!("rank {rank}: dataset {id}: {error}"));
-            }
-        }
-    }
-
-    /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks
-    /// have had the time to do so.
-    fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
-        let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
-        let pointers = asked.elapsed() >= LOOK * 2;
-        let wanted = self.state().machine.wanted(key);
-        let mut now = wanted.iter().filter(|one| pointers || !one.last);
-        now.all(|one| self.publish_unsealed_file(one, Reason::Wanted));
-    }
-
-    /// The node's folder says what that on the prefix says.
-    fn repeat_wanted(&self) -> Result<()> {
-        // A look at a folder that is not there is all that this costs, mostly.
-        let there = names_in(&self.wanted_folder())?;
-        let here = self.wanted_here();
-        let known = names_in(&here)?;
-        for name in there.iter().filter(|name| !known.contains(name)) {
-            create_dirs(&here.join(name), 0o700)?;
-        }
-        for name in known.iter().filter(|name| !there.contains(name)) {
-            remove_tree(&here.join(name))?;
-        }
-        if self.site.rank == 0 {
-            there.iter().filter(|name| self.is_answered(name)).for_each(|name| {
-                let _ = remove_tree(&self.wanted_folder().join(name));
-            });
-        }
-        Ok(())
-    }
-
-    /// What is asked for by its key is sealed by now, or gone.
-    fn is_answered(&self, request: &str) -> bool {
-        let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
-        let Some(key) = self.machine_key(&key) else { return true };
-        let state = self.state();
-        let sealed = state.books.get(&key).is_some_and(|book| book.id != 0);
-        let known = state.machine.datasets(key.series).iter().any(|one| one.key == key);
-        sealed || (state.view.layer(&key).is_none() && !known)
-    }
-
-    /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
-    fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
-        let record = self.site.filemap.get_id(id);
-        let Some(record) = record else { return Ok(()) };
-        let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
-        if record.state != DatasetState::Prepared {
-            self.publish_wanted(&key, served); // it was opened again
-            return Ok(());
-        }
-        let begun = &mut served.begun;
-        let seal = (id, record.epoch);
-        if begun.contains(&seal) {
-            return Ok(());
-        }
-        if let Some(flush) = self.flushes().get(&id) {
-            flush.hurry();
-            begun.insert(seal);
-            return Ok(());
-        }
-        let mut running = self.background();
-        if running.as_ref().is_some_and(|(_, background)| !background.is_finished()) {
-            return Ok(()); // the next look
-        }
-        if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
-            log::warn_once(
-                "wanted",
-                format_args!("rank {}: dataset {of}: {error}", self.site.rank),
-            );
-        }
-        *running = Some((id, self.begin_background(record, &key)?));
-        begun.insert(seal);
-        Ok(())
     }
 
     /// The dataset is on the prefix. For rank 0.

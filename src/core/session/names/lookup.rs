@@ -1,0 +1,45 @@
+//! Calls that only look: where a path leads, and what a directory has.
+
+use std::path::Path;
+
+use crate::session::namespace::answer::{Answer, Entry};
+use crate::session::namespace::{self as ns, Place};
+use crate::session::rank::runtime::Session;
+
+impl Session {
+    /// stat, access, readlink, statfs, realpath.
+    pub fn lookup(&self, path: &Path) -> Answer {
+        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        if ns::is_ours(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        let state = self.state_to_look();
+        if state.view.is_removed_dir(name) {
+            return Answer::Fail(libc::ENOENT);
+        }
+        if !self.concerns(&state, name) && !self.is_called(&state, name) {
+            let foreign = self.is_foreign(&state, name);
+            return if foreign { Answer::Foreign } else { Answer::PASS };
+        }
+        if let Some(copy) = state.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        match state.view.place(name) {
+            Place::Prefix => Answer::PASS,
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
+            Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
+            Place::Deleted => Answer::Fail(libc::ENOENT),
+            Place::Ghost(attributes) => Answer::Known(attributes),
+        }
+    }
+
+    /// What a listing of `path` shows beyond, or hides from, what the PFS has.
+    pub fn list(&self, path: &Path) -> Vec<Entry> {
+        let dir = match self.name_of(path) {
+            Some(name) => name,
+            None if path == self.site.prefix => "",
+            None => return Vec::new(),
+        };
+        ns::entries(&self.state_to_look().view, &self.site.prefix, dir)
+    }
+}

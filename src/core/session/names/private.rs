@@ -1,0 +1,154 @@
+//! Files under temporary names, in no dataset yet: where they lie, and how they come to the PFS.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::log;
+use crate::patterns::{Match, Template};
+use crate::session::machine::{self, Placed, Placement, Reason};
+use crate::session::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
+use crate::session::rank::known::file_ref;
+use crate::session::rank::publish::{Gate, Single};
+use crate::session::rank::runtime::{Session, State};
+use crate::system::monotonic_ms;
+
+impl Session {
+    /// What `name` will be called, if a template says so and that name is cached.
+    pub(in crate::session) fn final_match(&self, state: &State, name: &str) -> Option<Match> {
+        state.templates.iter().find_map(|(series, template)| {
+            let matched = self.match_name(&template.final_name(name)?)?;
+            let cached = state.machine.routing(*series).caches();
+            (matched.series == *series && cached).then_some(matched)
+        })
+    }
+
+    /// Whether nothing that the program does to `name` can concern us: no pattern matches it, nor
+    /// what it may be renamed to as far as is known, and no change of the view is about it.
+    pub(in crate::session) fn is_foreign(&self, state: &State, name: &str) -> bool {
+        let becomes_ours = |(_, template): &(usize, Template)| {
+            template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
+        };
+        !self.concerns(state, name)
+            && !self.is_called(state, name)
+            && !state.view.is_removed_dir(name)
+            && !state.templates.iter().any(becomes_ours)
+    }
+
+    pub(in crate::session) fn private_target(
+        &self,
+        state: &mut State,
+        name: &str,
+        found: &Found,
+    ) -> Result<std::path::PathBuf> {
+        let path = self.private_path(state, name)?;
+        let held = matches!(found.place, Place::Private(_));
+        if !held || !found.exists {
+            match found.on_prefix {
+                OnPrefix::File { mode } if found.exists => ns::make_empty(&path, mode)?,
+                _ => ns::remove(&path)?,
+            }
+            // What an earlier run left under this name is being truncated.
+            ns::remove(&self.site.on_prefix(name))?;
+        }
+        state.view.put_private(name, path.clone());
+        Ok(path)
+    }
+
+    /// The file at `here`, which is open, will be on the PFS as `to` at its last close.
+    pub(in crate::session) fn keep_private(
+        &self,
+        state: &mut State,
+        here: &Path,
+        to: &str,
+        keep: bool,
+    ) -> Result<()> {
+        let path = self.private_path(state, to)?;
+        self.move_file(here, &path, keep)?;
+        state.view.put_private(to, path);
+        Ok(())
+    }
+
+    /// The dataset of the final name; open descriptors go along.
+    pub(in crate::session) fn place_private(
+        &self,
+        state: &mut State,
+        name: &str,
+        to: &str,
+        matched: &Match,
+        here: &Path,
+    ) -> Option<Placed> {
+        let (file, now) = (file_ref(to, matched), monotonic_ms());
+        let open = state.tokens.count(name);
+        let mut placement = Placement::Pass;
+        if open == 0 {
+            let bytes = here.metadata().map_or(0, |found| found.len());
+            let keep = !self.is_routing() && !state.machine.goes_with_cached(&file);
+            let keep = keep.then_some(Reason::FallenBack);
+            placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
+        }
+        for _ in 0..open {
+            let next = state.machine.write_open(&file, machine::Intent::REWRITE, now);
+            placement = match (placement, next) {
+                (Placement::Dataset(first), Placement::Dataset(_)) => Placement::Dataset(first),
+                (_, next) => next,
+            };
+        }
+        match placement {
+            Placement::Dataset(placed) => Some(placed),
+            _ => None,
+        }
+    }
+
+    /// The PFS has a new file under `to`: what this rank saw there is replaced.
+    pub(in crate::session) fn replace_private(&self, state: &mut State, to: &Path) {
+        if let Some(here) = self.name_of(to).and_then(|to| state.view.take_private(to)) {
+            let _ = ns::remove(&here);
+        }
+    }
+
+    /// Where the file of a temporary name lies; its directory is made.
+    pub(in crate::session) fn private_path(
+        &self,
+        state: &State,
+        name: &str,
+    ) -> Result<std::path::PathBuf> {
+        // In the store of the dataset that it will belong to, so that a rename suffices then.
+        let last = self.final_match(state, name);
+        let (series, number) = last
+            .map_or((0, 1), |last| (last.series, state.machine.number_for(&file_ref(name, &last))));
+        let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
+        let folder = cache.join(SHADOWS).join(self.site.rank.to_string());
+        ns::make_parents(&folder, name)?;
+        Ok(folder.join(name))
+    }
+
+    /// The last descriptor on a temporary name was closed. One that will not be renamed any more,
+    /// as far as is known, goes to the PFS at once.
+    pub(in crate::session) fn closed_private(&self, state: &mut State, name: &str) {
+        let waits = !self.is_ended() && self.final_match(state, name).is_some();
+        if !waits && state.tokens.count(name) == 0 {
+            self.publish_private(state, name);
+        }
+    }
+
+    /// The program never renamed it: it ends on the PFS under its temporary name.
+    pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) {
+        let Some(here) = state.view.take_private(name) else { return };
+        let (target, reason) = (self.on_prefix_now(name), Reason::Temporary);
+        let done = self
+            .publish(Single { source: &here, target: &target, reason }, Gate::Open)
+            .and_then(|_| ns::remove(&here));
+        if let Err(error) = done {
+            log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));
+        }
+    }
+
+    /// All temporary files that are closed.
+    pub(in crate::session) fn publish_all_private(&self) {
+        let mut state = self.state();
+        let names: Vec<String> = state.view.private_names().map(str::to_string).collect();
+        for name in names.iter().filter(|name| state.tokens.count(name) == 0).collect::<Vec<_>>() {
+            self.publish_private(&mut state, name);
+        }
+    }
+}

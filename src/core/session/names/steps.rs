@@ -1,0 +1,134 @@
+//! What calls that change names are made of: a name is deleted, forgotten, moved.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::session::machine::{self, Deletion};
+use crate::session::namespace::{self as ns, Layer, OnPrefix, Place};
+use crate::session::rank::runtime::{Session, State};
+use crate::system::monotonic_ms;
+
+impl Session {
+    /// Whether `name` can have anything to do with us.
+    pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
+        self.match_name(name).is_some() || state.view.changes(name)
+    }
+
+    /// Whether some cached dataset of the program's calls has `name`, and no pattern matches it.
+    pub(in crate::session) fn is_called(&self, state: &State, name: &str) -> bool {
+        let series = self.series.series();
+        let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].explicit;
+        state.view.layers().iter().filter(called).any(|layer| layer.knows(name))
+            && !state.view.is_left_alone(name)
+            && self.match_name(name).is_none()
+    }
+
+    /// Takes `name` out of what the program sees, and out of the world if `deletion` says so.
+    pub(in crate::session) fn delete(
+        &self,
+        state: &mut State,
+        name: &str,
+        place: &Place,
+        deletion: Deletion,
+    ) -> Result<()> {
+        if deletion == Deletion::Deferred {
+            state.view.delete(name);
+            return Ok(());
+        }
+        state.tokens.orphan(name);
+        match place {
+            Place::Cached(key, here) => {
+                let (key, here) = (key.clone(), here.clone());
+                let revoked = match deletion {
+                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(&key)),
+                    _ => Ok(()),
+                };
+                // In a store that cannot remove it, it is hidden; a start finds it as if the run
+                // had been killed right before.
+                let removed = revoked.and_then(|()| ns::remove(&here));
+                state.leave_file(&key, name);
+                // An older dataset, or the PFS, may hold an older file of that name.
+                if removed.is_err()
+                    || state.view.place(name) != Place::Prefix
+                    || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
+                {
+                    state.view.delete(name);
+                }
+                Ok(())
+            }
+            _ => {
+                ns::remove(&self.site.on_prefix(name))?;
+                let holders: Vec<_> = state
+                    .books
+                    .iter()
+                    .filter(|(_, book)| book.files.contains_key(name))
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                holders.iter().for_each(|key| state.leave_file(key, name));
+                // Beneath it, a dataset may hold an older file of that name.
+                if state.view.place(name) != Place::Prefix {
+                    state.view.delete(name);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A file on the PFS moves away under a name that is not ours.
+    pub(in crate::session) fn forget(&self, state: &mut State, name: &str) {
+        if let Some(file) = self.file_ref(name)
+            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
+        {
+            state.tokens.orphan(name);
+        }
+        let holders: Vec<_> = state.books.keys().cloned().collect();
+        holders.iter().for_each(|key| state.leave_file(key, name));
+        // Beneath it, a dataset may hold an older file of that name.
+        if state.view.place(name) != Place::Prefix {
+            state.view.delete(name);
+        }
+    }
+
+    /// A sealed file keeps its place; the new name gets a link to the same content.
+    pub(in crate::session) fn move_file(
+        &self,
+        here: &Path,
+        target: &Path,
+        keep: bool,
+    ) -> Result<()> {
+        if keep {
+            ns::remove(target)?;
+            return ns::copy_up(here, target);
+        }
+        ns::move_to(here, target)
+    }
+
+    pub(in crate::session) fn after_move(
+        &self,
+        state: &mut State,
+        key: &machine::DatasetKey,
+        name: &str,
+        deletion: Option<Deletion>,
+    ) {
+        match deletion {
+            Some(Deletion::Deferred) => state.view.delete(name),
+            _ => {
+                state.leave_file(key, name);
+                if ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent {
+                    state.view.delete(name);
+                }
+            }
+        }
+    }
+
+    /// Directories that the program removed go with the last file in them.
+    pub(in crate::session) fn remove_empty_dirs(&self) {
+        let mut state = self.state();
+        let names: Vec<String> = state.view.removed_dirs().rev().map(str::to_string).collect();
+        for name in names {
+            if std::fs::remove_dir(self.site.on_prefix(&name)).is_ok() {
+                state.view.settle_dir(&name);
+            }
+        }
+    }
+}
