@@ -15,12 +15,19 @@ use crate::mortal::{Careless, Plan, What};
 pub struct Job {
     pub hosts: &'static str,
     pub scheme: &'static str,
+    /// Its program calls SCR.
+    pub by_calls: bool,
 }
 
 pub const JOBS: [Job; 3] = [
-    Job { hosts: "aa", scheme: "SINGLE" },
-    Job { hosts: "aabb", scheme: "XOR" },
-    Job { hosts: "abcd", scheme: "XOR" },
+    Job { hosts: "aa", scheme: "SINGLE", by_calls: false },
+    Job { hosts: "aabb", scheme: "XOR", by_calls: false },
+    Job { hosts: "abcd", scheme: "XOR", by_calls: false },
+];
+
+const CALLED: [Job; 2] = [
+    Job { hosts: "aabb", scheme: "XOR", by_calls: true },
+    Job { hosts: "abcd", scheme: "RS", by_calls: true },
 ];
 
 /// Random schedules of the usual run.
@@ -30,7 +37,8 @@ const SCHEDULES: u64 = 300;
 const STEPS: u64 = 3;
 
 fn disturbed(cluster: &Cluster, job: Job, plan: Option<Plan>, truth: &Truth) -> Outcome<Life> {
-    let program = Program { launch: 1, steps: STEPS, ends: true, truth };
+    let by_calls = job.by_calls;
+    let program = Program { launch: 1, steps: STEPS, ends: true, by_calls, truth };
     cluster.launch(job.hosts, plan, |rank| program.run(rank))
 }
 
@@ -70,7 +78,8 @@ pub fn trial(job: Job, plan: Plan, mistake: Option<Mistake>) {
     // What is never removed shows at the end.
     let lasts = |one: &Mistake| *one == Mistake::Careless(Careless::Removal);
     let cluster = cluster.with(mistake.filter(lasts));
-    let second = Program { launch: 2, steps: 1, ends: true, truth: &truth };
+    let by_calls = job.by_calls;
+    let second = Program { launch: 2, steps: 1, ends: true, by_calls, truth: &truth };
     let restarted = cluster.launch(&after(job, plan), None, |rank| second.run(rank));
     let begun = from(&restarted);
     let step = begun.map_or(0, |(step, _)| step);
@@ -133,33 +142,38 @@ pub fn schedules(job: Job, what: What, counts: impl Fn(&str) -> bool) -> Vec<(Jo
     all
 }
 
-fn sweep(usual: usize, whats: &[What], counts: impl Fn(&str) -> bool) {
-    let both = |job| whats.iter().map(move |what| (job, *what));
-    let all = JOBS.into_iter().flat_map(both);
+fn sweep(jobs: &[Job], usual: usize, whats: &[What], counts: impl Fn(&str) -> bool) {
+    let both = |job: &Job| whats.iter().map(|what| (*job, *what)).collect::<Vec<_>>();
+    let all = jobs.iter().flat_map(both);
     let all = all.flat_map(|(job, what)| schedules(job, what, &counts));
     run_all(&all.step_by(stride(usual)).collect::<Vec<_>>(), |at| format!("schedule {at}"));
 }
 
 #[test]
 fn a_rank_dies_at_every_step() {
-    sweep(7, &[What::Rank], |_| true);
+    sweep(&JOBS, 7, &[What::Rank], |_| true);
 }
 
 #[test]
 fn a_node_dies_at_every_step() {
-    sweep(7, &[What::Node], |_| true);
+    sweep(&JOBS, 7, &[What::Node], |_| true);
 }
 
 #[test]
 fn the_power_of_a_node_is_cut_at_every_step() {
-    sweep(7, &[What::Power], |_| true);
+    sweep(&JOBS, 7, &[What::Power], |_| true);
 }
 
 #[test]
 fn a_store_fails_at_every_step() {
     let errors =
         [libc::ENOSPC, libc::EIO].map(|errno| [false, true].map(|good| What::Fails(errno, good)));
-    sweep(29, errors.as_flattened(), |step| step.contains("nodes/"));
+    sweep(&JOBS, 29, errors.as_flattened(), |step| step.contains("nodes/"));
+}
+
+#[test]
+fn a_program_of_calls_loses_ranks_and_nodes_at_every_step() {
+    sweep(&CALLED, 13, &[What::Rank, What::Node, What::Power], |_| true);
 }
 
 /// A random schedule: which job, which death, at which step of whom.

@@ -33,7 +33,7 @@ fn a_run_leaves_its_newest_checkpoint_on_the_prefix() {
     for (hosts, scheme) in [("aa", "SINGLE"), ("aabb", "XOR"), ("abc", "PARTNER")] {
         let (cluster, truth) =
             (Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]), Truth::default());
-        let first = Program { launch: 1, steps: 3, ends: true, truth: &truth };
+        let first = Program { launch: 1, steps: 3, ends: true, by_calls: false, truth: &truth };
         assert_eq!(run(&cluster, hosts, &first), None, "{scheme}");
         assert_eq!(truth.complete(), 3, "{scheme}");
         assert!(is_on_prefix(&cluster, hosts.len(), (3, 1)), "{scheme}");
@@ -53,7 +53,7 @@ fn what_was_on_a_lost_node_is_rebuilt() {
     ] {
         let (cluster, truth) =
             (Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}")]), Truth::default());
-        let first = Program { launch: 1, steps: 3, ends: false, truth: &truth };
+        let first = Program { launch: 1, steps: 3, ends: false, by_calls: false, truth: &truth };
         assert_eq!(run(&cluster, hosts, &first), None, "{scheme}");
         assert_eq!(truth.complete(), 3, "{scheme}");
         // The cache has it, and nothing else.

@@ -13,7 +13,7 @@ fn cluster() -> Cluster {
 }
 
 fn first(truth: &Truth) -> Program<'_> {
-    Program { launch: 1, steps: 3, ends: false, truth }
+    Program { launch: 1, steps: 3, ends: false, by_calls: false, truth }
 }
 
 /// The last marker that rank 0 writes in an undisturbed run: the step's number.

@@ -1,12 +1,16 @@
 //! A program that writes checkpoints and goes on from its newest one, as programs do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use scr_core::error::Result;
+use scr_core::session::Flags;
 
 use super::cluster::Rank;
+use crate::mortal;
 
 /// A run of it.
 pub struct Program<'a> {
@@ -16,6 +20,8 @@ pub struct Program<'a> {
     pub steps: u64,
     /// It ends by itself, it is not killed after the last one.
     pub ends: bool,
+    /// It calls SCR, and knows no pattern.
+    pub by_calls: bool,
     pub truth: &'a Truth,
 }
 
@@ -107,6 +113,21 @@ fn restart(rank: &Rank) -> Result<Option<(u64, u64)>> {
     Ok(Some((step, launch)))
 }
 
+/// The same by calls: the checkpoint that is offered can be read, by all ranks.
+fn restart_by_calls(rank: &Rank) -> Result<Option<(u64, u64)>> {
+    let Some(name) = rank.session.have_restart()? else { return Ok(None) };
+    rank.session.start_restart()?;
+    let step = name.strip_prefix("step_").and_then(|step| step.parse().ok()).unwrap();
+    let place = rank.session.route_input(Path::new(&of(rank.rank)))?;
+    let bytes = fs::read(&place).unwrap();
+    let launch = launch_of(&bytes, step, rank.rank);
+    let launch = launch.unwrap_or_else(|| panic!("{} is not whole", place.display()));
+    rank.session.complete_restart(true)?;
+    let (most, least) = (rank.all_max(launch as i64)?, -rank.all_max(-(launch as i64))?);
+    assert_eq!(most, least, "step {step}: rank {} has the file of launch {launch}", rank.rank);
+    Ok(Some((step, launch)))
+}
+
 impl Program<'_> {
     /// Goes on from the newest checkpoint, writes more and ends.
     pub fn run(&self, rank: &Rank) -> Life {
@@ -117,9 +138,19 @@ impl Program<'_> {
     }
 
     fn live(&self, rank: &Rank, life: &mut Life) -> Result<()> {
-        life.from = restart(rank)?;
+        life.from = match self.by_calls {
+            true => {
+                rank.session.use_by_program(None);
+                restart_by_calls(rank)?
+            }
+            false => restart(rank)?,
+        };
         let begin = life.from.map_or(1, |(step, _)| step + 1);
         for step in begin..begin + self.steps {
+            if self.by_calls {
+                self.write_by_calls(rank, step)?;
+                continue;
+            }
             if rank.rank == 0 {
                 let _ = rank.files.make_dir("ckpt");
                 let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
@@ -147,7 +178,35 @@ impl Program<'_> {
         Ok(())
     }
 
+    fn write_by_calls(&self, rank: &Rank, step: u64) -> Result<()> {
+        let flags = Flags { checkpoint: true, output: false };
+        rank.session.start_dataset(Some(&format!("step_{step}")), flags)?;
+        let target = rank.session.prefix().join(file(step, rank.rank));
+        let place = rank.session.route_output(&target)?;
+        let bytes = content(self.launch, step, rank.rank);
+        let written = mortal::program(|| fs::write(&place, bytes));
+        // A rank that is dead is told of failures.
+        if rank.files.is_dead() {
+            rank.all_max(0)?;
+        }
+        written.unwrap();
+        self.truth
+            .written
+            .lock()
+            .unwrap()
+            .entry((step, self.launch))
+            .or_default()
+            .insert(rank.rank);
+        if rank.session.complete_dataset(true)? && !rank.files.is_dead() {
+            self.truth.complete.fetch_max(step, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
     fn note(&self, rank: &Rank) {
+        if self.by_calls {
+            return;
+        }
         let newest = rank.session.newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap());
         if !rank.files.is_dead() {
             self.truth.complete.fetch_max(newest, Ordering::SeqCst);
