@@ -82,12 +82,17 @@ fn each_help_has_an_example_and_the_exit_statuses() {
         &["flush-file"],
         &["halt"],
         &["hosts"],
+        &["copy"],
         &["index", "list"],
+        &["index", "verify"],
         &["log", "show"],
         &["nodes"],
         &["print"],
+        &["rebuild"],
         &["retries-halt"],
+        &["scavenge"],
         &["test-runtime"],
+        &["transfer"],
     ];
     for words in readable {
         assert!(help_of(words).contains("--json"), "{words:?}");

@@ -12,11 +12,11 @@ from stories import POSIX, story
 SETTINGS = {"SCR_FLUSH": "0", "SCR_LEARN": "0", "SCR_JOB_ID": "gone"}
 
 
-def scavenge(scene, *options):
-    """Runs it on the head of the cluster; returns its Outcome."""
+def scavenge(scene, *options, tool="scavenge"):
+    """Runs it (or another tool) on the head of the cluster; returns its Outcome."""
     usual = {"SCR_CONF_FILE": str(scene.sample.config()), "SCR_PREFIX": str(scene.directory)}
     env = environment(scene.mpi, **usual, **scene.settings)
-    words = scene.cluster.command("exec", "--", SCR, "scavenge", *options)
+    words = scene.cluster.command("exec", "--", SCR, tool, *options)
     outcome = Run(words, scene.directory, env).finish()
     scene.story += f"\n--- the scavenge: {outcome}"
     return outcome
@@ -121,6 +121,39 @@ def nothing_to_save(mpi):
         assert (outcome.status, "a live run" in outcome.err) == (1, True), scene.story
         scene.mark.unlink()
         assert run.finish().status == 0, scene.story
+
+
+def rebuilt_from_copies(mpi, scheme, *parts):
+    """A person copies what two of three nodes have left; `scr rebuild` does the rest."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE=scheme, **SETTINGS) as scene:
+        lose(scene, "node3")
+        rescue = scene.directory / "rescue"
+        own = "cp -a /dev/shm/*/scr.gone" + "".join(parts)
+        for node in ("node1", "node2", "node4"):
+            (rescue / node).mkdir(parents=True)
+            scene.cluster.on(node, "sh", "-c", f"{own} {rescue / node}", check=False)
+        before = {path: path.read_bytes() for path in rescue.rglob("*") if path.is_file()}
+        outcome = scavenge(scene, str(rescue), tool="rebuild")
+        assert outcome.status == 0, scene.story
+        assert "checkpoint.30 is on the prefix now" in outcome.out, scene.story
+        after = {path: path.read_bytes() for path in rescue.rglob("*") if path.is_file()}
+        assert after == before and len(before) > 4, scene.story
+        words = ("exec", "--", SCR, "index", "verify", "--json", "--prefix", scene.directory)
+        told = json.loads(scene.cluster.sim(*words).out)
+        assert told["right"] and told["datasets"][0]["name"] == "checkpoint.30", told
+        restart_elsewhere(scene, 30)
+
+
+@story
+def rebuilt_from_copies_of_whole_caches(mpi):
+    """With the control directories of the nodes."""
+    rebuilt_from_copies(mpi, "RS")
+
+
+@story
+def rebuilt_from_copies_of_datasets(mpi):
+    """Without them: the redundancy files tell."""
+    rebuilt_from_copies(mpi, "XOR", "/scr.dataset.*")
 
 
 @story
