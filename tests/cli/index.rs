@@ -231,6 +231,7 @@ fn directories_of_no_use_are_refused() {
     let path = rescue.to_str().unwrap();
     let refused = |words: &[&str], part: &str| {
         let (status, text) = on(&prefix, words);
+        assert!(!prefix.join(".scr").exists(), "{words:?}: nothing is made");
         assert_eq!(status, Some(1), "{words:?}: {text}");
         assert!(text.contains(part), "{words:?}: {text}");
         assert!(!prefix.join(".scr/rebuild").exists(), "{words:?}");

@@ -19,19 +19,37 @@ pub struct Gathered {
     _leases: Vec<File>,
 }
 
-/// Makes `folder` from what is found below `dirs`, by links where that is possible. `prefix` is
-/// named where nothing else tells which run it was. Local.
+/// What there is of a run below directories.
+#[derive(Debug)]
+pub struct FoundBelow(Found);
+
+/// Looks for datasets of a run below `dirs`. Nothing is changed. Local.
 ///
 /// # Errors
-/// There is nothing of a run below `dirs`, a live one uses them, or something cannot be read or
-/// written.
-pub fn gather_found(dirs: &[PathBuf], folder: &Path, prefix: &Path) -> Result<Gathered> {
+/// There are none, or something cannot be read.
+pub fn look_below(dirs: &[PathBuf]) -> Result<FoundBelow> {
     let found = Found::below(dirs)?;
     if found.nodes.is_empty() {
         let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         let all = [vec![format!("{} has no dataset of a run", names.join(", "))], found.unknown];
         return Err(Error::Other(all.concat().join("; ")));
     }
+    if found.ranks == 0 && !found.has_identity() {
+        return Err(Error::Other(format!(
+            "nothing tells how many ranks the run had: copy the control directory of a node \
+             ({LAUNCH}), too"
+        )));
+    }
+    Ok(FoundBelow(found))
+}
+
+/// Makes `folder` from what was found, by links where that is possible. `prefix` is named where
+/// nothing else tells which run it was. Local.
+///
+/// # Errors
+/// A live run uses the directories, or something cannot be read or written.
+pub fn gather_found(found: FoundBelow, folder: &Path, prefix: &Path) -> Result<Gathered> {
+    let found = found.0;
     let controls = found.nodes.iter().filter_map(|node| node.control.as_deref());
     let leases: Vec<Option<File>> = controls.map(hold).collect::<Result<_>>()?;
     for (number, one) in found.nodes.iter().enumerate() {
@@ -39,12 +57,6 @@ pub fn gather_found(dirs: &[PathBuf], folder: &Path, prefix: &Path) -> Result<Ga
         one.stage(&node, &|store| place_of(folder, &node, store, false))?;
     }
     if !found.has_identity() {
-        if found.ranks == 0 {
-            return Err(Error::Other(format!(
-                "nothing tells how many ranks the run had: copy the control directory of a node \
-                 ({LAUNCH}), too"
-            )));
-        }
         let mut tree = KvTree::new();
         tree.set_value("VERSION", 1);
         tree.set_value("IDENTITY", format!("{} | {} | found", prefix.display(), found.ranks));

@@ -76,7 +76,7 @@ pub use fetch::{Fetched, fetch};
 pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
-pub use gather::{Gathered, gather_found};
+pub use gather::{FoundBelow, Gathered, gather_found, look_below};
 pub use index::record_incomplete;
 pub use index::{
     OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_failure,

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use scr_core::cache;
 use scr_core::error::Result;
-use scr_core::transfer::{OtherSize, Which, gather_found, list_prefix, publish_remains};
+use scr_core::transfer::{
+    OtherSize, Which, gather_found, list_prefix, look_below, publish_remains,
+};
 
 use super::cluster::{Cluster, check_files};
 use super::job::Dataset;
@@ -38,7 +40,7 @@ pub fn run(cluster: &Cluster, placement: &str, datasets: &[Dataset]) {
 pub fn publish(cluster: &Cluster, dirs: &[PathBuf], which: Which) -> Result<Option<OtherSize>> {
     let folder = cluster.prefix().join(".scr/rebuild");
     let outcome = cluster.launch("z").run(|ctx| {
-        gather_found(dirs, &folder, ctx.prefix)?;
+        gather_found(look_below(dirs)?, &folder, ctx.prefix)?;
         publish_remains(ctx, &folder, which, &|| {})
     });
     fs::remove_dir_all(folder).unwrap();

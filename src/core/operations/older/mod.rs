@@ -53,16 +53,13 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
         let (dir, prefix) = (dir.display(), prefix.display());
         Error::Other(format!("{dir} is not below the prefix {prefix}: move it there"))
     })?;
+    look(&dir)?;
     create_dirs(&state_dir(&prefix), 0o777)?;
     alone_on_prefix(&prefix, &holder(), || add(&prefix, &dir, &name))
 }
 
 fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
-    let listed = Summary::read_from(dir).ok().flatten();
-    let found = match listed.as_ref().filter(|listed| is_right(dir, listed)) {
-        Some(listed) => Scan::of_summary(listed),
-        None => scan(dir)?,
-    };
+    let found = look(dir)?;
     let key = DatasetKey { series: PROGRAM.into(), id: name.to_owned(), generation: 0 };
     let index = super::read_index(prefix)?;
     if let Some(entry) = index.by_id(found.id) {
@@ -91,6 +88,15 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
     }
     let entry = super::find_dataset(prefix, &found.id.to_string())?;
     Ok(AddedOlder { entry, rebuilt, lost, refused: found.refused })
+}
+
+/// What the directory holds: by its summary, if that is right, else by the sidecars.
+fn look(dir: &Path) -> Result<Scan> {
+    let listed = Summary::read_from(dir).ok().flatten();
+    match listed.filter(|listed| is_right(dir, listed)) {
+        Some(listed) => Ok(Scan::of_summary(&listed)),
+        None => scan(dir),
+    }
 }
 
 /// Whether all files are there that a summary in their directory lists, with their sizes. If not,

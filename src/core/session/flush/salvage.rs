@@ -16,7 +16,7 @@ use crate::session::namespace::STATE_FOLDER;
 use crate::session::stores::job::JobPlaces;
 use crate::system;
 use crate::transfer::{
-    OnlyRebuild, Options, OtherSize, Which, copy_remains, gather_found, list_prefix,
+    OnlyRebuild, Options, OtherSize, Which, copy_remains, gather_found, list_prefix, look_below,
     publish_remains, recover_journal, roll_back, stores_of_remains,
 };
 
@@ -132,6 +132,7 @@ pub fn publish_found(
     (dirs, which): (&[PathBuf], Which),
     unknown: &mut Vec<String>,
 ) -> Result<Salvaged> {
+    let found = look_below(dirs)?;
     let state = places.prefix.join(STATE_FOLDER);
     create_dirs(&state, 0o777)?;
     let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
@@ -140,7 +141,7 @@ pub fn publish_found(
     };
     let folder = state.join(FOUND);
     remove_tree(&folder)?;
-    let done = gather_found(dirs, &folder, &places.prefix).and_then(|gathered| {
+    let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
         unknown.extend(gathered.unknown);
         publish(places, settings, &folder, which)
     });
