@@ -8,7 +8,11 @@ use std::time::Duration;
 use super::{code, err, out, scr};
 
 /// Command lines that read or change records of the prefix.
-const LINES: [&[&str]; 33] = [
+const LINES: [&[&str]; 37] = [
+    &["flush-file", "--json"],
+    &["halt", "--list", "--json"],
+    &["nodes", "--json"],
+    &["retries-halt", "--json"],
     &["flush-file"],
     &["flush-file", "--latest"],
     &["flush-file", "--need-flush", "6"],
