@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import subprocess
 
-from settings import hard
 from support import DIST, data_files, finish, place
 
 CASES = []
@@ -41,34 +40,9 @@ def check_message(got, words):
         assert word in lines[0], f"{word!r} is not in the message: {got}"
 
 
-@bad(["nowhere.conf"])
-def missing_config(here):
-    return {"SCR_CONF_FILE": str(here.prefix / "nowhere.conf")}
-
-
-@bad([".scrconf:2"])
-def malformed_config(here):
-    (here.prefix / ".scrconf").write_text("SCR_DEBUG=0\nthis is no setting\n")
-
-
 @bad([".scrconf:1", "SCR_CHECKPOINT_PATTERN"])
 def unknown_key(here):
     (here.prefix / ".scrconf").write_text("SCR_CHECKPONT_PATTERN=ckpt/*\n")
-
-
-@bad([".scrconf:1", "SCR_CACHE_SIZE"])
-def wrong_type(here):
-    (here.prefix / ".scrconf").write_text("SCR_CACHE_SIZE=two\n")
-
-
-@bad(["ckpt/(", "SCR_CHECKPOINT_PATTERN"], SCR_CHECKPOINT_PATTERN="re:ckpt/(")
-def broken_pattern(here):
-    del here
-
-
-@bad(["/nonexistent/prefix"], SCR_PREFIX="/nonexistent/prefix")
-def prefix_that_does_not_exist(here):
-    del here
 
 
 def prefix_that_is_read_only(mpi, program):
@@ -84,11 +58,6 @@ def prefix_that_is_read_only(mpi, program):
 
 
 CASES.append(prefix_that_is_read_only)
-
-
-@bad(["/proc/scr-cache"], SCR_CACHE_BASE="/proc/scr-cache", SCR_CNTL_BASE="/proc/scr-cache")
-def cache_that_cannot_be_made(here):
-    del here
 
 
 @bad(["libscr.so"])
@@ -108,35 +77,6 @@ def engine_that_is_none(here):
     for engine in lib.rglob("libscr.so"):
         engine.write_text("not a library\n")
     return {"LD_PRELOAD": str(lib / "libscr_preload.so")}
-
-
-def damaged(name, record, words, cached=True):
-    """Makes a case: one record of a killed run is damaged, whose step 15 is on the prefix and, if
-    `cached`, in the cache. One message names it."""
-
-    def run(mpi, program):
-        with place(mpi, program) as plain, place(mpi, program) as here:
-            want = plain.run(2, "steady", 40, 5, shim=False)
-            hard().kill_at_pause(here, here.prefix / "pause", SCR_FLUSH="1")
-            if not cached:
-                shutil.rmtree(here.base / os.listdir(here.base)[0])
-            path, = [*here.prefix.glob(record), *here.base.glob(record)]
-            path.write_bytes(b"\xff" * 40)
-            got = here.run(2, "steady", 40, 5, SCR_FLUSH="1")
-            assert got.status == 0 and got.line("checksum") == want.line("checksum"), f"{got}"
-            assert got.line("restart") == "restart 15", f"{got}"
-            told = [line for line in got.err.splitlines() if str(path) in line]
-            assert len(told) == 1 and all(word in told[0] for word in words), f"{path}: {got}"
-            assert data_files(plain.tree()) == data_files(here.tree()), f"files differ: {got}"
-
-    run.__name__ = name
-    CASES.append(run)
-
-
-damaged("damaged_index", ".scr/index.scr", ["is damaged", "made anew, with 3 datasets"])
-damaged("damaged_filemap", "*/*/filemap_1.scrinfo", ["is damaged", "count as lost"])
-damaged("damaged_summary", ".scr/scr.dataset.3/summary.scr", ["is damaged", "none is hidden"],
-        cached=False)
 
 
 def program_without_mpi(mpi, program):

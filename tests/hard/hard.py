@@ -283,98 +283,9 @@ def deleted_by_another_rank_while_it_is_open(mpi, program):
 
 
 @case
-def another_program_between_crash_and_restart(mpi, program):
-    """The cache stays when something else runs on the node in between."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "steady", 40, 5, shim=False)
-        kill_at_pause(shimmed, shimmed.prefix / "pause")
-        other = shimmed.run(1, "group_of_one")
-        assert other.status == 0, f"{other}"
-        got = shimmed.run(2, "steady", 40, 5)
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-        assert got.line("restart") not in (None, "restart 0"), f"the cache is gone: {other}\n{got}"
-
-
-@case
-def two_jobs_on_one_prefix(mpi, program):
-    """The second launch is pass-through with a message; both end well."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "steady", 40, 5, shim=False)
-        pause = shimmed.prefix / "pause"
-        first = shimmed.start(2, "steady", 40, 5, 15, pause)
-        wait_for(pause.exists, first)
-        second = shimmed.run(2, "steady", 40, 5)
-        pause.unlink()
-        got = finish(first)
-        assert second.err.count("SCR:") == 1, f"not exactly one message: {second}"
-        for run in (got, second):
-            assert run.line("checksum") == want.line("checksum"), f"{want}\n{run}"
-
-
-@case
-def damaged_checkpoint_on_the_prefix(mpi, program):
-    """A scan does not find it, the restart takes the one before, and its name can be used again."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "steady", 40, 5, shim=False)
-        shimmed.run(2, "steady", 20, 5, SCR_FLUSH="1")
-        os.truncate(shimmed.prefix / "ckpt/step_20/rank_1.dat", 100)
-        seen = shimmed.run(2, "scan")
-        files = "rank_0.dat rank_1.dat"
-        assert seen.out.splitlines() == [f"step_{n} {files}" for n in (5, 10, 15)], f"{seen}"
-        assert seen.err.count("SCR:") == 1, f"not exactly one message: {seen}"
-        got = shimmed.run(2, "steady", 40, 5, SCR_FLUSH="1")
-        assert got.line("restart") == "restart 15", f"{got}"
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-        assert data_files(shimmed.tree()) == data_files(plain.tree()), f"files differ: {got}"
-        again = shimmed.run(2, "scan")
-        assert len(again.out.splitlines()) == 8 and not again.err, f"still hidden: {again}"
-
-
-@case
-def newer_than_scr_current(mpi, program):
-    """SCR_CURRENT hides what is newer, on the prefix and in the cache."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "steady", 40, 5, shim=False)
-        shimmed.run(2, "steady", 20, 5, SCR_FLUSH="1")
-        seen = shimmed.run(2, "scan", SCR_CURRENT="10")
-        steps = lambda seen: [line.split()[0] for line in seen.out.splitlines()]
-        assert steps(seen) == ["step_5", "step_10"], seen
-        # It is the current one from then on, until the user chooses another.
-        again = shimmed.run(2, "scan")
-        assert steps(again) == ["step_5", "step_10"] and again.err.count("SCR:") == 1, again
-        assert "SCR_CURRENT=checkpoint.20" in again.err, again
-        assert len(steps(shimmed.run(2, "scan", SCR_CURRENT="checkpoint.20"))) == 4
-        last = shimmed.run(2, "scan")
-        assert len(steps(last)) == 4 and not last.err, last
-    with place(mpi, program) as shimmed:
-        kill_at_pause(shimmed, shimmed.prefix / "pause")
-        got = shimmed.run(2, "steady", 40, 5, SCR_CURRENT="10")
-        assert got.line("restart") == "restart 10", f"{got}"
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-
-
-@case
 def removed_directory_made_again(mpi, program):
     """Files whose deletion waits do not keep their directory's name from being used again."""
     same(mpi, program, 1, "remake")
-
-
-@case
-def learned_from_the_first_run(mpi, program):
-    """The first checkpoint of an unknown series goes to the prefix, watched; what was learned holds
-    for the next run, which caches from its first one on."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "steady", 20, 5, shim=False)
-        settings = {"SCR_LEARN": "1", "SCR_FLUSH": "0"}
-        for first in (True, False):
-            got = shimmed.run(2, "steady", 20, 5, -1, **settings)
-            assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-            found = {path.split("/")[1] for path in data_files(shimmed.tree())}
-            expected = {"step_5", "step_20"} if first else {"step_20"}
-            assert found == expected, f"{found}\n{got}"
-            shutil.rmtree(shimmed.prefix / "ckpt")
-            for cache in shimmed.base.iterdir():
-                shutil.rmtree(cache)
 
 
 @case
@@ -390,14 +301,6 @@ def no_configuration(mpi, program):
         assert not made, f"{made} {got}"
         bad_input.check_message(got, ["no checkpoint is protected: no pattern is set",
                                       f"no config file {shimmed.prefix}/.scrconf"])
-
-
-@case
-def nothing_matches(mpi, program):
-    got = same(mpi, program, 3, "steady", 20, 5, SCR_CHECKPOINT_PATTERN="other/{id}/*")
-    bad_input.check_message(got, ["no checkpoint was protected", "ckpt/step_5/rank_",
-                                  "SCR_CHECKPOINT_PATTERN=other/{id}/*",
-                                  "has other where the name has ckpt"])
 
 
 def kill_at_pause(here, pause, when=lambda: True, on_nodes=False, **settings):

@@ -26,7 +26,7 @@ fn what_the_cache_has_by_calls_is_read_by_its_name() {
         });
         lost.inspect(|host| cluster.lose(*host));
         let seen = cluster.launch(hosts, None, |rank: &Rank| {
-            rank.session.use_by_program(None);
+            rank.session().use_by_program(None);
             let names = ["old", "new"].map(|dir| format!("{dir}/f{}", rank.rank));
             let listed = rank.files.list("new").contains(&format!("f{}", rank.rank));
             (names.map(|name| text(rank, &name)), listed)
@@ -54,7 +54,7 @@ fn what_the_program_does_by_itself_to_such_a_file_holds() {
         assert!(session.complete_dataset(true).unwrap());
     });
     let seen = cluster.launch("aa", None, |rank: &Rank| {
-        rank.session.use_by_program(None);
+        rank.session().use_by_program(None);
         let at = |dir: &str| format!("{dir}/f{}", rank.rank);
         let append = libc::O_WRONLY | libc::O_APPEND;
         rank.files.write_file(&at("cut"), b"anew").unwrap();
@@ -67,9 +67,9 @@ fn what_the_program_does_by_itself_to_such_a_file_holds() {
         let texts = ["cut", "kept", "gone", "moved"].map(|dir| text(rank, &at(dir)));
         rank.all_max(0).unwrap();
         // The dataset is as it was.
-        let name = rank.session.have_restart().unwrap();
-        rank.session.start_restart().unwrap();
-        let place = rank.session.route_input(&prefix.join(at("kept"))).unwrap();
+        let name = rank.session().have_restart().unwrap();
+        rank.session().start_restart().unwrap();
+        let place = rank.session().route_input(&prefix.join(at("kept"))).unwrap();
         (texts, listed[0] + listed[1], name, fs::read_to_string(place).unwrap())
     });
     let some = |text: &str| Some(text.to_string());
@@ -99,13 +99,13 @@ fn a_cache_of_calls_is_taken_over_whatever_the_patterns_are() {
     cluster.set("SCR_OUTPUT_PATTERN=plots/**");
     assert_eq!(have(&cluster), Some("called".to_string()));
     let both = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session.use_by_program(None);
+        rank.session().use_by_program(None);
         fs::create_dir_all(prefix.join("ckpt/step_1")).unwrap();
         rank.all_max(0).unwrap();
         rank.files.write_file(&format!("ckpt/step_1/rank_{}.dat", rank.rank), b"x").unwrap();
         rank.all_max(0).unwrap();
         rank.all_max(0).unwrap();
-        assert!(write(&rank.session, &prefix, "plot", OUTPUT, true));
+        assert!(write(rank.session(), &prefix, "plot", OUTPUT, true));
     });
     assert_eq!(both.results, [Some(()), Some(())], "{:?}", both.told);
     // What a pattern has matched is not for others, and stays where it is.

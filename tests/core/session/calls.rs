@@ -21,8 +21,8 @@ pub fn launch<T: Send>(
     program: impl Fn(&Session, usize) -> T + Sync,
 ) -> Vec<T> {
     let outcome = cluster.launch(hosts, None, |rank: &Rank| {
-        rank.session.use_by_program(None);
-        program(&rank.session, rank.rank)
+        rank.session().use_by_program(None);
+        program(rank.session(), rank.rank)
     });
     let ended = |one: Option<T>| one.unwrap_or_else(|| panic!("{:?}", outcome.told));
     outcome.results.into_iter().map(ended).collect()

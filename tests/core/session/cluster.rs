@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,21 +11,22 @@ use std::sync::{Arc, Mutex};
 use scr_core::comm::Comm;
 use scr_core::comm::threads::ThreadWorld;
 use scr_core::error::Result;
-use scr_core::log::{Voice, set_sink, speak_as};
+use scr_core::log::{set_sink, speak_as};
 use scr_core::session::machine::SyncKind;
-use scr_core::session::{Arrival, Herald, Host, Session, Surroundings};
+use scr_core::session::{Arrival, Herald, Host, Note, Session, Surroundings};
 use scr_core::system::{Planted, plant};
 use tempfile::TempDir;
 
 use super::door::{Ended, Files};
-use crate::mortal::{Careless, Fate, Plan, What};
+use crate::mortal::{Careless, Fate, Life, Plan, What};
 use crate::power::Power;
 
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
     root: TempDir,
-    settings: BTreeMap<String, String>,
+    settings: BTreeMap<String, OsString>,
     mistake: Option<Mistake>,
+    helped: bool,
 }
 
 /// A mistake that all launches make.
@@ -37,8 +39,10 @@ pub enum Mistake {
 /// One rank of a job, as its program sees it.
 pub struct Rank {
     pub rank: usize,
+    pub size: usize,
     pub files: Arc<Files>,
-    pub session: Arc<Session>,
+    /// `None`: the program runs without SCR.
+    session: Option<Arc<Session>>,
     world: Box<dyn Comm>,
 }
 
@@ -51,6 +55,22 @@ pub struct Outcome<T> {
     pub steps: Vec<Vec<String>>,
     /// What they told the user.
     pub told: Vec<String>,
+    /// With what SCR has ended them, if it has.
+    pub statuses: Vec<Option<i32>>,
+}
+
+impl<T> Outcome<T> {
+    /// What the program of each rank has returned; none was ended.
+    pub fn all(&self) -> Vec<&T> {
+        let one = |result: &'_ Option<T>| result.as_ref().is_some();
+        assert!(self.results.iter().all(one), "a rank was ended: {:?}", self.told);
+        self.results.iter().flatten().collect()
+    }
+
+    /// What the program of rank 0 has returned.
+    pub fn first(&self) -> &T {
+        self.all()[0]
+    }
 }
 
 /// There is no launch check, so nobody speaks.
@@ -81,8 +101,8 @@ impl Cluster {
             "SCR_USER_NAME=me",
         ];
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
-        let settings = both.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Cluster { root, settings, mistake: None }
+        let settings = both.map(|(name, value)| (name.to_string(), value.into())).collect();
+        Cluster { root, settings, mistake: None, helped: false }
     }
 
     /// The same with a mistake.
@@ -90,17 +110,32 @@ impl Cluster {
         Cluster { mistake, ..self }
     }
 
+    /// The same with the helper thread of each rank, as in a process of its own.
+    pub fn helped(self) -> Cluster {
+        Cluster { helped: true, ..self }
+    }
+
+    /// Another one that may hold any bytes.
+    pub fn set_bytes(&mut self, name: &str, value: &[u8]) {
+        self.settings.insert(name.to_string(), OsString::from_vec(value.to_vec()));
+    }
+
+    /// Without that setting.
+    pub fn unset(&mut self, name: &str) {
+        self.settings.remove(name);
+    }
+
     /// Another setting for the launches that follow.
     pub fn set(&mut self, setting: &str) {
         let (name, value) = setting.split_once('=').unwrap();
-        self.settings.insert(name.to_string(), value.to_string());
+        self.settings.insert(name.to_string(), value.into());
     }
 
     pub fn prefix(&self) -> PathBuf {
         self.root.path().join("prefix")
     }
 
-    fn node(&self, host: char) -> PathBuf {
+    pub fn node(&self, host: char) -> PathBuf {
         self.root.path().join("nodes").join(host.to_string())
     }
 
@@ -118,14 +153,13 @@ impl Cluster {
 
     fn surroundings(&self, hosts: &str, rank: usize, host: Arc<dyn Host>) -> Surroundings {
         let node = hosts.chars().nth(rank).unwrap();
-        let word = |text: &String| OsString::from(text);
-        let own = self.settings.iter().map(|(name, value)| (word(name), word(value)));
+        let own = self.settings.iter().map(|(name, value)| (name.into(), value.clone()));
         let prefix = ("SCR_PREFIX".into(), self.prefix().into_os_string());
         Surroundings {
             rank,
             program: Vec::new(),
             size: hosts.len(),
-            variables: own.chain([prefix]).collect(),
+            variables: [prefix].into_iter().chain(own).collect(),
             working_directory: Ok(self.prefix()),
             system_file: self.root.path().join("no system file"),
             node_name: format!("node_{node}"),
@@ -142,6 +176,44 @@ impl Cluster {
         hosts: &str,
         plan: Option<Plan>,
         program: impl Fn(&Rank) -> T + Sync,
+    ) -> Outcome<T> {
+        self.start(hosts, plan, true, |rank| rank.session.is_some().then(|| program(rank)))
+    }
+
+    /// The same for a program that runs without SCR, too, where SCR cannot take part.
+    pub fn run<T: Send>(&self, hosts: &str, program: impl Fn(&Rank) -> T + Sync) -> Outcome<T> {
+        self.start(hosts, None, true, |rank| Some(program(rank)))
+    }
+
+    /// The same with other settings for this launch.
+    pub fn run_with<T: Send>(
+        &mut self,
+        settings: &[&str],
+        hosts: &str,
+        program: impl Fn(&Rank) -> T + Sync,
+    ) -> Outcome<T> {
+        let usual = self.settings.clone();
+        settings.iter().for_each(|setting| self.set(setting));
+        let outcome = self.run(hosts, program);
+        self.settings = usual;
+        outcome
+    }
+
+    /// Nobody has heard of SCR.
+    pub fn run_plain<T: Send>(
+        &self,
+        hosts: &str,
+        program: impl Fn(&Rank) -> T + Sync,
+    ) -> Outcome<T> {
+        self.start(hosts, None, false, |rank| Some(program(rank)))
+    }
+
+    fn start<T: Send>(
+        &self,
+        hosts: &str,
+        plan: Option<Plan>,
+        shim: bool,
+        program: impl Fn(&Rank) -> Option<T> + Sync,
     ) -> Outcome<T> {
         for host in hosts.chars() {
             fs::create_dir_all(self.node(host).join("store")).unwrap();
@@ -175,16 +247,18 @@ impl Cluster {
         });
         let told = Arc::new(Mutex::new(Vec::new()));
         let lives: Vec<_> = (0..hosts.len()).map(|rank| fate.life(rank)).collect();
+        let doors = |life: &Arc<Life>| Files::new(life.clone(), &self.prefix());
+        let doors: Vec<_> = lives.iter().map(doors).collect();
         let outcome = world.run(|comm| {
-            let (life, told) = (&lives[comm.rank()], told.clone());
-            let voice = Arc::new(Voice::new());
-            let files = Files::new(life.clone(), voice);
+            let (life, files) = (&lives[comm.rank()], doors[comm.rank()].clone());
+            let told = told.clone();
             files.enter_thread();
             plant(planted);
             set_sink(Some(Arc::new(move |line| told.lock().unwrap().push(line.to_string()))));
-            let run = || self.run_rank(hosts, comm, files.clone(), &program);
+            let run = || self.run_rank(hosts, comm, files.clone(), shim, &program);
             let result = catch_unwind(AssertUnwindSafe(run));
             life.end();
+            files.leave();
             speak_as(None);
             plant(None);
             match result {
@@ -197,7 +271,8 @@ impl Cluster {
         assert!(!fate.is_stuck(), "a rank waits for one that is dead");
         let told = told.lock().unwrap().clone();
         let results = outcome.results.into_iter().map(Option::flatten).collect();
-        Outcome { results, steps: fate.steps(), told }
+        let statuses = doors.iter().map(|files| files.status()).collect();
+        Outcome { results, steps: fate.steps(), told, statuses }
     }
 
     fn run_rank<T>(
@@ -205,11 +280,19 @@ impl Cluster {
         hosts: &str,
         comm: Box<dyn Comm>,
         files: Arc<Files>,
-        program: &impl Fn(&Rank) -> T,
+        shim: bool,
+        program: &impl Fn(&Rank) -> Option<T>,
     ) -> Option<T> {
+        let (rank, size) = (comm.rank(), comm.size());
+        let world = comm.split(0, rank as i64).ok().flatten()?;
+        let session = if shim { self.join(hosts, comm, &files) } else { None };
+        program(&Rank { rank, size, files, session, world })
+    }
+
+    /// What the shim does in MPI_Init.
+    fn join(&self, hosts: &str, comm: Box<dyn Comm>, files: &Arc<Files>) -> Option<Arc<Session>> {
         let rank = comm.rank();
         let around = self.surroundings(hosts, rank, files.clone());
-        let world = comm.split(0, rank as i64).ok().flatten()?;
         let arrival = Arrival::new(around, &Silence)?;
         let required = arrival.required();
         let started = arrival.start(comm);
@@ -218,20 +301,77 @@ impl Cluster {
         session.halt_at_start();
         let session = Arc::new(session);
         files.serve(&session);
-        let rank = Rank { rank, files, session, world };
-        Some(program(&rank))
+        if self.helped {
+            // The thread lives as long as the process, whatever it does.
+            let kept: &'static Arc<Session> = Box::leak(Box::new(session.clone()));
+            kept.start_helper();
+        }
+        Some(session)
     }
 }
 
+/// Calls after which a checkpoint that all have closed is sealed, confirmed and flushed.
+const CALM: usize = 4;
+
 impl Rank {
+    /// The session of a rank that has one.
+    pub fn session(&self) -> &Arc<Session> {
+        self.session.as_ref().unwrap()
+    }
+
+    fn sync(&self, kind: SyncKind) {
+        if let Some(session) = &self.session {
+            session.sync(kind);
+        }
+    }
+
     /// A blocking collective of the program: the largest of all words.
     ///
     /// # Errors
     /// Another rank is gone: the launcher ends this one.
     pub fn all_max(&self, own: i64) -> Result<i64> {
-        self.session.sync(SyncKind::Collective);
+        self.sync(SyncKind::Collective);
         let mut words = [own];
         self.world.all_max(&mut words)?;
         Ok(words[0])
+    }
+
+    /// MPI_Barrier.
+    pub fn barrier(&self) {
+        self.sync(SyncKind::Barrier);
+        self.world.barrier().unwrap();
+    }
+
+    /// MPI_Allgather.
+    pub fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.sync(SyncKind::Collective);
+        self.world.all_gather(own).unwrap()
+    }
+
+    /// MPI_Send; no agreement.
+    pub fn send(&self, to: usize) {
+        self.world.send(b"", to).unwrap();
+    }
+
+    /// MPI_Recv; no agreement.
+    pub fn receive(&self, from: usize) {
+        self.world.receive(from).unwrap();
+    }
+
+    /// Calls that carry an agreement however fast they follow one another.
+    pub fn calm(&self) {
+        for _ in 0..CALM {
+            self.sync(SyncKind::Constructor);
+            self.world.barrier().unwrap();
+        }
+    }
+
+    /// MPI_Finalize.
+    pub fn finish(&self) {
+        if let Some(session) = &self.session {
+            session.finish();
+            session.note(Note::Finalized);
+        }
+        self.world.barrier().unwrap();
     }
 }

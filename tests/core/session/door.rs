@@ -1,15 +1,17 @@
 //! The door of a program in this process: it does what the shim does with the session's answers.
+//! Files that it opens are here, calls that name them in `paths.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use scr_core::log::{Voice, speak_as};
-use scr_core::session::{Answer, Door, Host, Session};
+use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
 
 use crate::mortal::{self, Life};
 
@@ -20,8 +22,24 @@ pub struct Ended;
 pub struct Files {
     life: Arc<Life>,
     voice: Arc<Voice>,
+    /// The working directory of the program.
+    pub(super) here: PathBuf,
     session: OnceLock<Weak<Session>>,
-    open: Mutex<BTreeMap<u64, Arc<Mutex<File>>>>,
+    open: Mutex<BTreeMap<u64, Arc<Held>>>,
+    status: OnceLock<i32>,
+}
+
+/// What descriptors of one open lead to.
+struct Held {
+    file: Mutex<File>,
+    /// It must not change: it is replaced before the first write.
+    lazy: AtomicBool,
+}
+
+impl Held {
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.file.lock().unwrap().metadata().ok().map(|found| (found.dev(), found.ino()))
+    }
 }
 
 impl Host for Files {
@@ -33,9 +51,10 @@ impl Host for Files {
         self.end_at_once(status)
     }
 
-    fn end_at_once(&self, _status: i32) -> ! {
+    fn end_at_once(&self, status: i32) -> ! {
+        let _ = self.status.set(status);
         self.life.end();
-        std::panic::panic_any(Ended)
+        std::panic::resume_unwind(Box::new(Ended))
     }
 
     fn enter_thread(&self) {
@@ -44,17 +63,28 @@ impl Host for Files {
     }
 
     fn wake(&self, token: u64) {
-        self.replace(token, 0);
+        self.alike(token, true).into_iter().for_each(|token| {
+            let _ = self.replace(token, 0);
+        });
     }
 
     fn move_out(&self, token: u64) {
-        self.replace(token, 0);
+        self.alike(token, false).into_iter().for_each(|token| {
+            let _ = self.replace(token, 0);
+        });
     }
 }
 
 impl Files {
-    pub fn new(life: Arc<Life>, voice: Arc<Voice>) -> Arc<Files> {
-        Arc::new(Files { life, voice, session: OnceLock::new(), open: Mutex::default() })
+    pub fn new(life: Arc<Life>, here: &Path) -> Arc<Files> {
+        Arc::new(Files {
+            life,
+            voice: Arc::new(Voice::new()),
+            here: here.to_path_buf(),
+            session: OnceLock::new(),
+            open: Mutex::default(),
+            status: OnceLock::new(),
+        })
     }
 
     /// Whom it opens for.
@@ -62,41 +92,71 @@ impl Files {
         assert!(self.session.set(Arc::downgrade(session)).is_ok());
     }
 
+    /// The process is gone: so are its threads.
+    pub fn leave(&self) {
+        if let Some(session) = self.session() {
+            session.note(Note::Finalized);
+        }
+    }
+
     /// Nothing that the rank does has an effect any more.
     pub fn is_dead(&self) -> bool {
         self.life.is_dead()
     }
 
-    fn session(&self) -> Arc<Session> {
-        self.session.get().and_then(Weak::upgrade).unwrap()
+    /// With what the session has ended the rank.
+    pub fn status(&self) -> Option<i32> {
+        self.status.get().copied()
+    }
+
+    pub(super) fn session(&self) -> Option<Arc<Session>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
+    /// What the session says, if there is one.
+    pub(super) fn ask(&self, question: impl FnOnce(&Session) -> Answer) -> Answer {
+        self.session().map_or(Answer::PASS, |session| question(&session))
+    }
+
+    fn held(&self, token: u64) -> Option<Arc<Held>> {
+        self.open.lock().unwrap().get(&token).cloned()
+    }
+
+    /// The tokens that are open on the same file, this one among them.
+    fn alike(&self, token: u64, lazy: bool) -> Vec<u64> {
+        let Some(identity) = self.held(token).map(|held| held.identity()) else {
+            return Vec::new();
+        };
+        let open: Vec<_> = self.open.lock().unwrap().clone().into_iter().collect();
+        let same = |held: &Held| {
+            held.identity() == identity && (!lazy || held.lazy.load(Ordering::SeqCst))
+        };
+        open.into_iter().filter(|(_, held)| same(held)).map(|(token, _)| token).collect()
     }
 
     /// The descriptor of `token` becomes the one that the session gives for it.
     fn replace(&self, token: u64, errno: i32) -> bool {
-        let Some(file) = self.open.lock().unwrap().get(&token).cloned() else { return false };
-        let mut file = file.lock().unwrap();
-        let new = self.session().evacuate(token, file.as_raw_fd(), errno);
+        let (Some(held), Some(session)) = (self.held(token), self.session()) else { return false };
+        let mut file = held.file.lock().unwrap();
+        let new = session.evacuate(token, file.as_raw_fd(), errno);
         if new < 0 {
             return false;
         }
+        held.lazy.store(false, Ordering::SeqCst);
         // SAFETY: the session has opened it for us.
         *file = unsafe { File::from_raw_fd(new) };
         true
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.session().prefix().join(name)
-    }
-
     /// The program's open(2).
     pub fn open(&self, name: &str, flags: i32) -> io::Result<Open<'_>> {
-        let session = self.session();
-        let path = self.path(name);
         loop {
-            let (there, token) = match session.open(&path, flags, 0o644) {
+            let (path, answer) =
+                self.ask_following(name, |session, path| session.open(path, flags, 0o644));
+            let (there, token) = match answer {
                 Answer::Redirect { path, token } => (path, token),
-                Answer::Pass { token } => (path.clone(), token),
-                Answer::Foreign => (path.clone(), 0),
+                Answer::Pass { token } => (path, token),
+                Answer::Foreign => (path, 0),
                 Answer::Fail(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 other => panic!("{name}: {other:?}"),
             };
@@ -104,20 +164,23 @@ impl Files {
             let Ok(file) = opened.as_ref() else {
                 let error = opened.unwrap_err();
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                if token != 0 && !session.opened(token, -1, errno) {
+                if token != 0 && self.session().is_some_and(|one| !one.opened(token, -1, errno)) {
                     continue;
                 }
                 return Err(error);
             };
             let descriptor = file.as_raw_fd();
-            let file = Arc::new(Mutex::new(opened?));
+            let held = Arc::new(Held {
+                file: Mutex::new(opened?),
+                lazy: AtomicBool::new(token & TOKEN_LAZY != 0),
+            });
             if token != 0 {
-                self.open.lock().unwrap().insert(token, file.clone());
-                if !session.opened(token, descriptor, 0) {
+                self.open.lock().unwrap().insert(token, held.clone());
+                if self.session().is_some_and(|one| !one.opened(token, descriptor, 0)) {
                     self.replace(token, 0);
                 }
             }
-            return Ok(Open { door: self, token, file });
+            return Ok(Open { door: self, token, held });
         }
     }
 
@@ -130,71 +193,35 @@ impl Files {
         file.close()
     }
 
+    /// Writes behind what the file has.
+    pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
+        let file = self.open(name, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND)?;
+        file.write(text.as_bytes())?;
+        file.close()
+    }
+
     pub fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = self.open(name, libc::O_RDONLY)?;
         let mut bytes = Vec::new();
-        file.file.lock().unwrap().read_to_end(&mut bytes)?;
+        file.held.file.lock().unwrap().read_to_end(&mut bytes)?;
         file.close()?;
         Ok(bytes)
     }
 
-    pub fn make_dir(&self, name: &str) -> io::Result<()> {
-        match mortal::program(|| fs::create_dir(self.path(name))) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => {
-                let path = self.path(name);
-                self.session().note(scr_core::session::Note::Mkdir(&path));
-                Ok(())
-            }
-        }
-    }
-
-    pub fn unlink(&self, name: &str) -> io::Result<()> {
-        let path = self.path(name);
-        self.done(self.session().unlink(&path), &path, |path| fs::remove_file(path))
-    }
-
-    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let (from, to) = (self.path(from), self.path(to));
-        self.done(self.session().rename(&from, &to), &from, |from| fs::rename(from, &to))
-    }
-
-    fn done(
-        &self,
-        answer: Answer,
-        path: &Path,
-        call: impl FnOnce(&Path) -> io::Result<()>,
-    ) -> io::Result<()> {
-        match answer {
-            Answer::Done => Ok(()),
-            Answer::Fail(errno) => Err(io::Error::from_raw_os_error(errno)),
-            Answer::Redirect { path, .. } => mortal::program(|| call(&path)),
-            _ => mortal::program(|| call(path)),
-        }
-    }
-
-    /// Names in a directory, as the program sees them.
-    pub fn list(&self, name: &str) -> BTreeSet<String> {
-        let path = self.path(name);
-        let real = fs::read_dir(&path).into_iter().flatten().flatten();
-        let mut names: BTreeSet<String> =
-            real.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        for entry in self.session().list(&path) {
-            match entry.hide {
-                true => drop(names.remove(&entry.name)),
-                false => drop(names.insert(entry.name)),
-            }
-        }
-        names
+    /// The file as text; `None` if it cannot be read.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.read_file(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
 fn real_open(path: &Path, flags: i32) -> io::Result<File> {
     let access = flags & libc::O_ACCMODE;
+    let creates = flags & libc::O_CREAT != 0 && access != libc::O_RDONLY;
     OpenOptions::new()
         .read(access != libc::O_WRONLY)
         .write(access != libc::O_RDONLY)
-        .create(flags & libc::O_CREAT != 0 && access != libc::O_RDONLY)
+        .create(creates)
+        .create_new(creates && flags & libc::O_EXCL != 0)
         .truncate(flags & libc::O_TRUNC != 0)
         .custom_flags(flags & libc::O_APPEND)
         .mode(0o644)
@@ -205,39 +232,60 @@ fn real_open(path: &Path, flags: i32) -> io::Result<File> {
 pub struct Open<'a> {
     door: &'a Files,
     token: u64,
-    file: Arc<Mutex<File>>,
+    held: Arc<Held>,
 }
 
 impl Open<'_> {
-    /// The program's write(2); a store that fails is no reason to fail.
-    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut left = bytes;
-        while !left.is_empty() {
-            let wrote = mortal::program(|| self.file.lock().unwrap().write(left));
-            match wrote {
-                Ok(count) => left = &left[count..],
-                Err(error) => {
-                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                    if self.token == 0 || !self.door.replace(self.token, errno) {
-                        if self.token != 0 {
-                            self.door.session().failed(self.token, errno);
-                        }
-                        return Err(error);
-                    }
+    /// Before the first change, and after an error: the call is made again where it may succeed.
+    fn changing(&self, call: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
+        if self.held.lazy.load(Ordering::SeqCst) {
+            self.door.wake(self.token);
+        }
+        loop {
+            let Err(error) = mortal::program(|| call(&mut self.held.file.lock().unwrap())) else {
+                return Ok(());
+            };
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            if self.token == 0 || !self.door.replace(self.token, errno) {
+                if let Some(session) = self.door.session().filter(|_| self.token != 0) {
+                    session.failed(self.token, errno);
                 }
+                return Err(error);
             }
         }
-        Ok(())
+    }
+
+    /// The program's write(2); a store that fails is no reason to fail.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let done = std::cell::Cell::new(0);
+        self.changing(|file| {
+            while done.get() < bytes.len() {
+                done.set(done.get() + file.write(&bytes[done.get()..])?);
+            }
+            Ok(())
+        })
+    }
+
+    /// The program's pwrite(2).
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.changing(|file| file.write_all_at(bytes, offset))
+    }
+
+    /// The program's pread(2), of all that is asked for.
+    pub fn read_at(&self, bytes: usize, offset: u64) -> io::Result<Vec<u8>> {
+        let mut found = vec![0; bytes];
+        self.held.file.lock().unwrap().read_exact_at(&mut found, offset)?;
+        Ok(found)
     }
 
     /// The program's close(2).
     pub fn close(self) -> io::Result<()> {
-        let Open { door, token, file } = self;
+        let Open { door, token, held } = self;
         if token != 0 {
             door.open.lock().unwrap().remove(&token);
         }
-        drop(file);
-        match token == 0 || door.session().closed(token) {
+        drop(held);
+        match token == 0 || door.session().is_none_or(|session| session.closed(token)) {
             true => Ok(()),
             false => Err(io::Error::from_raw_os_error(libc::EIO)),
         }

@@ -5,18 +5,27 @@
 //! |---|---|
 //! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
 //! | `door.rs` | the host: what the shim does with the session's answers |
+//! | `paths.rs` | its calls that name a file |
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
+//! | `sim.rs` | one whose result depends on every step of it |
+//! | `scene.rs` | the same program without SCR, and what is on the prefix |
 //! | `both_doors.rs` | programs that call SCR under the shim |
 //! | `calls.rs` | programs that call SCR themselves |
 //! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `logged.rs` | the log of events |
+//! | `restarts.rs` | with which checkpoint a run begins |
+//! | `settings.rs` | settings that change what a run does |
+//! | `bad_input.rs` | settings and records that are wrong |
+//! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
 
+mod bad_input;
 mod both_doors;
 mod calls;
 mod calls_lost;
@@ -25,13 +34,20 @@ mod deaths;
 mod door;
 mod faults;
 mod life;
+mod logged;
 mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;
+mod paths;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
+mod restarts;
 mod same_bytes;
+mod scene;
+mod settings;
+mod sim;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;
+mod unprotected;
