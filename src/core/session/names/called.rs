@@ -74,14 +74,12 @@ impl Session {
     fn hand_over(&self, state: &mut State, name: &str, keeps: bool) -> Result<()> {
         let target = self.site.on_prefix(name);
         match state.view.place(name) {
-            Place::Cached(_, here) if keeps => {
-                if !self.has_the_same(name, &here) {
-                    let dir = target.parent().unwrap_or(&self.site.prefix);
-                    std::fs::create_dir_all(dir)
-                        .map_err(|e| Error::io("cannot create the directory", dir, e))?;
-                    let reason = Reason::ChangedApart;
-                    self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
-                }
+            Place::Cached(_, here) if keeps && !self.has_the_same(name, &here) => {
+                let dir = target.parent().unwrap_or(&self.site.prefix);
+                std::fs::create_dir_all(dir)
+                    .map_err(|e| Error::io("cannot create the directory", dir, e))?;
+                let reason = Reason::ChangedApart;
+                self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);
