@@ -85,6 +85,7 @@ impl Known<'_> {
         }
         let record = |(rank, (files, own)): (usize, (Vec<FileMeta>, Vec<FileMeta>))| {
             let mut record = DatasetRecord { expect: files.len() as u64, files, ..base.clone() };
+            record.tags = self.tags_of(rank).unwrap_or(record.tags);
             let set = self.set_of(rank).unwrap_or_default();
             record.descriptor.set_value("MEMBERS", ranks_text(&set));
             note_protection(&mut record, &Protection { files: own, ..Protection::default() });
@@ -109,6 +110,12 @@ impl Known<'_> {
         // A protection for another placement was under way: this is of which the files are.
         base.descriptor.remove("BEFORE");
         Some(base)
+    }
+
+    /// The tags in the rank's own record, if that is here: the time of its seal is its own.
+    fn tags_of(&self, rank: usize) -> Option<BTreeMap<String, String>> {
+        let own = self.traces.iter().find(|trace| trace.list.world_rank == rank)?;
+        DatasetRecord::from_tree(&own.list.record).map(|record| record.tags)
     }
 
     /// The same where the neighbours keep no copies: version 1.1 had none.

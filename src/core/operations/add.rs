@@ -36,6 +36,13 @@ pub fn has_summary(prefix: &Path, wanted: &str) -> bool {
 fn id_of(prefix: &Path, wanted: &str) -> Option<u64> {
     let ids = ids_with_folder(prefix);
     let last = Path::new(wanted).file_name().map(|name| name.to_string_lossy());
+    // Another prefix has folders of the same names.
+    let state = state_dir(prefix).canonicalize().ok();
+    let parent = Path::new(wanted).canonicalize().ok();
+    let parent = parent.as_deref().and_then(Path::parent);
+    if wanted.contains('/') && parent.is_some() && parent != state.as_deref() {
+        return None;
+    }
     let number = last.as_deref().and_then(|name| name.strip_prefix("scr.dataset."));
     if let Some(id) = number.unwrap_or(wanted).parse().ok().filter(|id| ids.contains(id)) {
         return Some(id);

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use scr_core::operations::publish_directories;
 use scr_core::params::{Environment, Inputs, load};
-use scr_core::records::{IndexEntry, PrefixIndex, Record as _, Timestamp};
+use scr_core::records::{IndexEntry, PrefixIndex, Record as _, Summary, Timestamp};
 
 use super::calls::{CHECKPOINT, launch, same, write};
 use super::cluster::Cluster;
@@ -65,6 +65,11 @@ fn a_start_and_a_rebuild_bring_the_same_bytes_to_the_prefix() {
         let copied = Command::new("cp").arg("-a").args(nodes).arg(&rescue).status().unwrap();
         assert!(copied.success());
 
+        // The seal's time counts, not that of what follows.
+        let sealed_at = Timestamp::now();
+        while Timestamp::now() == sealed_at {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
         launch(&cluster, "aabbcc", |session, _| session.finish());
         let environment: Environment = [
             ("SCR_PREFIX".to_owned(), other.display().to_string()),
@@ -81,6 +86,8 @@ fn a_start_and_a_rebuild_bring_the_same_bytes_to_the_prefix() {
         let done = publish_directories(&settings.unwrap(), &environment, &[rescue], None).unwrap();
         assert_eq!((done.published, done.lost), (vec!["one".to_owned()], vec![]), "{scheme}");
 
+        let told = Summary::read_from(&prefix.join(".scr/scr.dataset.1")).unwrap().unwrap().dataset;
+        assert_eq!(told.job_id, "1", "{scheme}");
         let (engine, command) = (of_dataset(&prefix, "one"), of_dataset(&other, "one"));
         let names = |of: &BTreeMap<PathBuf, Vec<u8>>| of.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&engine.0), names(&command.0), "{scheme}");

@@ -18,7 +18,8 @@ use crate::session::namespace::{self as ns, OnPrefix};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
-use crate::system::{Planted, monotonic_ms, planted};
+use crate::session::report::events::user_and_job;
+use crate::system::{self, Planted, monotonic_ms, planted};
 use crate::transfer::{about, flush_sync};
 
 impl Session {
@@ -169,6 +170,9 @@ impl Session {
         if series.output || self.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
+        let (_, job) = user_and_job(&self.site.layout.control_dir);
+        tags.insert(about::TAG_JOB.to_string(), job);
+        tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
         tags
     }
 
