@@ -298,7 +298,7 @@ fn a_rank_that_is_played_and_panics_is_an_error_of_all() {
     run(&cluster, "ab", &[dataset(1, ("PARTNER", 1), "ram", 2)]);
     let outcome = cluster.launch("aab").run(|ctx| {
         let found = publish_other_size(ctx, &identity(3), &|| panic!("a defect"));
-        matches!(found, Err(Error::Other(_)))
+        matches!(found, Err(Error::Process(_) | Error::Remote(_)))
     });
     assert_eq!(outcome.results, [Some(true); 3]);
     assert_eq!(cluster.datasets("a").len(), 1);
