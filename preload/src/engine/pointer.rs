@@ -34,9 +34,8 @@ impl Active {
         let Some(left) = (unsafe { self.idle.left.as_ref() }) else { return false };
         let now = left.load(Ordering::Relaxed);
         // SAFETY: pthread_self has no preconditions.
-        let counts = || {
-            self.idle.thread == 0 || self.idle.thread == unsafe { libc::pthread_self() } as usize
-        };
+        let own = || unsafe { libc::pthread_self() } as usize;
+        let counts = || self.idle.thread == 0 || self.idle.thread == own();
         if now == 0 || comm & self.idle.mask != self.idle.world || !counts() {
             return false;
         }

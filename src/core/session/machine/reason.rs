@@ -109,7 +109,7 @@ impl Reason {
             Reason::RenamedOut => "it was renamed to a name that no pattern matches",
             Reason::Temporary => "it kept its temporary name",
             Reason::OpenedTogether => "ranks opened it together by MPI-IO",
-            Reason::NeverQuiet => "it is never quiet",
+            Reason::NeverQuiet => "no checkpoint can wait for it: it is written to all the time",
             Reason::Wanted => "a rank of another node waited for it",
             Reason::ChangedApart => "the program changed it other than by calls of SCR",
             Reason::Special => "it was opened with O_DIRECT or O_TMPFILE",
