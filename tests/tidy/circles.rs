@@ -3,7 +3,8 @@
 //! How it is counted, in one folder and all below it, by the text alone and without tests:
 //! a file needs another one if a path in it (`crate::...`, `super::...`) leads there; in the
 //! session also if it calls a method of `Session` on `self` that the other file defines. A `mod.rs`
-//! is no file of its own, since it names all of its folder. The files in `rank/`, which hold the
+//! is no file of its own, since it names all of its folder; what it gives out is where it comes
+//! from. The files in `rank/`, which hold the
 //! state of all rooms, name the types of all and are named by all: there, only calls count. What
 //! goes through another object than `self`, a closure or a trait is not seen.
 
@@ -18,8 +19,8 @@ const FOLDERS: [(&str, &str, usize); 2] =
 /// A halt ends the run within a conference, and the end confers.
 const SESSION_MAX: usize = 4;
 
-/// Aim: 4.
-const SHIM_MAX: usize = 20;
+/// A guard lets signals in that came meanwhile, and these are answered under a guard.
+const SHIM_MAX: usize = 4;
 
 /// What a file needs of the others, by their names below the folder.
 type Needs = BTreeMap<String, BTreeSet<String>>;
@@ -50,11 +51,12 @@ fn needs(sources: &[Source], folder: &str, path: &str) -> Needs {
             owners.entry(method).or_default().push(name);
         }
     }
+    let lent = lent(sources, folder);
     let of = |(name, code): (&&str, &String)| {
         let mut found = BTreeSet::new();
         for (at, _) in code.match_indices("::") {
             let led = lead(name, path, code, at).into_iter();
-            found.extend(led.filter_map(|words| file_of(&files, &words)));
+            found.extend(led.filter_map(|words| file_of(&files, &lent, &words)));
         }
         if name.starts_with("rank/") {
             found.clear();
@@ -119,10 +121,44 @@ fn tree<'a>(text: &'a str, before: &[String], found: &mut Vec<Vec<String>>) -> &
     }
 }
 
+/// What the `mod.rs` of a folder gives out under its own name, with the words that lead there.
+fn lent(sources: &[Source], folder: &str) -> BTreeMap<String, Vec<String>> {
+    let mut lent = BTreeMap::new();
+    for one in sources {
+        let above = one.path.strip_prefix(folder).and_then(|name| name.strip_suffix("mod.rs"));
+        let Some(above) = above else { continue };
+        let words: Vec<String> =
+            above.split('/').filter(|it| !it.is_empty()).map(Into::into).collect();
+        let code = one.live();
+        for (at, _) in code.match_indices("use ") {
+            let before = code[..at].trim_end();
+            let mut found = Vec::new();
+            if before.ends_with("pub") || before.ends_with(')') {
+                tree(code[at + 4..].trim_start_matches("self::"), &words, &mut found);
+            }
+            for path in found {
+                let own = path.last().map_or("", String::as_str);
+                lent.insert(format!("{above}{own}"), path);
+            }
+        }
+    }
+    lent
+}
+
 /// The file that words lead to, or to something in it.
-fn file_of(files: &BTreeMap<&str, String>, words: &[String]) -> Option<String> {
+fn file_of(
+    files: &BTreeMap<&str, String>,
+    lent: &BTreeMap<String, Vec<String>>,
+    words: &[String],
+) -> Option<String> {
     let paths = (1..=words.len()).rev().map(|count| words[..count].join("/"));
-    paths.into_iter().find(|path| files.contains_key(path.as_str()))
+    paths.into_iter().find_map(|path| {
+        if files.contains_key(path.as_str()) {
+            return Some(path);
+        }
+        let there = lent.get(&path).filter(|there| there.join("/") != path)?;
+        file_of(files, lent, there)
+    })
 }
 
 /// The bodies of `impl Session`.
@@ -195,8 +231,12 @@ mod tests {
             source("flush/c.rs", "fn f() { crate::session::names::a::g() }\n"),
             source("flush/e.rs", "use super::super::names::b;\n"),
             source("flush/f.rs", "use super::c;\n"),
+            source("flush/mod.rs", "mod f;\npub(super) use f::{F, G as H};\n"),
+            source("stores/g.rs", "use crate::session::flush::F;\n"),
         ];
         assert_eq!(found(&all), [["flush/c", "flush/e", "names/a", "names/b"]]);
+        let needs = needs(&all, FOLDERS[0].0, FOLDERS[0].1);
+        assert_eq!(needs["stores/g"].iter().collect::<Vec<_>>(), ["flush/f"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `host.rs` | what a session is built from: door, process, machine |
 //! | `site.rs` | what stays the same for the life of a launch |
-//! | `runtime.rs` | the state of a rank, and what the hooks report |
+//! | `runtime.rs` | the state of a rank |
 //! | `known.rs` | what it knows of itself and of names |
 //! | `hooked.rs` | what the hooks report |
 //! | `books.rs` | what this rank knows of its own files |
