@@ -52,8 +52,8 @@ fn sync(machine: &mut Machine, now_ms: u64) -> Synced {
     let report = Report::from_bytes(&report.to_bytes()).unwrap();
     assert!(machine.confer(&[report]));
     synced.heard = machine.take_heard();
-    for (series, template) in machine.loud_ahead() {
-        machine.hush(series, template);
+    for (series, template) in machine.restless_ahead() {
+        machine.silence(series, template);
     }
     while let Some(step) = machine.next_step() {
         if let Step::Seal(plan) = &step {
@@ -89,9 +89,10 @@ fn a_file_that_stays_open_over_four_checkpoints_is_loud_and_holds_nothing_up_any
     for id in 1..=6 {
         checkpoint(&mut one, id, id * 3000);
         let (first, second) = (sync(&mut one, id * 3000 + 1), sync(&mut one, id * 3000 + 2000));
-        let loud: Vec<_> = first.heard.loud.iter().chain(&second.heard.loud).cloned().collect();
-        assert_eq!(loud.len(), usize::from(id == 4), "at checkpoint {id}");
-        assert!(loud.iter().all(|one| one.name == LOG && one.template == name_hash(LOG)));
+        let restless: Vec<_> =
+            first.heard.restless.iter().chain(&second.heard.restless).cloned().collect();
+        assert_eq!(restless.len(), usize::from(id == 4), "at checkpoint {id}");
+        assert!(restless.iter().all(|one| one.name == LOG && one.template == name_hash(LOG)));
         seals.extend([first.seals, second.seals].concat());
         assert!(!seals.is_empty() || id < 5, "at checkpoint {id}");
         assert!(seals.is_empty() || id >= 4, "at checkpoint {id}");
@@ -99,10 +100,10 @@ fn a_file_that_stays_open_over_four_checkpoints_is_loud_and_holds_nothing_up_any
     assert!(seals.iter().filter(|key| key.id.as_str() <= "5").count() >= 5, "{seals:?}");
     // A later run knows it.
     let known = one.knowledge(0);
-    assert!(known.loud.contains(&name_hash(LOG)));
+    assert!(known.restless.contains(&name_hash(LOG)));
     let mut next = machine_with(true, true, &[known]);
     assert_eq!(next.write_open(&bare(LOG), Intent::APPEND, 1), Placement::Pass);
-    assert!(next.loud_ahead().is_empty());
+    assert!(next.restless_ahead().is_empty());
 }
 
 #[test]
@@ -110,14 +111,14 @@ fn a_file_with_an_id_or_without_any_ids_can_stay_open_too() {
     for (has_id, file) in [(true, with_id(0, "job")), (false, bare(LOG))] {
         let mut one = machine(has_id);
         one.write_open(&file, Intent::CREATE, 1);
-        let mut loud = Vec::new();
+        let mut restless = Vec::new();
         for id in 1..=8 {
             let next = if has_id { part(id) } else { bare("state.cpt") };
             write(&mut one, &next, Intent::REWRITE, 100, id * 1000);
-            loud.extend(sync(&mut one, id * 1000 + 1).heard.loud);
-            loud.extend(sync(&mut one, id * 1000 + 999).heard.loud);
+            restless.extend(sync(&mut one, id * 1000 + 1).heard.restless);
+            restless.extend(sync(&mut one, id * 1000 + 999).heard.restless);
         }
-        let names: Vec<_> = loud.iter().map(|one| one.name.as_str()).collect();
+        let names: Vec<_> = restless.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, [file.name.as_str()]);
         let newest = one.datasets(0).iter().rev().find(|dataset| dataset.id > 0);
         assert!(newest.is_some_and(|newest| newest.id > 4), "sealed: {newest:?}");
@@ -130,13 +131,13 @@ fn neither_time_nor_late_writers_nor_the_next_file_of_a_slow_one_make_a_log() {
     // Open for hours, over many sync points.
     let Placement::Dataset(placed) = one.write_open(&part(1), Intent::REWRITE, 0) else { panic!() };
     for hour in 1..=20 {
-        assert!(sync(&mut one, hour * 3_600_000).heard.loud.is_empty());
+        assert!(sync(&mut one, hour * 3_600_000).heard.restless.is_empty());
     }
     // Its thread is late: three more checkpoints begin before it is closed.
     let now = 80_000_000;
     for id in 2..=4 {
         checkpoint(&mut one, id, now + id);
-        assert!(sync(&mut one, now + id).heard.loud.is_empty());
+        assert!(sync(&mut one, now + id).heard.restless.is_empty());
     }
     one.write_closed(&placed.key, &part(1).name, 100, now + 10);
     // Each file of the next is open only while others begin; what counts is the single file.
@@ -145,9 +146,9 @@ fn neither_time_nor_late_writers_nor_the_next_file_of_a_slow_one_make_a_log() {
         let opened = one.write_open(&late, Intent::REWRITE, now + id * 100);
         let Placement::Dataset(placed) = opened else { panic!() };
         checkpoint(&mut one, id, now + id * 100);
-        assert!(sync(&mut one, now + id * 100 + 1).heard.loud.is_empty());
+        assert!(sync(&mut one, now + id * 100 + 1).heard.restless.is_empty());
         one.write_closed(&placed.key, &late.name, 100, now + id * 100 + 2);
-        assert!(sync(&mut one, now + id * 100 + 99).heard.loud.is_empty());
+        assert!(sync(&mut one, now + id * 100 + 99).heard.restless.is_empty());
     }
 }
 
@@ -165,7 +166,7 @@ fn appends(one: &mut Machine, file: impl Fn(u64) -> FileRef, each: u64) -> Vec<S
             let intent = if bytes == 10 { Intent::CREATE } else { Intent::UPDATE };
             write(one, &file(step / 100), intent, bytes, now + 1);
         }
-        found.extend(sync(one, now + 5).heard.loud.into_iter().map(|one| one.name));
+        found.extend(sync(one, now + 5).heard.restless.into_iter().map(|one| one.name));
     }
     found
 }
@@ -195,7 +196,7 @@ fn reading_with_the_right_to_write_and_writing_anew_are_no_appends() {
         }
         write(&mut one, &bare("status"), Intent::UPDATE, 10, now + 1);
         write(&mut one, &bare("latest"), Intent::REWRITE, 10 + step, now + 1);
-        assert!(sync(&mut one, now + 5).heard.loud.is_empty(), "step {step}");
+        assert!(sync(&mut one, now + 5).heard.restless.is_empty(), "step {step}");
     }
 }
 
@@ -203,7 +204,7 @@ fn reading_with_the_right_to_write_and_writing_anew_are_no_appends() {
 fn without_ids_appends_are_no_checkpoints_and_the_others_are_cached() {
     for learn in [false, true] {
         let mut one = machine_with(false, learn, &[]);
-        let (mut loud, mut cached) = (Vec::new(), false);
+        let (mut restless, mut cached) = (Vec::new(), false);
         for step in 0..200 {
             let now = 100 * step;
             if step % 20 == 0 {
@@ -217,10 +218,10 @@ fn without_ids_appends_are_no_checkpoints_and_the_others_are_cached() {
                 let intent = if step + line == 1 { Intent::CREATE } else { Intent::APPEND };
                 write(&mut one, &bare(LOG), intent, 10 * step + line, now + line);
                 let heard = sync(&mut one, now + until).heard;
-                loud.extend(heard.loud.into_iter().map(|one| one.name));
+                restless.extend(heard.restless.into_iter().map(|one| one.name));
             }
         }
-        assert_eq!(loud, [LOG], "learn: {learn}");
+        assert_eq!(restless, [LOG], "learn: {learn}");
         assert!(cached, "the checkpoints of a run that learns ({learn}) stay on the PFS");
         let generations = one.datasets(0).last().map_or(0, |newest| newest.key.generation);
         assert!(generations < 16, "{generations} generations for 10 checkpoints");
@@ -233,9 +234,9 @@ fn a_checkpoint_without_ids_that_is_appended_to_after_a_sync_point_is_not_cached
     for step in 0..20 {
         let now = 1000 * step;
         write(&mut one, &bare("state.cpt"), Intent::REWRITE, 100, now);
-        assert!(sync(&mut one, now + 1).heard.loud.is_empty());
+        assert!(sync(&mut one, now + 1).heard.restless.is_empty());
         write(&mut one, &bare("state.cpt"), Intent::APPEND, 200, now + 2);
-        assert!(sync(&mut one, now + 3).heard.loud.is_empty());
+        assert!(sync(&mut one, now + 3).heard.restless.is_empty());
     }
     assert_eq!(one.knowledge(0).prefix_only, Some(Why::GoesOn));
 }

@@ -3,6 +3,8 @@
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod changes;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod failing_store;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod identity;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod lazy;
@@ -10,7 +12,5 @@ pub(crate) mod lazy;
 pub(crate) mod moves;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod open_files;
-#[cfg_attr(test, allow(dead_code))]
-pub(crate) mod refuge;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod stream_writes;

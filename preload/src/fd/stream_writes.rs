@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::FILE;
 
-use crate::{fd::changes, fd::refuge, signal::guard};
+use crate::{fd::changes, fd::failing_store, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
@@ -128,7 +128,7 @@ unsafe extern "C-unwind" fn file_write(
             let Some(change) = changes::begin(fd) else { break };
             done += write(stream, data.byte_offset(done), bytes - done).max(0);
             let (code, begun) = (guard::errno(), change.end());
-            if done >= bytes || !refuge::try_again(fd, code, begun) {
+            if done >= bytes || !failing_store::try_again(fd, code, begun) {
                 break;
             }
             if marked == 0 {

@@ -7,7 +7,7 @@ use libc::{aiocb, ssize_t};
 
 use crate::base::family::interpose;
 use crate::engine::ask::{Outcome, handle};
-use crate::fd::refuge::{ensure, harmless};
+use crate::fd::failing_store::{ensure, harmless};
 use crate::hooks::intent::may_change;
 use crate::{engine, fd::open_files};
 

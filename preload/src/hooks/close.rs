@@ -11,7 +11,7 @@ use crate::fd::open_files::Released;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::signal::guard;
-use crate::{fd::open_files, fd::refuge, fd::stream_writes};
+use crate::{fd::failing_store, fd::open_files, fd::stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -62,7 +62,7 @@ pub(super) fn ended(
         report(table, [released]);
         return result;
     };
-    let kept = released.claim.writable && refuge::put_off(table, token, code);
+    let kept = released.claim.writable && failing_store::put_off(table, token, code);
     if !kept && loses_data(code) {
         (table.failed)(token, code);
     }

@@ -1,8 +1,8 @@
 //! Calls that move data, hooked for their failures, and for the first change of a sealed copy.
 //!
 //! Success costs one load and three comparisons. When the store is full or fails, the file moves
-//! (`refuge.rs`) and the call is made again, or goes on where it was cut short. Any other failure
-//! makes the dataset invalid.
+//! (`failing_store.rs`) and the call is made again, or goes on where it was cut short. Any other
+//! failure makes the dataset invalid.
 
 use std::ffi::{c_int, c_ulong, c_void};
 
@@ -10,7 +10,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::base::family::interpose;
 use crate::fd::changes::{self, Moment};
-use crate::fd::refuge::{left_undone, sync_again, try_again};
+use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::{engine, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;

@@ -14,7 +14,7 @@ use crate::fd::open_files::{self, Claim};
 use crate::hooks::hidden;
 use crate::hooks::intent::may_change;
 use crate::hooks::open::report;
-use crate::{engine, fd::changes, fd::refuge, signal::guard};
+use crate::{engine, fd::changes, fd::failing_store, signal::guard};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
@@ -54,7 +54,7 @@ unsafe fn mmap(
             return FAILED;
         }
         // A page that finds no room when it is written is a SIGBUS.
-        refuge::ensure(fd, offset, length);
+        failing_store::ensure(fd, offset, length);
     }
     let Some(change) = changes::begin(if shared { fd } else { -1 }) else { return FAILED };
     // SAFETY: the program's own call.
@@ -153,13 +153,13 @@ unsafe fn msync(real: Msync, address: *mut c_void, length: size_t, flags: c_int)
     // SAFETY: the program's own call.
     let result = unsafe { real(address, length, flags) };
     let code = guard::errno();
-    if result == 0 || !open_files::any_mappings() || refuge::harmless(code) {
+    if result == 0 || !open_files::any_mappings() || failing_store::harmless(code) {
         return result;
     }
     let mut put_off = false;
     with_engine(|table| {
         if let Some(claim) = open_files::mapping_claim(address as usize) {
-            put_off = refuge::put_off(table, claim.token, code);
+            put_off = failing_store::put_off(table, claim.token, code);
             if !put_off {
                 (table.failed)(claim.token, code);
             }

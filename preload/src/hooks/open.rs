@@ -8,10 +8,10 @@ use crate::base::family::interpose;
 use crate::engine::abi::{TOKEN_LAZY, event};
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
 use crate::fd::changes::Moment;
+use crate::fd::failing_store::is_of_store;
 use crate::fd::lazy::{wake_beyond, wake_descriptor};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim, Released};
-use crate::fd::refuge::is_of_store;
 use crate::hooks::hidden;
 use crate::{engine, fd::identity, signal::guard};
 

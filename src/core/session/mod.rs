@@ -51,7 +51,7 @@ pub use launch::prepare::{Arrival, program_setting};
 pub use launch::required::Required;
 pub use namespace::answer::{Answer, Attributes, Entry};
 pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
-pub use rank::books::TOKEN_LAZY;
+pub use rank::holdings::TOKEN_LAZY;
 pub use rank::hooked::Note;
 pub use rank::host::{Door, Host, Surroundings};
 pub use rank::runtime::Session;

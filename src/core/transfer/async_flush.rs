@@ -22,16 +22,16 @@ use std::time::{Duration, Instant};
 
 use super::about::About;
 use super::flush::{Announced, announce_flush, keep_window};
-use super::half::close_half;
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
+use super::leader_sign::Sign;
 use super::ledger::{self, Ledger};
-use super::looks;
 use super::options::{Options, SYNC_BYTES};
-use super::sign::Sign;
+use super::polling;
 use super::stage::{publish_staged, remove_staged, stage, staged_path};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
+use super::unfinished::close_half;
 use super::window::Left;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
@@ -348,7 +348,7 @@ impl Job {
 
     /// Waits for an event; `false` if it was stopped. Fails if it could never be seen.
     fn wait(&self, pause: Duration, come: impl Fn() -> Result<bool>) -> Result<bool> {
-        looks::wait(pause, || self.stopped(), come)
+        polling::wait(pause, || self.stopped(), come)
     }
 
     fn stage_own(&self) -> Result<()> {

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::about::About;
-use super::along::{Along, Sources, take_along};
-use super::half::note_half_of;
+use super::companions::{Along, Sources, take_along};
 use super::index::{announce, note_failure, record_flushed};
 use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
 use super::newer::{Decided, leave_to_newer, taken_by_newer};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
+use super::unfinished::note_half_of;
 use super::window::{Left, trim};
 use crate::cache::agree::{agree, any, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};

@@ -6,10 +6,10 @@
 //! | `single.rs` | one file by itself |
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
-//! | `along.rs` | what is published with it of older ones |
+//! | `companions.rs` | what is published with it of older ones |
 //! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
-//! | `ledger.rs`, `sign.rs` | how far it is; what a node's leader has seen on the prefix |
-//! | `looks.rs` | waiting for what others do |
+//! | `ledger.rs`, `leader_sign.rs` | how far it is; what a node's leader has seen on the prefix |
+//! | `polling.rs` | waiting for what others do |
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
 //! | `afterwards.rs` | the same by a process on each node, once the program has gone |
 //! | `background.rs` | a rank's own files on a helper thread, without communication |
@@ -24,7 +24,7 @@
 //! | `check.rs` | the same by one process, for a person |
 //! | `findings.rs` | what a look at them has found, and what follows |
 //! | `others.rs` | what other datasets have under the same names |
-//! | `half.rs` | a flush that ended halfway, and does not go on |
+//! | `unfinished.rs` | a flush that ended halfway, and does not go on |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
 //! | `older.rs` | directories of version 1.1 |
 //! | `kept.rs` | copies of pointer files, by dataset |
@@ -34,44 +34,44 @@
 
 pub mod about;
 mod afterwards;
-mod along;
 mod async_flush;
 mod background;
 mod check;
+mod companions;
 mod fetch;
 mod findings;
 mod flush;
 mod gather;
-mod half;
 mod index;
 mod journal;
 mod kept;
+mod leader_sign;
 mod ledger;
-mod looks;
 mod newer;
 mod older;
 mod options;
 mod other_size;
 mod others;
+mod polling;
 mod repair;
 mod replaced;
 mod shares;
-mod sign;
 mod single;
 mod stage;
 mod throttle;
 mod turns;
+mod unfinished;
 mod verify;
 mod window;
 
 pub use afterwards::{Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node};
-pub use along::Along;
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
     complete_background, is_published, settle_background,
 };
 pub use check::{Checked, DROPPED_NAME, check_files, enter_again};
+pub use companions::Along;
 pub use fetch::{Fetched, fetch};
 pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,

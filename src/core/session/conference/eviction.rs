@@ -23,10 +23,10 @@ impl Session {
         let gone = {
             let mut state = self.state();
             self.keep_spares(&state, &ctx, key, id);
-            let gone = self.leave_ghosts(&mut state, key);
+            let gone = self.leave_evicted_names(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
-            state.books.remove(key);
+            state.holdings.remove(key);
             gone
         };
         if self.site.settings.get(keys::CRC_ON_DELETE) {
@@ -41,7 +41,7 @@ impl Session {
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) => self.dataset_event("EVICTED", (key, id), |event| event),
         }
-        // Not before: a rank of the node that heard of it would leave ghosts of deleted files.
+        // Not before: a rank of the node that heard of it would leave names of deleted files.
         let mut state = self.state();
         gone.iter().for_each(|name| state.view.settle_in(key, name));
         Ok(())
@@ -87,14 +87,14 @@ impl Session {
     /// Names outlive their content until the program deletes them, unless the PFS has it, or a
     /// newer dataset. Gives the names of which the PFS has nothing: their deletions are real once
     /// all ranks of the node have been here.
-    pub(in crate::session) fn leave_ghosts(
+    pub(in crate::session) fn leave_evicted_names(
         &self,
         state: &mut State,
         key: &DatasetKey,
     ) -> Vec<String> {
         let mut gone = Vec::new();
         let Some(layer) = state.view.layer(key) else { return gone };
-        let flushed = state.books.get(key).is_some_and(|book| book.flushed);
+        let flushed = state.holdings.get(key).is_some_and(|holding| holding.flushed);
         let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return gone };
         for entry in catalog.entries {
             let name = entry.meta.name.clone();
@@ -112,7 +112,7 @@ impl Session {
             let remote = Remote { owner: entry.rank, meta: entry.meta };
             if on_prefix == OnPrefix::Absent {
                 let attributes = remote.attributes();
-                state.view.leave_ghost(name, attributes);
+                state.view.leave_evicted(name, attributes);
             }
         }
         gone

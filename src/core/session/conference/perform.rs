@@ -178,7 +178,7 @@ impl Session {
 
     fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
         let state = self.state();
-        let Some(book) = state.books.get(key) else {
+        let Some(holding) = state.holdings.get(key) else {
             return (self.store_of_number(key.series, number), Vec::new());
         };
         let meta = |(name, on_prefix): (&String, &bool)| FileMeta {
@@ -190,8 +190,8 @@ impl Session {
         let gone = |(name, on_prefix): &(&String, &bool)| {
             **on_prefix && ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent
         };
-        let files = book.files.iter().filter(|file| !gone(file));
-        (book.store.clone(), files.map(meta).collect())
+        let files = holding.files.iter().filter(|file| !gone(file));
+        (holding.store.clone(), files.map(meta).collect())
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
@@ -306,10 +306,10 @@ impl Session {
             state.view.remove(from);
             if from.id.is_empty() {
                 // Those of other ranks of the node, which they have adopted as well.
-                let State { view, books, .. } = &mut *state;
-                view.remove_floating(from.series, |key| books.contains_key(key) && key != from);
+                let State { view, holdings, .. } = &mut *state;
+                view.remove_floating(from.series, |key| holdings.contains_key(key) && key != from);
             }
-            match state.books.remove(from) {
+            match state.holdings.remove(from) {
                 Some(_) => self.site.filemap.remove(&self.record_key(from)),
                 None => Ok(()),
             }
@@ -327,8 +327,9 @@ impl Session {
         into: &DatasetKey,
         name: &str,
     ) -> Result<()> {
-        let book = state.books.get(from);
-        let mut on_prefix = book.and_then(|book| book.files.get(name)).copied().unwrap_or(true);
+        let holding = state.holdings.get(from);
+        let mut on_prefix =
+            holding.and_then(|holding| holding.files.get(name)).copied().unwrap_or(true);
         if let (false, Some(old), Some(new)) =
             (on_prefix, state.view.layer(from), state.view.layer(into))
         {
@@ -358,10 +359,10 @@ fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
     if state.view.layer(key).is_none() {
         state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
     }
-    let book = state.books.entry(key.clone()).or_default();
-    book.id = sealed.id;
-    book.epoch = sealed.epoch;
-    book.redundancy_bytes = sealed.redundancy_bytes;
+    let holding = state.holdings.entry(key.clone()).or_default();
+    holding.id = sealed.id;
+    holding.epoch = sealed.epoch;
+    holding.redundancy_bytes = sealed.redundancy_bytes;
     state.view.show(key, &sealed.catalog);
     if let Some(layer) = state.view.layer_mut(key) {
         layer.dir = sealed.sealed_dir.clone();

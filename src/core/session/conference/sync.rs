@@ -21,7 +21,7 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
-        let mut state = self.end_loans();
+        let mut state = self.end_lent();
         if state.view.has_far_news() && !state.machine.note_deletions() {
             state.view.take_far_news(); // there is no other node
         }
@@ -80,7 +80,7 @@ impl Session {
             ));
         }
         self.hear();
-        self.hush();
+        self.silence();
         loop {
             let step = self.state().machine.next_step();
             let Some(step) = step else { break };
@@ -113,7 +113,7 @@ impl Session {
     fn hear(&self) {
         let mut state = self.state();
         let heard = state.machine.take_heard();
-        self.tell_loud(&heard.loud);
+        self.tell_restless(&heard.restless);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
             let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
@@ -122,7 +122,7 @@ impl Session {
             }
         }
         for name in &heard.taken {
-            let keys: Vec<_> = state.books.keys().cloned().collect();
+            let keys: Vec<_> = state.holdings.keys().cloned().collect();
             keys.iter().for_each(|key| state.leave_file(key, name));
             state.view.moved_to_prefix(name);
         }
@@ -146,9 +146,9 @@ impl Session {
         std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut state = self.state();
         state.machine.disable();
-        let State { view, books, .. } = &mut *state;
+        let State { view, holdings, .. } = &mut *state;
         let is_near = |rank| self.neighbours.ranks().contains(&rank);
-        view.forget_far(is_near, |key| books.get(key).is_some_and(|book| book.id != 0));
+        view.forget_far(is_near, |key| holdings.get(key).is_some_and(|holding| holding.id != 0));
         drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.publish_overdue();

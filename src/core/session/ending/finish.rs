@@ -22,7 +22,7 @@ impl Session {
             return;
         }
         self.finishing.store(true, Ordering::Relaxed);
-        self.site.host.inside(|| self.await_loans());
+        self.site.host.inside(|| self.await_lent());
         if let Some(links) = self.links()
             && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
@@ -30,7 +30,7 @@ impl Session {
         }
         self.ended.store(true, Ordering::Relaxed);
         self.site.host.inside(|| {
-            self.end_all_loans();
+            self.end_all_lent();
             self.compute_ended();
             self.end_log("END");
         });
@@ -83,7 +83,7 @@ impl Session {
     /// in them any more.
     fn remove_abandoned_dirs(&self) {
         let state = self.state();
-        for (name, _) in state.view.ghosts() {
+        for (name, _) in state.view.evicted_names() {
             let mut dir = parent(name);
             while !dir.is_empty() && std::fs::remove_dir(self.site.on_prefix(dir)).is_ok() {
                 dir = parent(dir);
@@ -105,7 +105,7 @@ impl Session {
         }
         let mut state = self.state();
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
-        keys.iter().for_each(|key| drop(self.leave_ghosts(&mut state, key)));
+        keys.iter().for_each(|key| drop(self.leave_evicted_names(&mut state, key)));
         drop(state);
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),

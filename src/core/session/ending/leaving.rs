@@ -37,7 +37,7 @@ impl Session {
             return;
         }
         self.state().machine.begin_exit();
-        drop(self.end_loans());
+        drop(self.end_lent());
         self.publish_overdue();
     }
 
@@ -47,7 +47,7 @@ impl Session {
         if self.is_child() || self.is_ended() || !self.exiting.load(Ordering::Relaxed) {
             return;
         }
-        self.end_all_loans();
+        self.end_all_lent();
         self.publish_overdue();
         self.publish_all_private();
         self.compute_ended();

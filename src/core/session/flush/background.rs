@@ -171,8 +171,8 @@ impl Session {
             Advance::Done => {
                 self.flush_ended(id, None);
                 self.flushes().remove(&id);
-                if let Some(book) = self.state().books.get_mut(key) {
-                    book.flushed = true;
+                if let Some(holding) = self.state().holdings.get_mut(key) {
+                    holding.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
             }

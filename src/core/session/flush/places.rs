@@ -52,7 +52,7 @@ impl Session {
         if self.site.rank == 0 {
             self.sweep_meetings();
             // What a run that was killed has left there; ours is the lease.
-            let _ = std::fs::remove_dir_all(self.site.refuge());
+            let _ = std::fs::remove_dir_all(self.site.fallback_dir());
             self.begin_log(hosts);
             events.into_iter().for_each(|event| self.event(|| event));
             self.settle_background();

@@ -39,7 +39,7 @@ impl Session {
         let keys = names.iter().filter_map(|name| self.machine_key(&key(name)?));
         let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         for key in keys {
-            let id = self.state().books.get(&key).map_or(0, |book| book.id);
+            let id = self.state().holdings.get(&key).map_or(0, |holding| holding.id);
             match id {
                 0 => self.publish_wanted(&key, served),
                 id => drop(ids.insert(id)), // sealed since
@@ -92,7 +92,7 @@ impl Session {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
         let Some(key) = self.machine_key(&key) else { return true };
         let state = self.state();
-        let sealed = state.books.get(&key).is_some_and(|book| book.id != 0);
+        let sealed = state.holdings.get(&key).is_some_and(|holding| holding.id != 0);
         let known = state.machine.datasets(key.series).iter().any(|one| one.key == key);
         sealed || (state.view.layer(&key).is_none() && !known)
     }

@@ -80,8 +80,8 @@ impl Session {
     fn note_flushed<'a>(&self, keys: impl Iterator<Item = &'a DatasetKey>) {
         let mut state = self.state();
         for key in keys {
-            if let Some(book) = state.books.get_mut(key) {
-                book.flushed = true;
+            if let Some(holding) = state.holdings.get_mut(key) {
+                holding.flushed = true;
             }
         }
     }

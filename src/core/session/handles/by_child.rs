@@ -1,10 +1,10 @@
 //! Files that a process changes which this rank has started. What it writes passes no engine, and
 //! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
-//! What is open already is one file for all ([`super::loans`]).
+//! What is open already is one file for all ([`super::lent`]).
 
 use std::path::Path;
 
-use super::loans::Loan;
+use super::lent::Lent;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::FileRef;
@@ -107,7 +107,7 @@ impl Session {
         found: &Found,
         intent: Intent,
     ) -> Result<bool> {
-        let own = state.books.values().any(|book| book.files.contains_key(name));
+        let own = state.holdings.values().any(|holding| holding.files.contains_key(name));
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             return Ok(true); // it belongs to no dataset, and goes on like that
@@ -124,7 +124,7 @@ impl Session {
         if let Some(file) = self.file_ref(name) {
             self.withdraw(state, &file)?;
         }
-        let held: Vec<_> = state.books.keys().cloned().collect();
+        let held: Vec<_> = state.holdings.keys().cloned().collect();
         held.iter().for_each(|key| state.leave_file(key, name));
         state.view.tell_on_prefix(name);
         state.view.moved_to_prefix(name);
@@ -137,7 +137,7 @@ impl Session {
         let mode = match &found.place {
             Place::Cached(_, here) => mode_of(here),
             Place::Elsewhere(_, remote) => remote.meta.mode & 0o7777,
-            Place::Ghost(attributes) => attributes.mode & 0o7777,
+            Place::Evicted(attributes) => attributes.mode & 0o7777,
             Place::Prefix | Place::Private(_) | Place::Deleted => return Ok(()),
         };
         if !intent.truncate || found.on_prefix != OnPrefix::Absent {
@@ -163,7 +163,7 @@ impl Session {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {
             Answer::Redirect { token, .. } if token != 0 => {
-                self.state().loans.push(Loan::new(token, child));
+                self.state().lent.push(Lent::new(token, child));
             }
             Answer::Pass { token } if token != 0 => _ = self.closed(token),
             _ => {}

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Intent, Manner, Place};
-use crate::session::rank::books::{Tracked, Way, stamp};
+use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::space::{descriptor_info, open_alike};
 
@@ -123,7 +123,7 @@ impl Session {
         }
         let shared = state.tokens.shadow_of(&name).cloned();
         if shared.is_none() {
-            state.rivals.remove(&name);
+            state.co_writers.remove(&name);
         }
         let copy = shared.map_or_else(|| self.private_copy(state, &key, &name, &here), Ok)?;
         let file = open_alike(fd, &copy)?;

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::log;
 use crate::session::machine::{self, Placement};
 use crate::session::namespace::{self as ns, Place};
-use crate::session::rank::books::{Stamp, Tracked, stamp};
+use crate::session::rank::holdings::{Stamp, Tracked, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use super::rivals::{Base, Standing};
+use super::co_writers::{Base, Standing};
 use crate::error::Result;
 use crate::session::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Claim, Intent, Place};
 use crate::session::namespace::{Found, Manner};
-use crate::session::rank::books::{Room, Tracked, Way, stamp};
+use crate::session::rank::holdings::{Room, Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};
@@ -77,7 +77,7 @@ impl Session {
             return None;
         }
         for key in state.machine.taken_just_now(file) {
-            state.books.entry(key).or_default().files.insert(file.name.clone(), true);
+            state.holdings.entry(key).or_default().files.insert(file.name.clone(), true);
         }
         match state.machine.take_over(file, of, wish, monotonic_ms()) {
             Placement::Dataset(placed) => Some(placed),

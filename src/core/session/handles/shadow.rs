@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::rivals::{Base, Standing};
+use super::co_writers::{Base, Standing};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place, SHADOWS};
-use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::setback::Setback;
@@ -58,7 +58,7 @@ impl Session {
                 Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
             }
         }
-        copy_into(&self.site.refuge(), &number, origin)
+        copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
     /// The close of the last descriptor on a private copy: unchanged it is thrown away.
@@ -82,7 +82,7 @@ impl Session {
             log::warn_once("change", format_args!("rank {}: {text}", self.site.rank));
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
-        state.rivals.remove(&tracked.name);
+        state.co_writers.remove(&tracked.name);
         let _ = ns::remove(copy);
     }
 
@@ -292,7 +292,7 @@ impl Session {
     pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
         let place = || state.view.place(&tracked.name);
         state.view.layer(&tracked.key).is_none()
-            && matches!(place(), Place::Ghost(_) | Place::Prefix)
+            && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
     /// A change of a file that left the cache while it was open: it goes to the PFS, and into no

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::session::rank::books::Tracked;
+use crate::session::rank::holdings::Tracked;
 use crate::session::rank::runtime::Session;
 
 impl Session {
@@ -10,7 +10,7 @@ impl Session {
     /// their private copies before, and what children have written is taken back. Not with the
     /// state locked.
     pub(in crate::session) fn wake(&self, which: impl Fn(&Tracked) -> bool) {
-        let lazy = self.end_loans().tokens.lazy(which);
+        let lazy = self.end_lent().tokens.lazy(which);
         lazy.into_iter().for_each(|token| self.site.host.wake(token));
     }
 

@@ -26,7 +26,7 @@ use crate::session::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use crate::session::names::directories::Directories;
 use crate::session::namespace::View;
 use crate::session::program::Program;
-use crate::session::rank::books::Tokens;
+use crate::session::rank::holdings::Tokens;
 use crate::session::rank::idle::Idle;
 use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
@@ -40,9 +40,9 @@ use crate::session::stores::resources;
 use crate::session::stores::setback::Setbacks;
 use crate::session::updates::elsewhere::ToldElsewhere;
 use crate::session::updates::knowledge;
-use crate::session::updates::loud::Hushed;
 use crate::session::updates::moves::Moves;
 use crate::session::updates::neighbours::Neighbours;
+use crate::session::updates::restless::Silenced;
 use crate::system::{monotonic_ms, random_u64, unix_seconds};
 use crate::transfer::{Options, ask_to_stop, recover_journal};
 
@@ -154,7 +154,7 @@ impl Preparation {
         session.begin_records(&hosts, &mut report, events);
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;
-        session.hush_restored(&known);
+        session.silence_restored(&known);
         session.tell_uncached();
         session.record_places();
         session.started(begin);
@@ -264,15 +264,15 @@ fn build(
     let state = State {
         machine,
         view: View::default(),
-        books: BTreeMap::new(),
+        holdings: BTreeMap::new(),
         tokens: Tokens::default(),
         templates: templates(known),
         shadows: 0,
         kept_out: BTreeSet::new(),
-        rivals: BTreeMap::new(),
+        co_writers: BTreeMap::new(),
         claims: BTreeMap::new(),
         late: Vec::new(),
-        loans: Vec::new(),
+        lent: Vec::new(),
         told: ToldElsewhere::default(),
         moves: Moves::default(),
         out_of_reach: Vec::new(),
@@ -304,7 +304,7 @@ fn build(
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
-        hushed: Hushed::new(known),
+        silenced: Silenced::new(known),
         unmatched: Unmatched::new(),
         directories: Directories::new(known),
         program: Program::default(),

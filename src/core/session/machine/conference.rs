@@ -182,7 +182,7 @@ impl Machine {
         };
         let kept = || {
             let files = dataset.files.iter();
-            let quiet = |file: &LocalFile| !self.is_hushed(series, file.masked);
+            let quiet = |file: &LocalFile| !self.is_silenced(series, file.masked);
             files.filter(move |(_, file)| !file.deleted && file.on_prefix.is_none() && quiet(file))
         };
         let mut bare = kept().filter(|(_, file)| file.bare);

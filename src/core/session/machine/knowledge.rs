@@ -101,7 +101,7 @@ pub struct Knowledge {
     /// complete.
     pub rewrites: bool,
     /// Names ([`name_hash`]) that are never quiet: they belong to no dataset.
-    pub loud: BTreeSet<u64>,
+    pub restless: BTreeSet<u64>,
     /// This rank's temporary-name templates (`patterns::temporary`), in text.
     pub temporaries: Vec<String>,
     /// Kinds of names ([`kind_hash`]) that this rank has written in confirmed datasets.

@@ -309,7 +309,7 @@ pub(super) struct LocalSeries {
     /// Files that are appended to, by name.
     pub appends: BTreeMap<String, Appends>,
     /// Templates ([`name_hash`]) of files that are never quiet, and belong to no dataset.
-    pub hushed: BTreeSet<u64>,
+    pub silenced: BTreeSet<u64>,
     /// Floating datasets so far, so that their directories differ.
     pub floating: u64,
     /// Datasets that only the PFS has, by their captured id: the newest number.

@@ -48,7 +48,6 @@ mod files;
 mod keys;
 mod knowledge;
 mod local;
-mod loud;
 mod moved;
 mod others;
 mod outcome;
@@ -57,6 +56,7 @@ mod places;
 mod reason;
 mod report;
 mod restart;
+mod restless;
 mod rotation;
 mod shared;
 mod steps;
@@ -72,13 +72,13 @@ pub use config::{
 pub use contested::{Contested, contested_reason};
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
-pub use loud::{Hushed, Loud};
 pub use moved::LeftBehind;
 pub use others::{Heard, Withdrawn};
 pub use outcome::{Outcome, SealFile};
 pub use reason::Reason;
 pub use report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 pub use restart::{Offer, Rejected, RestartDecision};
+pub use restless::{Restless, Silenced};
 pub use shared::{DatasetState, Routing, SharedDataset};
 pub use steps::{Gone, Next, Overdue, SealPlan, Step};
 
@@ -155,7 +155,7 @@ impl Machine {
                 temporaries: known.temporaries,
                 kinds: known.kinds,
                 sizes: known.sizes,
-                hushed: known.loud,
+                silenced: known.restless,
                 marked: known.marked,
                 ..LocalSeries::default()
             }
@@ -347,7 +347,7 @@ impl Machine {
             prefix_only: shared.marked.as_ref().map(|mark| mark.why),
             marked: local.marked.clone(),
             rewrites: shared.rewrites,
-            loud: shared.loud.clone(),
+            restless: shared.restless.clone(),
             temporaries: local.temporaries.clone(),
             kinds: local.kinds.clone(),
             sizes: local.sizes.clone(),

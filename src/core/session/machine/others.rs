@@ -9,9 +9,9 @@ use super::knowledge::Why;
 use super::knowledge::name_hash;
 use super::local::Status;
 use super::local::{LocalFile, Phase};
-use super::loud::Loud;
 use super::reason::Reason;
 use super::report::{DatasetReport, Report, SeriesReport};
+use super::restless::Restless;
 use super::shared::{DatasetState, SharedDataset};
 use crate::cache::ranks_phrase;
 
@@ -28,7 +28,7 @@ pub struct Heard {
     /// Of those, this rank's copies in cache that belong to no dataset any more.
     pub dropped: Vec<(DatasetKey, String)>,
     /// Names that turn out to be never quiet; the same on all ranks.
-    pub loud: Vec<Loud>,
+    pub restless: Vec<Restless>,
 }
 
 /// A file has left a dataset in progress.
@@ -255,7 +255,7 @@ impl Machine {
 
     /// What the others' reports say of this rank's files, and of those that it deleted.
     pub(super) fn listen(&mut self, reports: &[Report]) -> Heard {
-        let mut heard = Heard { loud: self.listen_loud(reports), ..Heard::default() };
+        let mut heard = Heard { restless: self.listen_loud(reports), ..Heard::default() };
         let own = self.config.rank;
         let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
         let news = others.flat_map(|(rank, report)| {

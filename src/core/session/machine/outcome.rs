@@ -130,11 +130,11 @@ impl Machine {
         let file = own.and_then(|own| own.files.get(name));
         let deleted = file.is_some_and(|file| file.deleted);
         let moved = file.is_some_and(|file| file.moved);
-        let hushed = file.is_some_and(|file| self.is_hushed(key.series, file.masked));
+        let silenced = file.is_some_and(|file| self.is_silenced(key.series, file.masked));
         let outdated =
             || id < self.shared.newest_confirmed(key.series) && !self.is_remade(key, name);
         let real = deleted && (self.ending || outdated());
-        moved || hushed || real
+        moved || silenced || real
     }
 
     /// Without ids: the program has moved the file away, or deleted it, and made the name again for

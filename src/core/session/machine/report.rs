@@ -52,7 +52,7 @@ pub struct SeriesReport {
     /// passed then.
     pub begun: Vec<(String, u64)>,
     /// Names that are never quiet, and their hash with the id masked.
-    pub loud: Vec<(String, u64)>,
+    pub restless: Vec<(String, u64)>,
 }
 
 /// A name whose new files stay on the PFS.

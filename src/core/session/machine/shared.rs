@@ -157,7 +157,7 @@ pub(super) struct SharedSeries {
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
     pub rewrites: bool,
     /// Names that are never quiet.
-    pub loud: BTreeSet<u64>,
+    pub restless: BTreeSet<u64>,
     /// Oldest first.
     pub datasets: Vec<SharedDataset>,
     /// One was confirmed since the last reports: it may have what was live of older ones.
@@ -210,7 +210,7 @@ impl Shared {
                 unsafe_names: known.unsafe_names,
                 marked: prefix_only.map(|why| Mark { name: 0, bare: true, why }),
                 rewrites: known.rewrites,
-                loud: known.loud,
+                restless: known.restless,
                 datasets: Vec::new(),
                 confirms: false,
                 waits: false,

@@ -83,7 +83,7 @@ fn put_series(out: &mut Vec<u8>, series: &SeriesReport) {
         put(out, *name);
         put_flags(out, &[*bare]);
     }
-    for names in [&series.deleted, &series.taken, &series.begun, &series.loud] {
+    for names in [&series.deleted, &series.taken, &series.begun, &series.restless] {
         put_counted(out, names);
     }
     for names in [&series.revived, &series.moved] {
@@ -190,7 +190,7 @@ impl Input<'_> {
             deleted: self.list(Input::name_and_count)?,
             taken: self.list(Input::name_and_count)?,
             begun: self.list(Input::name_and_count)?,
-            loud: self.list(Input::name_and_count)?,
+            restless: self.list(Input::name_and_count)?,
             revived: self.list(Input::text)?,
             moved: self.list(Input::text)?,
         })
@@ -279,7 +279,7 @@ mod tests {
                 moved: vec!["a/b".into()],
                 taken: vec![("a/d".into(), 8)],
                 begun: vec![("a/e".into(), 6)],
-                loud: vec![("run.log".into(), 8)],
+                restless: vec![("run.log".into(), 8)],
                 read: vec![(4, true), (5, false)],
             }],
             datasets: vec![DatasetReport {

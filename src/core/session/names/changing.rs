@@ -9,7 +9,7 @@ use crate::log;
 use crate::session::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Manner, Place};
-use crate::session::rank::books::Way;
+use crate::session::rank::holdings::Way;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -55,7 +55,7 @@ impl Session {
                 let left = self.leave_private(&mut state, name);
                 return left.map_or(Answer::Fail(libc::EIO), |()| Answer::Done);
             }
-            Place::Ghost(_) => {
+            Place::Evicted(_) => {
                 state.view.delete(name);
                 return Answer::Done;
             }
@@ -126,7 +126,7 @@ impl Session {
         let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
         let outcome = match (&source, names.1) {
             (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
-            (Place::Ghost(_), _) => return self.rename_ghost(&mut state, names),
+            (Place::Evicted(_), _) => return self.rename_evicted(&mut state, names),
             (Place::Elsewhere(..), _) => return Answer::Fail(libc::EXDEV),
             (Place::Private(here), _) => {
                 let here = here.clone();

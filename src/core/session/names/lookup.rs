@@ -29,7 +29,7 @@ impl Session {
             Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
             Place::Deleted => Answer::Fail(libc::ENOENT),
-            Place::Ghost(attributes) => Answer::Known(attributes),
+            Place::Evicted(attributes) => Answer::Known(attributes),
         }
     }
 

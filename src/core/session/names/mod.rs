@@ -5,7 +5,7 @@
 //! | `opening.rs` | open |
 //! | `changing.rs` | rename, unlink, rmdir |
 //! | `intake.rs` | files on the PFS that join the cache when they are renamed |
-//! | `landing.rs` | links and moving directories: what must be on the PFS first |
+//! | `links.rs` | links and moving directories: what must be on the PFS first |
 //! | `temporary.rs` | opens and renames of files under temporary names |
 //! | `called.rs` | names that the program has given to calls of SCR |
 //! | `directories.rs` | directories that get their final name when all ranks have written |
@@ -19,7 +19,7 @@ pub(super) mod called;
 pub(super) mod changing;
 pub(super) mod directories;
 pub(super) mod intake;
-pub(super) mod landing;
+pub(super) mod links;
 mod lookup;
 pub(super) mod moving;
 pub(super) mod opening;

@@ -4,7 +4,7 @@
 //! they hear of it, at the next agreement. Nobody waits, and no other rank is asked.
 //!
 //! Where that rank finds something else in the directory than files of a checkpoint in progress,
-//! this is a rename like any other: `landing.rs`. Where the prefix has files of it, which get their
+//! this is a rename like any other: `links.rs`. Where the prefix has files of it, which get their
 //! final name at once, the others must be there with them, or a crash would leave a part of a
 //! checkpoint under a name that means a whole one: so all that are known are brought to the prefix
 //! before, and from then on such files stay there.
@@ -24,7 +24,7 @@ use crate::log;
 use crate::session::machine::{DatasetKey, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
-use crate::session::rank::books::Way;
+use crate::session::rank::holdings::Way;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -71,7 +71,7 @@ impl Session {
             state = near;
             let mut there = names.iter().map(|name| {
                 let place = state.view.place(name);
-                self.land(&mut state, (name, &place), Reason::DirectoryMoved)
+                self.put_on_prefix(&mut state, (name, &place), Reason::DirectoryMoved)
             });
             if !there.all(|there| there) {
                 return Ok(Answer::Fail(libc::EXDEV));
@@ -96,7 +96,7 @@ impl Session {
                 is_open(state, &key) && waiting.matched.id.as_deref() == Some(key.id.as_str())
             }
             Place::Prefix => true,
-            Place::Private(_) | Place::Deleted | Place::Ghost(_) => false,
+            Place::Private(_) | Place::Deleted | Place::Evicted(_) => false,
         };
         fits && of_checkpoint && state.tokens.shadows_of(name).is_empty()
     }
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    pub(in crate::session) fn land(
+    pub(in crate::session) fn put_on_prefix(
         &self,
         state: &mut State,
         (name, place): (&str, &Place),
@@ -251,7 +251,7 @@ impl Session {
         let target = self.site.on_prefix(name);
         let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
         match place {
-            Place::Prefix | Place::Deleted | Place::Ghost(_) => true,
+            Place::Prefix | Place::Deleted | Place::Evicted(_) => true,
             Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
             Place::Cached(..) | Place::Private(_) if open => false,
             Place::Private(_) => {
@@ -266,7 +266,12 @@ impl Session {
     }
 
     /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
-    pub(in crate::session) fn enter_landed(&self, state: &mut State, name: &str, reason: Reason) {
+    pub(in crate::session) fn enter_from_prefix(
+        &self,
+        state: &mut State,
+        name: &str,
+        reason: Reason,
+    ) {
         let Some(matched) = self.match_name(name) else { return };
         if self.is_child() {
             return;

@@ -6,7 +6,7 @@ use crate::patterns::Match;
 use crate::session::machine::{self, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Found, Intent, Manner, Place};
-use crate::session::rank::books::Room;
+use crate::session::rank::holdings::Room;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
@@ -59,7 +59,7 @@ impl Session {
                 drop(state);
                 self.wait_for_remote(name, &key, &remote)
             }
-            Place::Ghost(_) => self.refuse_ghost(name),
+            Place::Evicted(_) => self.refuse_evicted(name),
         }
     }
 

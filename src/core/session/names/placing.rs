@@ -8,7 +8,7 @@ use crate::log;
 use crate::session::machine::{DatasetKey, Placed, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place};
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
@@ -25,7 +25,7 @@ impl Session {
         let foreign = match place {
             Place::Elsewhere(..) => true,
             Place::Prefix => {
-                let own = state.books.values().any(|book| book.files.contains_key(name));
+                let own = state.holdings.values().any(|holding| holding.files.contains_key(name));
                 state.machine.routing(file.series).watches() && !own
             }
             _ => false,
@@ -35,9 +35,9 @@ impl Session {
         }
     }
 
-    pub(in crate::session) fn refuse_ghost(&self, name: &str) -> Answer {
+    pub(in crate::session) fn refuse_evicted(&self, name: &str) -> Answer {
         log::warn_once(
-            "ghost",
+            "evicted",
             format_args!(
                 "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
                  left the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE \
@@ -79,7 +79,7 @@ impl Session {
             Place::Cached(_, here) | Place::Private(here) if is_denied(here) => {
                 Some(Answer::Fail(libc::EACCES))
             }
-            Place::Ghost(_) if !intent.truncate => Some(self.refuse_ghost(name)),
+            Place::Evicted(_) if !intent.truncate => Some(self.refuse_evicted(name)),
             _ => None,
         };
         match answer {

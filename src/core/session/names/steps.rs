@@ -59,9 +59,9 @@ impl Session {
             _ => {
                 ns::remove(&self.site.on_prefix(name))?;
                 let holders: Vec<_> = state
-                    .books
+                    .holdings
                     .iter()
-                    .filter(|(_, book)| book.files.contains_key(name))
+                    .filter(|(_, holding)| holding.files.contains_key(name))
                     .map(|(key, _)| key.clone())
                     .collect();
                 holders.iter().for_each(|key| state.leave_file(key, name));
@@ -81,7 +81,7 @@ impl Session {
         {
             state.tokens.orphan(name);
         }
-        let holders: Vec<_> = state.books.keys().cloned().collect();
+        let holders: Vec<_> = state.holdings.keys().cloned().collect();
         holders.iter().for_each(|key| state.leave_file(key, name));
         // Beneath it, a dataset may hold an older file of that name.
         if state.view.place(name) != Place::Prefix {

@@ -9,7 +9,7 @@ use crate::patterns::Template;
 use crate::session::machine::{self, DatasetKey, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Intent, Place};
-use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::layer::{Known, Layer, Remote};
-use super::told::{Move, Told};
+use super::notices::{Move, Notice};
 use super::view::View;
 use crate::session::machine::DatasetKey;
 
@@ -21,7 +21,7 @@ pub struct FarNews {
 
 impl View {
     /// What has happened on this rank since the last call, for the others of the node.
-    pub fn take_news(&mut self) -> Vec<Told> {
+    pub fn take_news(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.news)
     }
 
@@ -32,14 +32,14 @@ impl View {
 
     /// `rank` has deleted `name`.
     pub fn delete_by(&mut self, rank: usize, name: &str) {
-        if self.ghosts.remove(name).is_none() {
+        if self.evicted_names.remove(name).is_none() {
             self.deleted_by.insert(name, rank);
         }
     }
 
     /// A directory has moved on this rank.
     pub fn tell_move(&mut self, one: Move) {
-        self.news.push(Told::Moved(one));
+        self.news.push(Notice::Moved(one));
     }
 
     /// A directory has moved, with the files of datasets for which `is_open` holds.
@@ -54,21 +54,21 @@ impl View {
     }
 
     /// What has happened on another rank of the node.
-    pub fn hear(&mut self, rank: usize, told: Told) {
+    pub fn hear(&mut self, rank: usize, told: Notice) {
         match told {
-            Told::Begun(key, dir) => {
+            Notice::Begun(key, dir) => {
                 if self.layer(&key).is_none() {
                     self.put(Layer::new(key, dir));
                 }
             }
-            Told::Deleted(name) => self.delete_by(rank, &name),
-            Told::Settled(name) => self.deleted_by.remove(&name, rank),
-            Told::Made(name) => self.made(&name),
-            Told::OnPrefix(name) => self.moved_to_prefix(&name),
-            Told::DirGone(name) => self.gone_by.insert(&name, rank),
-            Told::Moved(_) => {} // the datasets follow, too
-            Told::Claimed(_) | Told::Unclaimed(_) => {} // nothing has changed yet
-            Told::DirSettled(name) => {
+            Notice::Deleted(name) => self.delete_by(rank, &name),
+            Notice::Settled(name) => self.deleted_by.remove(&name, rank),
+            Notice::Made(name) => self.made(&name),
+            Notice::OnPrefix(name) => self.moved_to_prefix(&name),
+            Notice::DirGone(name) => self.gone_by.insert(&name, rank),
+            Notice::Moved(_) => {} // the datasets follow, too
+            Notice::Claimed(_) | Notice::Unclaimed(_) => {} // nothing has changed yet
+            Notice::DirSettled(name) => {
                 self.gone.remove(&name);
                 self.gone_by.forget(&name);
                 self.flushed_back.remove(&name);
@@ -108,15 +108,15 @@ impl View {
         std::mem::take(&mut self.far)
     }
 
-    /// A rank of another node has deleted the file `name`, for which there may be a ghost here.
+    /// A rank of another node has deleted the file `name`, which may be an evicted one here.
     pub fn deleted_elsewhere(&mut self, rank: usize, name: &str) {
-        self.ghosts.remove(name);
+        self.evicted_names.remove(name);
         self.deleted_by.insert(name, rank);
     }
 
-    /// Or a ghost.
+    /// Or an evicted name.
     pub fn laid_elsewhere(&mut self, name: &str) {
-        self.ghosts.remove(name);
+        self.evicted_names.remove(name);
     }
 
     /// The PFS has the newest content of a file of another node.
@@ -130,7 +130,7 @@ impl View {
     /// A rank of another node has closed this file of the dataset `key`, which is not sealed.
     pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
         let name = remote.meta.name.clone();
-        self.ghosts.remove(&name);
+        self.evicted_names.remove(&name);
         self.hidden.remove(&name);
         self.forget_others(&name);
         if let Some(layer) = self.layer_mut(key) {
@@ -208,16 +208,20 @@ mod tests {
     fn a_file_deleted_elsewhere_is_gone_until_it_is_made_again() {
         let key = DatasetKey::new(0, "7", 0);
         let mut view = View::default();
-        view.leave_ghost("x".into(), Attributes::default());
+        view.leave_evicted("x".into(), Attributes::default());
         view.deleted_elsewhere(2, "x");
-        assert_eq!(view.place("x"), Place::Deleted, "the newer file, and the ghost of an older");
+        assert_eq!(
+            view.place("x"),
+            Place::Deleted,
+            "the newer file, and the evicted one of an older"
+        );
         view.forget_told(&[0, 1]);
         assert_eq!(view.place("x"), Place::Deleted, "told at an agreement: nothing was missed");
         view.put(Layer::new(key.clone(), "/none".into()));
         view.made_elsewhere(&key, remote(3, "x", 1));
         assert!(matches!(view.place("x"), Place::Elsewhere(..)));
         assert!(!view.has_far_news(), "what is heard is not told");
-        view.leave_ghost("g".into(), Attributes::default());
+        view.leave_evicted("g".into(), Attributes::default());
         view.delete("g");
         assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
         assert!(!view.has_far_news());

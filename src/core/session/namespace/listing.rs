@@ -60,9 +60,9 @@ fn shown_in(view: &View, dir: &str) -> BTreeMap<String, Shown> {
         }
     }
     shown.retain(|name, _| !view.is_left_alone(&join(dir, name)));
-    for (full, ghost) in view.ghosts() {
+    for (full, evicted) in view.evicted_names() {
         if let Some(name) = child_of(dir, full) {
-            shown.entry(name).or_insert(Shown { ino: ghost.ino, over: false });
+            shown.entry(name).or_insert(Shown { ino: evicted.ino, over: false });
         }
     }
     for (full, path) in view.private() {

@@ -11,18 +11,18 @@ mod intent;
 mod layer;
 mod listing;
 mod names;
+mod notices;
 mod target;
-mod told;
 mod view;
 
 pub use hidden_dir::HiddenDir;
 pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};
 pub use listing::entries;
-pub use names::{REFUGE, SHADOWS, STATE_FOLDER, is_ours, parent, relative, stable_number};
+pub use names::{FALLBACK_DIR, SHADOWS, STATE_FOLDER, is_ours, parent, relative, stable_number};
+pub use notices::{Claim, Move, Notice};
 pub use target::{
     Found, OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless,
     on_prefix, remove,
 };
-pub use told::{Claim, Move, Told};
 pub use view::{Place, View};

@@ -9,7 +9,7 @@ use crate::transfer::is_staged_name;
 pub const STATE_FOLDER: &str = ".scr";
 
 /// Below it: private copies of sealed files that the store has no room for.
-pub const REFUGE: &str = "shadow";
+pub const FALLBACK_DIR: &str = "shadow";
 
 /// Folder of private copies in a cache directory.
 pub const SHADOWS: &str = "scr.shadow";

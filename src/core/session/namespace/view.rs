@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use super::hearing::FarNews;
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, Remote, files_below};
-use super::told::{ByOthers, Told};
+use super::notices::{ByOthers, Notice};
 use crate::cache::NodeCatalog;
 use crate::session::machine::DatasetKey;
 use crate::session::namespace::answer::Attributes;
@@ -28,7 +28,7 @@ pub enum Place {
     /// Deleted by the program; what lies on the PFS or in the cache waits for its real deletion.
     Deleted,
     /// Evicted before it was due: the name is left, the content is gone.
-    Ghost(Attributes),
+    Evicted(Attributes),
 }
 
 /// The name space of one rank.
@@ -44,7 +44,7 @@ pub struct View {
     /// Directories that are removed for real, and that the flush of a file that waits for its
     /// deletion would bring back.
     pub(super) flushed_back: BTreeSet<String>,
-    pub(super) ghosts: BTreeMap<String, Attributes>,
+    pub(super) evicted_names: BTreeMap<String, Attributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     pub(super) hidden: BTreeSet<String>,
     hidden_dirs: BTreeMap<String, HiddenDir>,
@@ -52,7 +52,7 @@ pub struct View {
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
     /// What the other ranks of the node are to be told.
-    pub(super) news: Vec<Told>,
+    pub(super) news: Vec<Notice>,
     /// What other nodes are to be told.
     pub(super) far: FarNews,
     /// Files that are what the PFS has, whatever a layer holds.
@@ -85,7 +85,7 @@ impl View {
 
     /// A dataset has begun on this rank.
     pub fn begin(&mut self, layer: Layer) {
-        self.news.push(Told::Begun(layer.key.clone(), layer.dir.clone()));
+        self.news.push(Notice::Begun(layer.key.clone(), layer.dir.clone()));
         match self.layer_mut(&layer.key) {
             Some(known) => known.dir = layer.dir, // by what others have told of it
             None => self.layers.push(layer),
@@ -133,7 +133,7 @@ impl View {
         if self.hidden.contains(name) {
             return Place::Deleted;
         }
-        self.ghosts.get(name).map_or(Place::Prefix, |ghost| Place::Ghost(*ghost))
+        self.evicted_names.get(name).map_or(Place::Prefix, |evicted| Place::Evicted(*evicted))
     }
 
     /// The cached dataset that has the newest content of `name`, if it has it in cache. One that a
@@ -160,7 +160,7 @@ impl View {
     /// The same, on this rank: those of the node that have an older one hear of it.
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
-            self.news.push(Told::OnPrefix(name.to_string()));
+            self.news.push(Notice::OnPrefix(name.to_string()));
             self.far.on_prefix.insert(name.to_string());
             self.far.changed = true;
         }
@@ -194,7 +194,7 @@ impl View {
             names.extend(elsewhere_below(layer, dir));
         }
         let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
-        let others = others.chain(self.ghosts.keys());
+        let others = others.chain(self.evicted_names.keys());
         let others = others.chain(self.deleted_by.names());
         names.extend(others.filter(|name| name.starts_with(&below)).cloned());
         names.retain(|name| self.is_private(name) || !self.left_alone.contains(name));
@@ -248,23 +248,23 @@ impl View {
             || self.deleted.contains(name)
             || self.deleted_by.has(name)
             || self.hidden.contains(name)
-            || self.ghosts.contains_key(name)
+            || self.evicted_names.contains_key(name)
     }
 
     /// The program deleted `name`: it is gone from the view.
     pub fn delete(&mut self, name: &str) {
-        // A ghost stands for nothing, but some layer may have an older file of its name.
+        // An evicted name stands for nothing, but some layer may have an older file of its name.
         if !self.lay(name) || self.layers.iter().any(|layer| layer.has(name)) {
             self.deleted.insert(name.to_string());
         }
         self.far.changed = true;
-        self.news.push(Told::Deleted(name.to_string()));
+        self.news.push(Notice::Deleted(name.to_string()));
     }
 
     /// The program made `name` again.
     pub fn revive(&mut self, name: &str) {
         self.made(name);
-        self.news.push(Told::Made(name.to_string()));
+        self.news.push(Notice::Made(name.to_string()));
     }
 
     pub(super) fn made(&mut self, name: &str) {
@@ -274,9 +274,9 @@ impl View {
         self.forget_others(name);
     }
 
-    /// There is no ghost `name` any more. Returns whether there was one.
+    /// There is no evicted file `name` any more. Returns whether there was one.
     fn lay(&mut self, name: &str) -> bool {
-        let laid = self.ghosts.remove(name).is_some();
+        let laid = self.evicted_names.remove(name).is_some();
         if laid {
             self.far.laid.insert(name.to_string());
             self.far.changed = true;
@@ -338,27 +338,27 @@ impl View {
     pub fn settle(&mut self, name: &str) {
         if self.deleted.remove(name) {
             self.far.changed = true;
-            self.news.push(Told::Settled(name.to_string()));
+            self.news.push(Notice::Settled(name.to_string()));
         }
     }
 
     /// The content of `name` is gone, its name stays until the program deletes it.
-    pub fn leave_ghost(&mut self, name: String, attributes: Attributes) {
+    pub fn leave_evicted(&mut self, name: String, attributes: Attributes) {
         if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
-            self.ghosts.insert(name, attributes);
+            self.evicted_names.insert(name, attributes);
         }
     }
 
-    /// The ghosts.
-    pub fn ghosts(&self) -> impl Iterator<Item = (&str, &Attributes)> {
-        self.ghosts.iter().map(|(name, attributes)| (name.as_str(), attributes))
+    /// The evicted names.
+    pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &Attributes)> {
+        self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }
 
     /// The program removed the directory `name`, in which files wait for their real deletion.
     pub fn remove_dir(&mut self, name: &str) {
         self.gone.insert(name.to_string());
         self.far.changed = true;
-        self.news.push(Told::DirGone(name.to_string()));
+        self.news.push(Notice::DirGone(name.to_string()));
     }
 
     /// Whether `name` is such a directory, or a hidden one.
@@ -392,7 +392,7 @@ impl View {
         if self.gone.remove(name) || self.gone_by.has(name) {
             self.gone_by.forget(name);
             self.far.changed = true;
-            self.news.push(Told::DirSettled(name.to_string()));
+            self.news.push(Notice::DirSettled(name.to_string()));
         }
         self.flushed_back.remove(name);
         self.hidden_dirs.remove(name).is_some()
@@ -446,7 +446,7 @@ mod tests {
         let mut view = View::default();
         let (mode, mtime_seconds, mtime_nanoseconds) = (libc::S_IFREG, 0, 0);
         let attributes = Attributes { size: 1, mode, ino: 1, mtime_seconds, mtime_nanoseconds };
-        view.leave_ghost("x".into(), attributes);
+        view.leave_evicted("x".into(), attributes);
         view.put(layer(1, dirs.path()));
         assert!(matches!(view.place("x"), Place::Cached(..)));
         view.delete("x");
@@ -486,8 +486,8 @@ mod tests {
     #[test]
     fn a_deleted_name_is_gone_until_it_is_made_again() {
         let mut view = View::default();
-        view.leave_ghost("g".into(), Attributes::default());
-        assert!(matches!(view.place("g"), Place::Ghost(_)));
+        view.leave_evicted("g".into(), Attributes::default());
+        assert!(matches!(view.place("g"), Place::Evicted(_)));
         view.delete("g");
         assert_eq!(view.place("g"), Place::Prefix);
         view.delete("f");

@@ -61,7 +61,7 @@ impl Session {
             let path = if entry.meta.on_prefix || elsewhere { there } else { here };
             files.entry(entry.meta.name).or_insert((path, own));
         }
-        let own = state.books.get(key).into_iter().flat_map(|book| &book.files);
+        let own = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
         for (name, is_on_prefix) in own {
             let here = layer.dir.join(name);
             let path = if *is_on_prefix { self.site.on_prefix(name) } else { here };

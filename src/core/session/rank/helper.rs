@@ -100,7 +100,7 @@ impl Session {
                 {
                     self.kill(limit);
                 }
-                drop(self.end_loans());
+                drop(self.end_lent());
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();

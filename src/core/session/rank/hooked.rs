@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::books::Way;
+use super::holdings::Way;
 use super::runtime::Session;
 use crate::system::monotonic_ms;
 

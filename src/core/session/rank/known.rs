@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::books::{Tracked, Way};
+use super::holdings::{Tracked, Way};
 use super::runtime::{Session, State};
 use super::site::Links;
 use crate::patterns::Match;
@@ -32,7 +32,7 @@ impl Session {
         }
         let waiting = self.waiting(name).map(|it| Match { temporary: true, ..it.matched });
         let matched = waiting.or_else(|| self.series.match_path(name));
-        matched.filter(|matched| !self.hushed.has(matched))
+        matched.filter(|matched| !self.silenced.has(matched))
     }
 
     /// The key as records have it.

@@ -7,14 +7,14 @@
 //! | `runtime.rs` | the state of a rank |
 //! | `known.rs` | what it knows of itself and of names |
 //! | `hooked.rs` | what the hooks report |
-//! | `books.rs` | what this rank knows of its own files |
+//! | `holdings.rs` | what this rank knows of its own files |
 //! | `idle.rs` | sync points that are only counted |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
 //! | `helper.rs` | files without a sync point |
 
-pub(super) mod books;
 pub(super) mod helper;
+pub(super) mod holdings;
 pub(super) mod hooked;
 pub(super) mod host;
 pub(super) mod idle;

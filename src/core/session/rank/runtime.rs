@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use super::books::{Book, Tokens};
+use super::holdings::{Holding, Tokens};
 use super::idle::Idle;
 use super::publishing::{Publishing, Shared};
 use super::site::{Links, Site};
@@ -22,7 +22,7 @@ use crate::session::ending::halt::Halt;
 use crate::session::ending::need::Need;
 use crate::session::flush::places::Places;
 use crate::session::handles::children::Counter;
-use crate::session::handles::loans::Loan;
+use crate::session::handles::lent::Lent;
 use crate::session::machine::{DatasetKey, Deletion, FileRef, Machine};
 use crate::session::names::directories::Directories;
 use crate::session::namespace::{self as ns, View};
@@ -32,9 +32,9 @@ use crate::session::report::tally::Tally;
 use crate::session::report::unprotected::Unmatched;
 use crate::session::stores::setback::Setbacks;
 use crate::session::updates::elsewhere::ToldElsewhere;
-use crate::session::updates::loud::Hushed;
 use crate::session::updates::moves::Moves;
 use crate::session::updates::neighbours::{Claimed, Neighbours};
+use crate::session::updates::restless::Silenced;
 use crate::system::monotonic_ms;
 use crate::transfer::{AsyncFlush, Background};
 
@@ -42,7 +42,7 @@ use crate::transfer::{AsyncFlush, Background};
 pub(in crate::session) struct State {
     pub machine: Machine,
     pub view: View,
-    pub books: BTreeMap<DatasetKey, Book>,
+    pub holdings: BTreeMap<DatasetKey, Holding>,
     pub tokens: Tokens,
     /// How the program names what it renames later, by series.
     pub templates: Vec<(usize, Template)>,
@@ -50,7 +50,7 @@ pub(in crate::session) struct State {
     pub shadows: u64,
     /// Files of which this rank has a private copy and that another one of its node writes, too;
     /// which one, if it is known.
-    pub rivals: BTreeMap<String, Option<usize>>,
+    pub co_writers: BTreeMap<String, Option<usize>>,
     /// What other ranks of the node have claimed, and not said yet what has come of it.
     pub claims: BTreeMap<(String, usize), Claimed>,
     /// Files whose reserved rest could not be given back yet.
@@ -59,7 +59,7 @@ pub(in crate::session) struct State {
     /// again.
     pub kept_out: BTreeSet<String>,
     /// What children have open beside others.
-    pub loans: Vec<Loan>,
+    pub lent: Vec<Lent>,
     /// What other nodes know of names on this rank.
     pub told: ToldElsewhere,
     /// Directories that got their final name.
@@ -76,7 +76,7 @@ pub(in crate::session) struct State {
 impl State {
     /// `name` belongs to `key` from now on.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
-        self.books.entry(key.clone()).or_default().files.insert(name.to_string(), on_prefix);
+        self.holdings.entry(key.clone()).or_default().files.insert(name.to_string(), on_prefix);
         if on_prefix {
             // Before it is forgotten here that another node has it in cache.
             self.view.tell_on_prefix(name);
@@ -90,8 +90,8 @@ impl State {
 
     /// `name` no longer belongs to `key`.
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {
-        if let Some(book) = self.books.get_mut(key) {
-            book.files.remove(name);
+        if let Some(holding) = self.holdings.get_mut(key) {
+            holding.files.remove(name);
         }
         if let Some(layer) = self.view.layer_mut(key) {
             layer.set_on_prefix(name, false);
@@ -101,7 +101,7 @@ impl State {
     /// The cached dataset that has the newest content of `name`, if another rank has written it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
-        let own = self.books.get(key).is_some_and(|book| book.files.contains_key(name));
+        let own = self.holdings.get(key).is_some_and(|holding| holding.files.contains_key(name));
         (!own && !self.view.is_absent(name)).then(|| key.clone())
     }
 
@@ -149,7 +149,7 @@ pub struct Session {
     pub(in crate::session) neighbours: Neighbours,
     pub(in crate::session) counter: Counter,
     pub(in crate::session) need: Mutex<Need>,
-    pub(in crate::session) hushed: Hushed,
+    pub(in crate::session) silenced: Silenced,
     pub(in crate::session) unmatched: Unmatched,
     pub(in crate::session) directories: Directories,
     pub(in crate::session) program: Program,

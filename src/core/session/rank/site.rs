@@ -65,8 +65,8 @@ impl Site {
     }
 
     /// Where private copies lie that the store cannot have.
-    pub fn refuge(&self) -> PathBuf {
-        self.state_dir().join(ns::REFUGE)
+    pub fn fallback_dir(&self) -> PathBuf {
+        self.state_dir().join(ns::FALLBACK_DIR)
     }
 }
 

@@ -83,13 +83,14 @@ impl Session {
     fn show_offered(&self, key: &DatasetKey, offered: &Offered, flushed: bool) {
         let mut state = self.state();
         state.view.put(Layer::new(key.clone(), offered.dir.clone()));
-        let book = state.books.entry(key.clone()).or_default();
-        book.store = offered.store.clone();
-        book.redundancy_bytes = offered.redundancy_bytes;
-        book.id = offered.id;
-        book.epoch = offered.epoch;
-        book.flushed = flushed;
-        book.files = offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
+        let holding = state.holdings.entry(key.clone()).or_default();
+        holding.store = offered.store.clone();
+        holding.redundancy_bytes = offered.redundancy_bytes;
+        holding.id = offered.id;
+        holding.epoch = offered.epoch;
+        holding.flushed = flushed;
+        holding.files =
+            offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
         state.view.show(key, &offered.catalog);
     }
 

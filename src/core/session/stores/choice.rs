@@ -77,10 +77,10 @@ impl Session {
     /// Name of the store for the files of `key`: where its first file on this rank went, else by
     /// its number.
     pub(in crate::session) fn store_for(&self, state: &State, key: &DatasetKey) -> String {
-        let begun = state.books.get(key).filter(|book| !book.store.is_empty());
+        let begun = state.holdings.get(key).filter(|holding| !holding.store.is_empty());
         begun.map_or_else(
             || self.store_of_number(key.series, state.machine.number_of(key)),
-            |book| book.store.clone(),
+            |holding| holding.store.clone(),
         )
     }
 
@@ -92,8 +92,9 @@ impl Session {
     /// What this rank may still put into a store whose capacity the user has given, bytes.
     pub(in crate::session) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
         let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
-        let books = state.books.iter().filter(|(_, book)| book.store == store.name);
-        let used = books.map(|(key, book)| state.machine.cached_bytes(key) + book.redundancy_bytes);
+        let holdings = state.holdings.iter().filter(|(_, holding)| holding.store == store.name);
+        let used = holdings
+            .map(|(key, holding)| state.machine.cached_bytes(key) + holding.redundancy_bytes);
         capacity.saturating_sub(used.sum())
     }
 
@@ -128,7 +129,7 @@ impl Session {
             // Who puts a file there makes it, too, and hears if that fails.
             let _ = ns::make_parents(&dir, "x");
             state.view.begin(ns::Layer::new(key.clone(), dir));
-            state.books.entry(key.clone()).or_default().store.clone_from(&store);
+            state.holdings.entry(key.clone()).or_default().store.clone_from(&store);
             self.site.filemap.record_open(&record, &store)?;
         }
         if revoke {

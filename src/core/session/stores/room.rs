@@ -15,7 +15,7 @@ use crate::log;
 use crate::redundancy::Spares;
 use crate::session::machine::{DatasetKey, FileRef};
 use crate::session::namespace::Place;
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{allocated, release_excess, reserve, room, space};
 
@@ -75,7 +75,8 @@ impl Session {
             let overhead = self.overhead(key.series, state.machine.number_of(key));
             (overhead != Overhead::NONE).then_some(overhead)
         };
-        let unsealed = state.books.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
+        let unsealed =
+            state.holdings.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
         let closed = unsealed
             .filter_map(|(key, _)| Some(overhead(key)?.of(state.machine.cached_bytes(key))));
         let open = state.tokens.all().filter_map(|(_, one)| {
@@ -115,12 +116,12 @@ impl Session {
         key: &DatasetKey,
         id: u64,
     ) {
-        let Some(book) = state.books.get(key) else { return };
-        let Some(store) = self.site.layout.store(&book.store) else { return };
-        let like_it = state.machine.cached_bytes(key).saturating_add(book.redundancy_bytes);
-        let fits = |left: Left| left.bytes.saturating_sub(book.redundancy_bytes) >= like_it;
-        let worth_it =
-            book.redundancy_bytes >= Spares::BYTES_MIN && self.left(state, store).is_some_and(fits);
+        let Some(holding) = state.holdings.get(key) else { return };
+        let Some(store) = self.site.layout.store(&holding.store) else { return };
+        let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
+        let fits = |left: Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
+        let worth_it = holding.redundancy_bytes >= Spares::BYTES_MIN
+            && self.left(state, store).is_some_and(fits);
         let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
         if let Err(error) = done {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
@@ -155,7 +156,7 @@ impl Session {
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store = |one: &Tracked| match &one.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.refuge()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
             Way::OnPrefix | Way::Lazy { .. } => false,
         };
         let state = self.state_to_look();

@@ -12,7 +12,7 @@ use crate::events::Event;
 use crate::log;
 use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::books::{Tracked, Way};
+use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 use crate::system::{monotonic_ms, space};
@@ -258,7 +258,7 @@ impl Session {
     pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.refuge()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
             Way::Lazy { kept, .. } => kept.is_none(),
             Way::OnPrefix => false,
         }

@@ -11,7 +11,7 @@ use super::setback::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::session::namespace::{self as ns, Place};
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, test_pause};
@@ -103,14 +103,14 @@ impl Session {
 
     /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
     fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
-        let refuge = self.site.refuge();
-        if copy.starts_with(&refuge) {
+        let fallback_dir = self.site.fallback_dir();
+        if copy.starts_with(&fallback_dir) {
             // Either another descriptor on it was here before, or the PFS is full, too.
             return Ok(copy.to_path_buf());
         }
         let number = copy.file_name().unwrap_or_default();
-        let target = refuge.join(number);
-        ns::make_parents(&refuge, &number.to_string_lossy())?;
+        let target = fallback_dir.join(number);
+        ns::make_parents(&fallback_dir, &number.to_string_lossy())?;
         ns::copy_up(copy, &target)?;
         state.tokens.move_shadow(copy, &target);
         let _ = ns::remove(copy);

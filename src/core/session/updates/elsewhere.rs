@@ -13,7 +13,7 @@ use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::machine::DatasetKey;
-use crate::session::namespace::{Layer, Move, Remote, Told};
+use crate::session::namespace::{Layer, Move, Notice, Remote};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 
@@ -245,7 +245,7 @@ impl Session {
         for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
             state.view.deleted_elsewhere(rank, &name);
         }
-        news.named("SETTLED").for_each(|name| state.view.hear(rank, Told::Settled(name)));
+        news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name)));
     }
 
     fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
@@ -280,7 +280,7 @@ impl Session {
 /// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
 /// tells so in the next conference.
 fn made_here(state: &State) -> BTreeSet<String> {
-    let sealed = |key: &DatasetKey| state.books.get(key).is_some_and(|book| book.id != 0);
+    let sealed = |key: &DatasetKey| state.holdings.get(key).is_some_and(|holding| holding.id != 0);
     let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
     let on_prefix = |layer: &Layer| {
         let known = layer.known_below("").into_iter();

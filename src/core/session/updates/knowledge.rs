@@ -74,7 +74,7 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         prefix_only: tree.get_value("PREFIX").and_then(Why::from_word),
         marked: own.get_value("MARKED").map(str::to_string),
         rewrites: tree.get_flag("REWRITES"),
-        loud: tree.child("LOUD").keys().filter_map(hash).collect(),
+        restless: tree.child("LOUD").keys().filter_map(hash).collect(),
         temporaries: own.child("TEMPORARY").keys().map(str::to_string).collect(),
         kinds: own.child("KIND").keys().filter_map(hash).collect(),
         sizes: sizes.collect(),
@@ -112,7 +112,7 @@ fn shared_tree(known: &Knowledge) -> KvTree {
     for (name, why) in &known.unsafe_names {
         tree.child_mut("UNSAFE").set_value(format!("{name:016x}"), why.word());
     }
-    for name in &known.loud {
+    for name in &known.restless {
         tree.child_mut("LOUD").child_mut(format!("{name:016x}"));
     }
     tree
@@ -215,7 +215,7 @@ mod tests {
             prefix_only: Some(Why::Readers),
             marked: Some("state".into()),
             rewrites: true,
-            loud: [5].into(),
+            restless: [5].into(),
             temporaries: vec!["0\tsuffix\t.tmp\t".into()],
             kinds: [3].into(),
             sizes: [(9, 4096)].into(),

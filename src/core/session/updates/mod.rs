@@ -7,11 +7,11 @@
 //! | `elsewhere.rs` | what those of other nodes see at the next agreement |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `knowledge.rs` | what was learned of how the program writes |
-//! | `loud.rs` | files that are never quiet |
+//! | `restless.rs` | files that are never quiet |
 
 pub(super) mod elsewhere;
 pub(super) mod knowledge;
-pub(super) mod loud;
 pub(super) mod moves;
 pub(super) mod neighbours;
+pub(super) mod restless;
 pub(super) mod wanted;

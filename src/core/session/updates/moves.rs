@@ -52,8 +52,8 @@ impl Session {
     /// What this rank knows of the directory's files gets their new names.
     pub(in crate::session) fn follow(&self, state: &mut State, one: &Move) {
         let mut own = Vec::new();
-        for (key, book) in state.books.iter().filter(|(_, book)| book.id == 0) {
-            let below = book.files.iter().filter_map(|(name, on_prefix)| {
+        for (key, holding) in state.holdings.iter().filter(|(_, holding)| holding.id == 0) {
+            let below = holding.files.iter().filter_map(|(name, on_prefix)| {
                 Some((key.clone(), name.clone(), one.new_name(name)?, *on_prefix))
             });
             own.extend(below);
@@ -65,8 +65,8 @@ impl Session {
                 state.machine.failed(&key, &reason, monotonic_ms());
             }
         }
-        let State { view, books, told, .. } = state;
-        let open = |key: &DatasetKey| books.get(key).is_none_or(|book| book.id == 0);
+        let State { view, holdings, told, .. } = state;
+        let open = |key: &DatasetKey| holdings.get(key).is_none_or(|holding| holding.id == 0);
         view.follow(one, open);
         told.follow(one);
     }
@@ -99,8 +99,8 @@ impl Session {
         }
         state.tokens.rename(old, new, key);
         state.leave_file(key, old);
-        if let Some(book) = state.books.get_mut(key) {
-            book.files.insert(new.to_string(), on_prefix);
+        if let Some(holding) = state.holdings.get_mut(key) {
+            holding.files.insert(new.to_string(), on_prefix);
         }
         if let Some(layer) = state.view.layer_mut(key)
             && on_prefix
@@ -118,7 +118,7 @@ impl Session {
 pub(in crate::session) fn is_open(state: &State, key: &DatasetKey) -> bool {
     let mut known = state.machine.datasets(key.series).iter();
     let shared = known.find(|known| known.key == *key);
-    state.books.get(key).is_none_or(|book| book.id == 0)
+    state.holdings.get(key).is_none_or(|holding| holding.id == 0)
         && shared.is_none_or(|shared| shared.state == DatasetState::Open)
 }
 

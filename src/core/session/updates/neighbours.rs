@@ -1,10 +1,10 @@
 //! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
 //! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
 //!
-//! Who looks where a name leads, to change that, claims the name first ([`super::rivals`]): the log
-//! takes a claim only from one who has heard all, so that of two the second hears of the first one
-//! and looks again. Between the claim and what it is for, a rank may be stopped; so a claim says
-//! what is to be done, and who cannot go on without it does it ([`Session::honour`]).
+//! Who looks where a name leads, to change that, claims the name first ([`super::co_writers`]): the
+//! log takes a claim only from one who has heard all, so that of two the second hears of the first
+//! one and looks again. Between the claim and what it is for, a rank may be stopped; so a claim
+//! says what is to be done, and who cannot go on without it does it ([`Session::honour`]).
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
 use crate::session::machine::DatasetState;
-use crate::session::namespace::{Claim, Told};
+use crate::session::namespace::{Claim, Notice};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::{Links, Site};
 use crate::system::{Heard, SharedLog, Telling, thread_id};
@@ -65,7 +65,7 @@ impl Neighbours {
         self.ranks.get().map_or(&[], Vec::as_slice)
     }
 
-    fn tell(&self, told: &[Told], rank: usize) {
+    fn tell(&self, told: &[Notice], rank: usize) {
         if let Some(log) = self.log.get() {
             for told in told {
                 let _ = log.tell(&told.to_bytes(rank)); // a name too long waits for the agreement
@@ -127,7 +127,7 @@ impl Session {
                     state.machine.forget_near();
                     state.note_all_rivals();
                 }
-                Heard::Message(bytes) => match Told::from_bytes(&bytes) {
+                Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
                         self.listen(state, &mut news, rank, told);
                     }
@@ -139,14 +139,14 @@ impl Session {
         news
     }
 
-    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Told) {
+    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Notice) {
         let of = match &told {
-            Told::Made(name) | Told::OnPrefix(name) | Told::Unclaimed(name) => name.clone(),
-            Told::Claimed(claim) => claim.name.clone(),
+            Notice::Made(name) | Notice::OnPrefix(name) | Notice::Unclaimed(name) => name.clone(),
+            Notice::Claimed(claim) => claim.name.clone(),
             _ => String::new(),
         };
         let of = (of, rank);
-        if matches!(told, Told::Made(_) | Told::OnPrefix(_))
+        if matches!(told, Notice::Made(_) | Notice::OnPrefix(_))
             && let Some(claimed) = state.claims.get_mut(&of)
         {
             claimed.heard = true;
@@ -154,19 +154,19 @@ impl Session {
                 return;
             }
         }
-        if matches!(told, Told::Claimed(_) | Told::Made(_) | Told::OnPrefix(_)) {
+        if matches!(told, Notice::Claimed(_) | Notice::Made(_) | Notice::OnPrefix(_)) {
             state.note_rival(&of.0, rank);
             news.written.push(of.clone());
         }
         match told {
-            Told::Claimed(claim) => {
+            Notice::Claimed(claim) => {
                 let claimed = Claimed { claim, honoured: false, heard: false };
                 drop(state.claims.insert(of, claimed));
             }
-            Told::Unclaimed(_) => {
+            Notice::Unclaimed(_) => {
                 let undone = state.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
-                if undone && state.rivals.get(&of.0) == Some(&Some(rank)) {
-                    state.rivals.remove(&of.0);
+                if undone && state.co_writers.get(&of.0) == Some(&Some(rank)) {
+                    state.co_writers.remove(&of.0);
                 }
             }
             told => self.heed(state, rank, told),
@@ -178,7 +178,7 @@ impl Session {
     pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
         let Neighbours { log, place, .. } = &self.neighbours;
         let Some(log) = log.get().filter(|_| !self.is_child()) else { return true };
-        let bytes = Told::Claimed(claim.clone()).to_bytes(self.site.rank);
+        let bytes = Notice::Claimed(claim.clone()).to_bytes(self.site.rank);
         // One too long waits for the agreement.
         log.tell_at(place.load(Ordering::Relaxed), &bytes) != Telling::Late
     }
@@ -186,7 +186,7 @@ impl Session {
     /// What has come of a claim is told, or it has failed.
     pub(in crate::session) fn unclaim(&self, claim: &Claim) {
         if !self.is_child() {
-            self.neighbours.tell(&[Told::Unclaimed(claim.name.clone())], self.site.rank);
+            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }
     }
 
@@ -208,9 +208,9 @@ impl Session {
                 let _ = std::fs::rename(from, to);
             }
             if claim.on_prefix {
-                self.heed(state, *rank, Told::OnPrefix(name.to_string()));
+                self.heed(state, *rank, Notice::OnPrefix(name.to_string()));
             }
-            self.heed(state, *rank, Told::Made(name.to_string()));
+            self.heed(state, *rank, Notice::Made(name.to_string()));
         }
         open.last().map(|(rank, _)| *rank)
     }
@@ -223,23 +223,23 @@ impl Session {
         }
     }
 
-    fn heed(&self, state: &mut State, rank: usize, told: Told) {
+    fn heed(&self, state: &mut State, rank: usize, told: Notice) {
         let name = match &told {
-            Told::Deleted(name) | Told::Made(name) => name.as_str(),
-            Told::OnPrefix(name) | Told::DirGone(name) => name.as_str(),
+            Notice::Deleted(name) | Notice::Made(name) => name.as_str(),
+            Notice::OnPrefix(name) | Notice::DirGone(name) => name.as_str(),
             _ => "",
         };
         match (&told, self.file_ref(name)) {
-            (Told::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
-            (Told::Made(_), Some(file)) => state.machine.made_just_now(&file),
-            (Told::OnPrefix(_), Some(file)) => {
+            (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
+            (Notice::Made(_), Some(file)) => state.machine.made_just_now(&file),
+            (Notice::OnPrefix(_), Some(file)) => {
                 for key in state.machine.taken_just_now(&file) {
-                    let book = state.books.entry(key).or_default();
-                    book.files.insert(file.name.clone(), true);
+                    let holding = state.holdings.entry(key).or_default();
+                    holding.files.insert(file.name.clone(), true);
                 }
             }
-            (Told::Moved(one), _) => self.see_move(state, rank, one),
-            (Told::Deleted(_) | Told::DirGone(_), None) => self.site.host.names_changed(),
+            (Notice::Moved(one), _) => self.see_move(state, rank, one),
+            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
             _ => {}
         }
         state.view.hear(rank, told);

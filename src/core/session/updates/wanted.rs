@@ -37,8 +37,9 @@ impl Session {
         let path = self.site.on_prefix(name);
         let (mut key, mut remote) = (key.clone(), remote.clone());
         loop {
-            let book = self.state().books.get(&key).map(|book| (book.id, book.epoch));
-            let (id, epoch) = book.unwrap_or_default();
+            let holding =
+                self.state().holdings.get(&key).map(|holding| (holding.id, holding.epoch));
+            let (id, epoch) = holding.unwrap_or_default();
             let there = is_published(&path, &remote.meta);
             let request = if there { None } else { self.ask_for(&key, id) };
             let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
@@ -59,7 +60,7 @@ impl Session {
                 Place::Elsewhere(..) => return self.tell_missing(name, &remote, waited),
                 Place::Cached(_, here) | Place::Private(here) => return Answer::at(here),
                 Place::Prefix => return Answer::PASS,
-                Place::Deleted | Place::Ghost(_) => return Answer::Fail(libc::ENOENT),
+                Place::Deleted | Place::Evicted(_) => return Answer::Fail(libc::ENOENT),
             }
         }
     }

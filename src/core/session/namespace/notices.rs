@@ -44,7 +44,7 @@ pub struct Claim {
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Notice {
     /// A dataset has begun, its files lie in this directory of the node.
     Begun(DatasetKey, PathBuf),
     /// A file is deleted; what is left of it waits for its real deletion.
@@ -67,38 +67,38 @@ pub enum Told {
     Unclaimed(String),
 }
 
-impl Told {
+impl Notice {
     /// As a message from `rank`.
     pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
         let (kind, name) = match self {
-            Told::Begun(..) => (0, ""),
-            Told::Deleted(name) => (1, name.as_str()),
-            Told::Settled(name) => (2, name.as_str()),
-            Told::Made(name) => (3, name.as_str()),
-            Told::OnPrefix(name) => (4, name.as_str()),
-            Told::DirGone(name) => (5, name.as_str()),
-            Told::DirSettled(name) => (6, name.as_str()),
-            Told::Moved(one) => (7, one.from.as_str()),
-            Told::Claimed(claim) => (8, claim.name.as_str()),
-            Told::Unclaimed(name) => (9, name.as_str()),
+            Notice::Begun(..) => (0, ""),
+            Notice::Deleted(name) => (1, name.as_str()),
+            Notice::Settled(name) => (2, name.as_str()),
+            Notice::Made(name) => (3, name.as_str()),
+            Notice::OnPrefix(name) => (4, name.as_str()),
+            Notice::DirGone(name) => (5, name.as_str()),
+            Notice::DirSettled(name) => (6, name.as_str()),
+            Notice::Moved(one) => (7, one.from.as_str()),
+            Notice::Claimed(claim) => (8, claim.name.as_str()),
+            Notice::Unclaimed(name) => (9, name.as_str()),
         };
         let mut out = (rank as u64).to_be_bytes().to_vec();
         out.push(kind);
         match self {
-            Told::Begun(key, dir) => {
+            Notice::Begun(key, dir) => {
                 out.extend((key.series as u64).to_be_bytes());
                 out.extend(key.generation.to_be_bytes());
                 out.extend((key.id.len() as u64).to_be_bytes());
                 out.extend(key.id.bytes());
                 out.extend(dir.as_os_str().as_encoded_bytes());
             }
-            Told::Moved(one) => {
+            Notice::Moved(one) => {
                 out.extend(one.number.to_be_bytes());
                 out.push(u8::from(one.landed));
                 out.extend((one.from.len() as u64).to_be_bytes());
                 out.extend(one.from.bytes().chain(one.to.bytes()));
             }
-            Told::Claimed(claim) => {
+            Notice::Claimed(claim) => {
                 let empty = PathBuf::new();
                 let (from, to) = match &claim.rename {
                     Some((from, to)) => (from, to),
@@ -117,7 +117,7 @@ impl Told {
     }
 
     /// The inverse: rank and change. Total.
-    pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Told)> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Notice)> {
         let (rank, rest) = word(bytes)?;
         let (kind, rest) = rest.split_first()?;
         let name = || String::from_utf8(rest.to_vec()).ok();
@@ -130,14 +130,14 @@ impl Told {
                 let id = String::from_utf8(id.to_vec()).ok()?;
                 let dir = PathBuf::from(String::from_utf8(dir.to_vec()).ok()?);
                 let series = usize::try_from(series).ok()?;
-                Told::Begun(DatasetKey::new(series, id, generation), dir)
+                Notice::Begun(DatasetKey::new(series, id, generation), dir)
             }
-            1 => Told::Deleted(name()?),
-            2 => Told::Settled(name()?),
-            3 => Told::Made(name()?),
-            4 => Told::OnPrefix(name()?),
-            5 => Told::DirGone(name()?),
-            6 => Told::DirSettled(name()?),
+            1 => Notice::Deleted(name()?),
+            2 => Notice::Settled(name()?),
+            3 => Notice::Made(name()?),
+            4 => Notice::OnPrefix(name()?),
+            5 => Notice::DirGone(name()?),
+            6 => Notice::DirSettled(name()?),
             7 => {
                 let (number, rest) = word(rest)?;
                 let (landed, rest) = rest.split_first()?;
@@ -145,7 +145,7 @@ impl Told {
                 let (from, to) = rest.split_at_checked(usize::try_from(length).ok()?)?;
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
                 let (from, to) = (text(from)?, text(to)?);
-                Told::Moved(Move { number, from, to, landed: *landed != 0 })
+                Notice::Moved(Move { number, from, to, landed: *landed != 0 })
             }
             8 => {
                 let (on_prefix, rest) = rest.split_first()?;
@@ -154,9 +154,9 @@ impl Told {
                 let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
                 let rename = (!from.is_empty()).then(|| (path(from), path(to)));
                 let name = String::from_utf8(name.to_vec()).ok()?;
-                Told::Claimed(Claim { name, on_prefix: *on_prefix != 0, rename })
+                Notice::Claimed(Claim { name, on_prefix: *on_prefix != 0, rename })
             }
-            9 => Told::Unclaimed(name()?),
+            9 => Notice::Unclaimed(name()?),
             _ => return None,
         };
         Some((usize::try_from(rank).ok()?, told))
@@ -242,24 +242,24 @@ mod tests {
         let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
         let claim = Claim { name: name.clone(), on_prefix: true, rename };
         for told in [
-            Told::Begun(key, "/tmp/x".into()),
-            Told::Deleted(name.clone()),
-            Told::Settled(empty),
-            Told::Made(name.clone()),
-            Told::OnPrefix(name.clone()),
-            Told::DirGone(name.clone()),
-            Told::DirSettled(name.clone()),
-            Told::Moved(step("10")),
-            Told::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
-            Told::Claimed(claim),
-            Told::Unclaimed(name),
+            Notice::Begun(key, "/tmp/x".into()),
+            Notice::Deleted(name.clone()),
+            Notice::Settled(empty),
+            Notice::Made(name.clone()),
+            Notice::OnPrefix(name.clone()),
+            Notice::DirGone(name.clone()),
+            Notice::DirSettled(name.clone()),
+            Notice::Moved(step("10")),
+            Notice::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
+            Notice::Claimed(claim),
+            Notice::Unclaimed(name),
         ] {
             let bytes = told.to_bytes(7);
-            assert_eq!(Told::from_bytes(&bytes), Some((7, told)));
+            assert_eq!(Notice::from_bytes(&bytes), Some((7, told)));
             for end in 0..9 {
-                assert_eq!(Told::from_bytes(&bytes[..end]), None);
+                assert_eq!(Notice::from_bytes(&bytes[..end]), None);
             }
         }
-        assert_eq!(Told::from_bytes(&[99; 40]), None);
+        assert_eq!(Notice::from_bytes(&[99; 40]), None);
     }
 }

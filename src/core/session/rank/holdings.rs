@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::session::handles::rivals::Base;
+use crate::session::handles::co_writers::Base;
 use crate::session::machine::DatasetKey;
 
 /// One dataset, as far as this rank has a part in it.
 #[derive(Debug, Clone, Default)]
-pub struct Book {
+pub struct Holding {
     /// Store that this rank's files lie in.
     pub store: String,
     /// This rank's files; true: the current content is on the PFS.

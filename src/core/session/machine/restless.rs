@@ -6,8 +6,8 @@
 //! since a file was opened, and how often it grew although no checkpoint was begun.
 //!
 //! The rank that has such a file finds it; a conference tells all ranks its template (the name with
-//! the id masked), and each leaves the files of that template alone ([`Machine::hush`]) as soon as
-//! it can take them out of the cache.
+//! the id masked), and each leaves the files of that template alone ([`Machine::silence`]) as soon
+//! as it can take them out of the cache.
 
 use super::Machine;
 use super::keys::{DatasetKey, FileRef, Intent};
@@ -29,7 +29,7 @@ const APPENDS_MAX_WITHOUT_ID: u32 = 2;
 
 /// A name that is never quiet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loud {
+pub struct Restless {
     /// Its series.
     pub series: usize,
     /// Relative to the prefix.
@@ -40,7 +40,7 @@ pub struct Loud {
 
 /// Files that have left a dataset on this rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hushed {
+pub struct Silenced {
     /// The dataset, which is in progress.
     pub key: DatasetKey,
     /// The files.
@@ -134,8 +134,8 @@ impl Machine {
     }
 
     fn report_loud(&mut self, series: usize, name: String, template: u64) {
-        let news = &mut self.series[series].news.loud;
-        let known = self.shared.series[series].loud.contains(&template);
+        let news = &mut self.series[series].news.restless;
+        let known = self.shared.series[series].restless.contains(&template);
         if !known && !news.iter().any(|(_, other)| *other == template) {
             news.push((name, template));
             self.agreement.changed(1);
@@ -143,14 +143,14 @@ impl Machine {
     }
 
     /// What the ranks have found; the same on all of them.
-    pub(super) fn listen_loud(&mut self, reports: &[Report]) -> Vec<Loud> {
+    pub(super) fn listen_loud(&mut self, reports: &[Report]) -> Vec<Restless> {
         let mut heard = Vec::new();
         for (series, news) in reports.iter().flat_map(|report| report.series.iter().enumerate()) {
             let shared = &mut self.shared.series[series];
-            for (name, template) in &news.loud {
-                if shared.loud.insert(*template) {
+            for (name, template) in &news.restless {
+                if shared.restless.insert(*template) {
                     shared.learned = true;
-                    heard.push(Loud { series, name: name.clone(), template: *template });
+                    heard.push(Restless { series, name: name.clone(), template: *template });
                 }
             }
         }
@@ -159,17 +159,17 @@ impl Machine {
 
     /// Templates, with their series, that this rank has still to leave alone.
     #[must_use]
-    pub fn loud_ahead(&self) -> Vec<(usize, u64)> {
+    pub fn restless_ahead(&self) -> Vec<(usize, u64)> {
         let series = self.shared.series.iter().zip(&self.series).enumerate();
         let ahead = series.flat_map(|(at, (shared, local))| {
-            shared.loud.difference(&local.hushed).map(move |template| (at, *template))
+            shared.restless.difference(&local.silenced).map(move |template| (at, *template))
         });
         ahead.collect()
     }
 
     /// The files of the template belong to no dataset from now on: those that were sealed stay
     /// sealed, but are not flushed any more. The caller has brought what the cache held to the PFS.
-    pub fn hush(&mut self, series: usize, template: u64) -> Vec<Hushed> {
+    pub fn silence(&mut self, series: usize, template: u64) -> Vec<Silenced> {
         let open: Vec<DatasetKey> = {
             let open = self.series[series].datasets.iter();
             let open = open.filter(|dataset| self.status(&dataset.key) == Status::Open);
@@ -187,10 +187,10 @@ impl Machine {
             });
             if !names.is_empty() {
                 let revoke = std::mem::take(&mut dataset.prepared);
-                gone.push(Hushed { key: dataset.key.clone(), names, revoke });
+                gone.push(Silenced { key: dataset.key.clone(), names, revoke });
             }
         }
-        local.hushed.insert(template);
+        local.silenced.insert(template);
         local.appends.clear();
         self.agreement.changed(1);
         gone
@@ -198,13 +198,13 @@ impl Machine {
 
     /// The file is left alone on this rank.
     #[must_use]
-    pub fn is_hushed(&self, series: usize, template: u64) -> bool {
-        self.series[series].hushed.contains(&template)
+    pub fn is_silenced(&self, series: usize, template: u64) -> bool {
+        self.series[series].silenced.contains(&template)
     }
 
-    /// See [`Machine::is_hushed`].
+    /// See [`Machine::is_silenced`].
     pub(super) fn is_left_alone(&self, file: &FileRef) -> bool {
-        !self.series[file.series].hushed.is_empty()
-            && self.is_hushed(file.series, name_hash(&file.masked))
+        !self.series[file.series].silenced.is_empty()
+            && self.is_silenced(file.series, name_hash(&file.masked))
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are never quiet (`machine/loud.rs` finds them) are left alone from then on, as if
+//! Files that are never quiet (`machine/restless.rs` finds them) are left alone from then on, as if
 //! SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use crate::error::Result;
 use crate::log;
 use crate::params::keys;
 use crate::patterns::Match;
-use crate::session::machine::{Knowledge, Loud, Reason, name_hash};
+use crate::session::machine::{Knowledge, Reason, Restless, name_hash};
 use crate::session::namespace::{self as ns, Place};
-use crate::session::rank::books::Way;
+use crate::session::rank::holdings::Way;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::has_children;
@@ -21,19 +21,19 @@ const IGNORE: &str = "SCR_IGNORE_PATTERN";
 
 /// Templates that this rank leaves alone: the series, and the hash of the name with the id masked.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Hushed {
+pub(in crate::session) struct Silenced {
     any: AtomicBool,
     templates: RwLock<BTreeSet<(usize, u64)>>,
 }
 
-impl Hushed {
+impl Silenced {
     /// Those that an earlier launch has found.
     pub fn new(known: &[Knowledge]) -> Self {
-        let hushed = Hushed::default();
+        let silenced = Silenced::default();
         for (series, known) in known.iter().enumerate() {
-            known.loud.iter().for_each(|template| hushed.add((series, *template)));
+            known.restless.iter().for_each(|template| silenced.add((series, *template)));
         }
-        hushed
+        silenced
     }
 
     fn add(&self, template: (usize, u64)) {
@@ -51,14 +51,14 @@ impl Hushed {
 
 impl Session {
     /// Leaves alone what a conference has found never quiet, as far as it can be done now.
-    pub(in crate::session) fn hush(&self) {
-        self.hush_ahead();
+    pub(in crate::session) fn silence(&self) {
+        self.silence_ahead();
         self.move_out();
     }
 
-    fn hush_ahead(&self) {
+    fn silence_ahead(&self) {
         let mut state = self.state();
-        let ahead = state.machine.loud_ahead();
+        let ahead = state.machine.restless_ahead();
         if ahead.is_empty() {
             return;
         }
@@ -74,17 +74,17 @@ impl Session {
             let out = mine.iter().try_for_each(|name| self.take_out(&mut state, name));
             if let Err(error) = out {
                 let what = format_args!("rank {}: {error}; tried again", self.site.rank);
-                log::warn_once("hush", what);
+                log::warn_once("silence", what);
                 continue;
             }
-            self.hush_template(&mut state, series, template, names);
+            self.silence_template(&mut state, series, template, names);
         }
     }
 
     /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
     /// open for the whole run would be lost with it. Not with the state locked.
     fn move_out(&self) {
-        if !self.hushed.any.load(Ordering::Acquire) {
+        if !self.silenced.any.load(Ordering::Acquire) {
             return;
         }
         let open: Vec<(u64, String)> = {
@@ -92,7 +92,7 @@ impl Session {
             let open = state.tokens.all().filter(|(_, one)| {
                 one.way == Way::Temporary
                     && state.view.is_private(&one.name)
-                    && self.is_hushed(&one.name)
+                    && self.is_silenced(&one.name)
             });
             open.map(|(token, one)| (token, one.name.clone())).collect()
         };
@@ -113,18 +113,18 @@ impl Session {
     }
 
     /// The file is left alone.
-    pub(in crate::session) fn is_hushed(&self, name: &str) -> bool {
-        self.series.match_path(name).is_some_and(|matched| self.hushed.has(&matched))
+    pub(in crate::session) fn is_silenced(&self, name: &str) -> bool {
+        self.series.match_path(name).is_some_and(|matched| self.silenced.has(&matched))
     }
 
     /// What an earlier launch has found: the PFS has it all, unless that launch ended before.
-    pub(in crate::session) fn hush_restored(&mut self, known: &[Knowledge]) {
-        self.hushed = Hushed::new(known);
+    pub(in crate::session) fn silence_restored(&mut self, known: &[Knowledge]) {
+        self.silenced = Silenced::new(known);
         let mut state = self.state();
         let known = self.names_by_template(&state);
-        let hushed =
-            |(series, template): &(usize, u64)| state.machine.is_hushed(*series, *template);
-        let known: Vec<_> = known.into_iter().filter(|(template, _)| hushed(template)).collect();
+        let silenced =
+            |(series, template): &(usize, u64)| state.machine.is_silenced(*series, *template);
+        let known: Vec<_> = known.into_iter().filter(|(template, _)| silenced(template)).collect();
         for (_, names) in known {
             for name in names {
                 let bytes = |path: &std::path::Path| path.metadata().map_or(0, |found| found.len());
@@ -133,7 +133,7 @@ impl Session {
                     && bytes(&self.site.on_prefix(&name)) < bytes(&here)
                     && let Err(error) = self.take_out(&mut state, &name)
                 {
-                    log::warn_once("hush", format_args!("rank {}: {error}", self.site.rank));
+                    log::warn_once("silence", format_args!("rank {}: {error}", self.site.rank));
                 }
                 state.view.leave_alone(&name);
             }
@@ -143,7 +143,7 @@ impl Session {
     /// All names that this rank knows of and that some pattern matches.
     fn names_by_template(&self, state: &State) -> BTreeMap<(usize, u64), BTreeSet<String>> {
         let mut names = state.view.names();
-        names.extend(state.books.values().flat_map(|book| book.files.keys().cloned()));
+        names.extend(state.holdings.values().flat_map(|holding| holding.files.keys().cloned()));
         names.extend(state.tokens.all().map(|(_, one)| one.name.clone()));
         let mut known: BTreeMap<(usize, u64), BTreeSet<String>> = BTreeMap::new();
         for name in names {
@@ -169,19 +169,19 @@ impl Session {
             }
             // Nobody waits for the close of what is on the PFS.
             Place::Prefix => state.tokens.orphan(name),
-            Place::Private(_) | Place::Elsewhere(..) | Place::Deleted | Place::Ghost(_) => {}
+            Place::Private(_) | Place::Elsewhere(..) | Place::Deleted | Place::Evicted(_) => {}
         }
         Ok(())
     }
 
-    fn hush_template(
+    fn silence_template(
         &self,
         state: &mut State,
         series: usize,
         template: u64,
         names: &BTreeSet<String>,
     ) {
-        for gone in state.machine.hush(series, template) {
+        for gone in state.machine.silence(series, template) {
             for name in &gone.names {
                 state.leave_file(&gone.key, name);
                 if let Some(layer) = state.view.layer(&gone.key) {
@@ -191,27 +191,27 @@ impl Session {
             if gone.revoke
                 && let Err(error) = self.site.filemap.revoke(&self.record_key(&gone.key))
             {
-                log::warn_once("hush", format_args!("rank {}: {error}", self.site.rank));
+                log::warn_once("silence", format_args!("rank {}: {error}", self.site.rank));
             }
         }
-        self.hushed.add((series, template));
+        self.silenced.add((series, template));
         names.iter().for_each(|name| state.view.leave_alone(name));
         self.site.host.names_changed();
     }
 
     /// Rank 0 tells what all have found: one message for files that are called alike.
-    pub(in crate::session) fn tell_loud(&self, loud: &[Loud]) {
-        let Some(first) = loud.first().filter(|_| self.site.rank == 0) else { return };
-        let more = match loud.len() {
+    pub(in crate::session) fn tell_restless(&self, restless: &[Restless]) {
+        let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
+        let more = match restless.len() {
             1 => "is".to_string(),
             count => format!("and {} more are", count - 1),
         };
-        let names: Vec<&str> = loud.iter().map(|one| one.name.as_str()).collect();
+        let names: Vec<&str> = restless.iter().map(|one| one.name.as_str()).collect();
         let pattern = pattern_of(&names);
         let ignored = self.site.settings.family(keys::IGNORE_PATTERN).into_iter();
         let ignored = ignored.filter(|(parameter, _)| parameter == IGNORE);
         let before: String = ignored.map(|(_, text)| format!("{text}, ")).collect();
-        let key = format!("loud {pattern}");
+        let key = format!("restless {pattern}");
         log::warn_once(
             &key,
             format_args!(
@@ -229,7 +229,8 @@ impl Session {
 
 /// Files of this rank, not of another one on its node.
 fn is_mine(state: &State, name: &str) -> bool {
-    state.tokens.count(name) > 0 || state.books.values().any(|book| book.files.contains_key(name))
+    state.tokens.count(name) > 0
+        || state.holdings.values().any(|holding| holding.files.contains_key(name))
 }
 
 /// Nothing that is open has to find its dataset again when it is closed.

@@ -37,7 +37,7 @@ impl Session {
         }
         let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
         match (&source, &goal) {
-            (Place::Deleted | Place::Ghost(_), _) => return Answer::Fail(libc::ENOENT),
+            (Place::Deleted | Place::Evicted(_), _) => return Answer::Fail(libc::ENOENT),
             (Place::Prefix, _) if target.symlink_metadata().is_err() => return Answer::PASS,
             (_, Place::Prefix | Place::Deleted) => {}
             _ => return Answer::Fail(libc::EEXIST),
@@ -54,7 +54,10 @@ impl Session {
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
-        if busy || !old.is_none_or(|name| self.land(&mut state, (name, &source), Reason::Linked)) {
+        if busy
+            || !old
+                .is_none_or(|name| self.put_on_prefix(&mut state, (name, &source), Reason::Linked))
+        {
             // Programs that link fall back to copying when the file system cannot.
             return Answer::Fail(libc::EPERM);
         }
@@ -69,7 +72,7 @@ impl Session {
                     state.now_on_prefix(key, name, Reason::Linked);
                 }
                 new.into_iter()
-                    .for_each(|name| self.enter_landed(&mut state, name, Reason::Linked));
+                    .for_each(|name| self.enter_from_prefix(&mut state, name, Reason::Linked));
                 Answer::Done
             }
         }
@@ -105,7 +108,7 @@ impl Session {
         state.machine.mark_unsafe(&file, Why::Writers);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
-            && self.land(&mut state, (name, &place), Reason::OpenedTogether)
+            && self.put_on_prefix(&mut state, (name, &place), Reason::OpenedTogether)
         {
             state.now_on_prefix(key, name, Reason::OpenedTogether);
         }
@@ -150,10 +153,9 @@ impl Session {
                 (name, place)
             })
             .collect();
-        if !places
-            .iter()
-            .all(|(name, place)| self.land(&mut state, (name, place), Reason::DirectoryMoved))
-        {
+        if !places.iter().all(|(name, place)| {
+            self.put_on_prefix(&mut state, (name, place), Reason::DirectoryMoved)
+        }) {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);
         }
@@ -207,7 +209,7 @@ impl Session {
             let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if state.view.place(&name) == Place::Deleted && is_there() {
                 state.view.revive(&name);
-                self.enter_landed(state, &name, Reason::DirectoryMoved);
+                self.enter_from_prefix(state, &name, Reason::DirectoryMoved);
             }
         }
     }
@@ -236,17 +238,17 @@ impl Session {
         }
     }
 
-    pub(in crate::session) fn rename_ghost(
+    pub(in crate::session) fn rename_evicted(
         &self,
         state: &mut State,
         names: (Option<&str>, Option<&str>),
     ) -> Answer {
         if let Some(from) = names.0 {
             let attributes =
-                state.view.ghosts().find(|(name, _)| *name == from).map(|(_, found)| *found);
+                state.view.evicted_names().find(|(name, _)| *name == from).map(|(_, found)| *found);
             state.view.delete(from);
             if let (Some(to), Some(attributes)) = (names.1, attributes) {
-                state.view.leave_ghost(to.to_string(), attributes);
+                state.view.leave_evicted(to.to_string(), attributes);
             }
         }
         Answer::Done
@@ -261,8 +263,8 @@ impl Session {
         place: &Place,
     ) -> Result<()> {
         match place {
-            Place::Ghost(_) => {
-                self.rename_ghost(state, (Some(old), new));
+            Place::Evicted(_) => {
+                self.rename_evicted(state, (Some(old), new));
                 return Ok(());
             }
             Place::Deleted => {
@@ -289,7 +291,7 @@ impl Session {
         if state.view.place(old) != Place::Prefix {
             state.view.delete(old);
         }
-        new.into_iter().for_each(|new| self.enter_landed(state, new, Reason::DirectoryMoved));
+        new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::log;
 use crate::session::namespace::Place;
-use crate::session::rank::books::{Room, Tracked, Way};
+use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::has_writers;
@@ -20,16 +20,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A token for what a child has open.
 #[derive(Debug)]
-pub(in crate::session) struct Loan {
+pub(in crate::session) struct Lent {
     token: u64,
     /// The process that asked; 0 if it cannot be seen.
     child: i32,
     since: Instant,
 }
 
-impl Loan {
-    pub fn new(token: u64, child: i32) -> Loan {
-        Loan { token, child, since: Instant::now() }
+impl Lent {
+    pub fn new(token: u64, child: i32) -> Lent {
+        Lent { token, child, since: Instant::now() }
     }
 
     /// The child may be about to open the file.
@@ -60,29 +60,29 @@ impl Session {
         };
         state.machine.lent(&twin.key, &twin.name);
         let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
-        state.loans.push(Loan::new(token, child));
+        state.lent.push(Lent::new(token, child));
     }
 
     /// Takes back what no child writes any more. Returns the state as it is then.
-    pub(in crate::session) fn end_loans(&self) -> Locked<'_> {
+    pub(in crate::session) fn end_lent(&self) -> Locked<'_> {
         let mut state = self.state_to_look();
-        if state.loans.is_empty() {
+        if state.lent.is_empty() {
             return state;
         }
-        let (last, over): (Vec<_>, Vec<_>) = std::mem::take(&mut state.loans)
+        let (last, over): (Vec<_>, Vec<_>) = std::mem::take(&mut state.lent)
             .into_iter()
-            .partition(|loan| loan.is_new() || state.is_written(loan.token));
-        state.loans = last;
+            .partition(|lent_one| lent_one.is_new() || state.is_written(lent_one.token));
+        state.lent = last;
         drop(state);
-        over.iter().for_each(|loan| _ = self.closed(loan.token));
+        over.iter().for_each(|lent_one| _ = self.closed(lent_one.token));
         self.state_to_look()
     }
 
     /// The run ends: children that are about to open a file, or to end, are waited for.
-    pub(in crate::session) fn await_loans(&self) {
+    pub(in crate::session) fn await_lent(&self) {
         let begun = Instant::now();
         loop {
-            if self.end_loans().loans.is_empty() || begun.elapsed() > 2 * GRACE {
+            if self.end_lent().lent.is_empty() || begun.elapsed() > 2 * GRACE {
                 return;
             }
             std::thread::sleep(PAUSE);
@@ -90,12 +90,12 @@ impl Session {
     }
 
     /// The engine has ended: what children still write is taken back as it is.
-    pub(in crate::session) fn end_all_loans(&self) {
-        let loans = std::mem::take(&mut self.state().loans);
-        for loan in loans {
+    pub(in crate::session) fn end_all_lent(&self) {
+        let lent = std::mem::take(&mut self.state().lent);
+        for lent_one in lent {
             let state = self.state();
-            let name = state.tokens.get(loan.token).map(|one| one.name.clone());
-            let written = state.is_written(loan.token);
+            let name = state.tokens.get(lent_one.token).map(|one| one.name.clone());
+            let written = state.is_written(lent_one.token);
             drop(state);
             if let Some(name) = name.filter(|_| written) {
                 log::warn(format_args!(
@@ -105,7 +105,7 @@ impl Session {
                     self.site.prefix.display()
                 ));
             }
-            self.closed(loan.token);
+            self.closed(lent_one.token);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::log;
 use crate::session::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::session::namespace::Found;
 use crate::session::namespace::{Claim, Place};
-use crate::session::rank::books::{Stamp, stamp};
+use crate::session::rank::holdings::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
 
@@ -57,14 +57,14 @@ impl State {
     /// `rank` makes, or begins to write, a file of which this one may have a private copy.
     pub fn note_rival(&mut self, name: &str, rank: usize) {
         if self.tokens.shadow_of(name).is_some() {
-            self.rivals.insert(name.to_string(), Some(rank));
+            self.co_writers.insert(name.to_string(), Some(rank));
         }
     }
 
     /// Nobody knows any more what the others do.
     pub fn note_all_rivals(&mut self) {
         for name in self.tokens.shadow_names() {
-            self.rivals.entry(name).or_default();
+            self.co_writers.entry(name).or_default();
         }
     }
 }
@@ -78,7 +78,7 @@ impl Session {
         origin: &Path,
     ) -> Option<Base> {
         self.honour(state, name);
-        state.rivals.remove(name);
+        state.co_writers.remove(name);
         Base::of(origin, origin == self.site.on_prefix(name))
     }
 
@@ -100,7 +100,7 @@ impl Session {
             let claimed = self.honour(state, name);
             if claimed.is_some() || heard.of(name) {
                 let writer = claimed.or_else(|| heard.writer_of(name));
-                state.rivals.insert(name.to_string(), writer); // it is closed by now
+                state.co_writers.insert(name.to_string(), writer); // it is closed by now
             }
             let standing = self.standing(state, name, base);
             if standing != Standing::Free {
@@ -141,10 +141,10 @@ impl Session {
             Place::Deleted => return Standing::Gone,
             Place::Cached(_, here) => leads_to(&here),
             Place::Prefix => leads_to(&self.site.on_prefix(name)),
-            Place::Ghost(_) => true,
+            Place::Evicted(_) => true,
             Place::Private(_) | Place::Elsewhere(..) => false,
         };
-        let is_free = is_free && !state.rivals.contains_key(name);
+        let is_free = is_free && !state.co_writers.contains_key(name);
         if is_free { Standing::Free } else { Standing::Taken }
     }
 
@@ -157,8 +157,9 @@ impl Session {
         placed: Option<&Placed>,
     ) {
         let (name, now) = (file.name.as_str(), monotonic_ms());
-        let rival = state.rivals.remove(name).flatten();
-        let writer = rival.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
+        let co_writer = state.co_writers.remove(name).flatten();
+        let writer =
+            co_writer.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
         let why = contested_reason(name, &writer);
         if let Some(placed) = placed {
             state.machine.open_failed(&placed.key, name, now);
@@ -166,7 +167,7 @@ impl Session {
             state.machine.failed(&placed.key, &why, now);
         }
         if placed.is_none() || self.is_ended() {
-            log::warn_once("rival", format_args!("rank {}: {why}", self.site.rank));
+            log::warn_once("co_writer", format_args!("rank {}: {why}", self.site.rank));
         }
     }
 
