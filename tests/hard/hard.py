@@ -185,19 +185,6 @@ def profiling_tool_before_and_after(mpi, program):
 
 
 @case
-def pointer_file_after_a_roll_back(mpi, program):
-    """`latest` was rewritten, then a rank died: the restart gets a pointer to what is there."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "pointer", 40, 5, 0, shim=False)
-        pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/latest"}
-        for die in (15, 25):
-            shimmed.run(2, "pointer", 40, 5, die, **pattern)
-        got = shimmed.run(2, "pointer", 40, 5, 0, **pattern)
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-        assert got.line("restart") not in (None, "restart 0"), f"began anew: {got}"
-
-
-@case
 def killed_and_restarted(mpi, program):
     """SIGKILL of a rank after checkpoints that were never flushed: the cache gives them back."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
@@ -208,20 +195,6 @@ def killed_and_restarted(mpi, program):
         got = shimmed.run(2, "steady", 40, 5)
         assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
         assert got.line("restart") not in (None, "restart 0"), f"began anew: {got}"
-
-
-@case
-def rewritten_in_place(mpi, program):
-    """The only file of a rank is opened without truncation and overwritten at every checkpoint; a
-    rank is killed right after one. The restart has one of the two before it, if not itself."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "in_place", 80, 5, 0, 0, shim=False)
-        pattern = {"SCR_CHECKPOINT_PATTERN": "ckpt/state_{rank}.dat", "SCR_FLUSH": "0"}
-        killed = shimmed.run(2, "in_place", 80, 5, 60, 10, **pattern)
-        got = shimmed.run(2, "in_place", 80, 5, 0, 10, **pattern)
-        assert got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-        restart = int(got.line("restart").split()[1])
-        assert restart >= 50, f"went on from {restart}: {killed}\n{got}"
 
 
 @case
@@ -280,12 +253,6 @@ def deleted_by_another_rank_while_it_is_open(mpi, program):
         assert got.status == 0 and not got.err, f"{got}"
         assert lines(got) == lines(want), f"{want}\n{got}"
         assert_same_files(plain, shimmed, got)
-
-
-@case
-def removed_directory_made_again(mpi, program):
-    """Files whose deletion waits do not keep their directory's name from being used again."""
-    same(mpi, program, 1, "remake")
 
 
 @case

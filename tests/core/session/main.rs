@@ -17,6 +17,11 @@
 //! | `logged.rs` | the log of events |
 //! | `restarts.rs` | with which checkpoint a run begins |
 //! | `settings.rs` | settings that change what a run does |
+//! | `generations.rs` | checkpoints without ids, under names that move |
+//! | `directories.rs` | directories that get their name when all have written |
+//! | `moves.rs` | names that move and go |
+//! | `pointers.rs` | files and links that name the newest checkpoint |
+//! | `rewritten.rs` | checkpoints whose names the next one takes |
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
@@ -31,18 +36,23 @@ mod calls;
 mod calls_lost;
 mod cluster;
 mod deaths;
+mod directories;
 mod door;
 mod faults;
+mod generations;
 mod life;
 mod logged;
 mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;
+mod moves;
 mod paths;
+mod pointers;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
 mod restarts;
+mod rewritten;
 mod same_bytes;
 mod scene;
 mod settings;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::cluster::{Cluster, Outcome, Rank};
-use super::scene::{check_message, place, wait_for};
+use super::scene::{check_message, place, wait_until_recorded};
 use super::settings::{killed_at_17, plain};
 use super::sim::{Went, scan, steady, steps};
 
@@ -172,19 +172,12 @@ fn a_damaged_checkpoint_on_the_prefix() {
     assert_eq!((found.len(), told), (8, vec![]));
 }
 
-/// Whether the flush file on the prefix tells that checkpoint 15 was complete.
-fn is_known(cluster: &Cluster) -> bool {
-    let known = fs::read(cluster.prefix().join(".scr/flush.scr")).unwrap_or_default();
-    known.windows(14).any(|words| words == b"checkpoint.15\0")
-}
-
-/// Killed when that is known.
+/// Killed when the flush file on the prefix tells that checkpoint 15 was complete.
 fn killed_when_known(rank: &Rank, cluster: &Cluster) {
     steady(40, 5).killed_at(17).run_and(rank, |sim| {
         if sim.step == 15 {
-            wait_for(|| is_known(cluster));
+            wait_until_recorded(rank, cluster);
         }
-        rank.barrier();
     });
 }
 

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use scr_core::records::{FlushState, Record as _};
+
 use super::cluster::{Cluster, Outcome, Rank};
 
 /// Nodes whose checkpoints have no redundancy, and a prefix.
@@ -126,4 +128,13 @@ pub fn wait_for(event: impl Fn() -> bool) {
         assert!(begun.elapsed().as_secs() < 60, "the event did not come");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
+}
+
+/// Waits until the flush file on the prefix tells that the rank's newest checkpoint is complete.
+pub fn wait_until_recorded(rank: &Rank, cluster: &Cluster) {
+    let (id, _) = rank.session().newest_complete(0).unwrap();
+    let path = cluster.prefix().join(".scr").join(FlushState::NAME);
+    let state = || FlushState::read(&path).ok().flatten();
+    wait_for(|| state().is_some_and(|state| state.name(id).is_some()));
+    rank.barrier();
 }

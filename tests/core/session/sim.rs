@@ -35,7 +35,7 @@ impl Sim {
         head.iter().chain(&self.cells).flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    fn of_bytes(bytes: &[u8]) -> Option<Sim> {
+    pub fn of_bytes(bytes: &[u8]) -> Option<Sim> {
         let word = |piece: &[u8]| piece.try_into().ok().map(u64::from_le_bytes);
         let words: Vec<u64> = bytes.chunks(8).map(word).collect::<Option<_>>()?;
         let (head, cells) = words.split_at_checked(2)?;

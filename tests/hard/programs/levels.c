@@ -1,10 +1,8 @@
 /* A checkpoint is a tree of directories with a temporary name, written by all ranks; when all have
  * written their files rank 0 renames it, and has moved away before what had that name. A restart
  * goes on from the newest directory that has a final name, and cannot do without any of its files.
- * argv: steps, every; then, if there is more, a step and a file that rank 0 makes there and waits
- * for to be removed: by the word "calm" after some synchronising calls, "renamed" right after the
- * rename, "written" right before it, with calls of all ranks in between; "left": the directory of
- * that step is never renamed, and nobody waits. */
+ * argv: steps, every; then, if there is more, a step and a file that rank 0 makes when the
+ * checkpoint of that step is complete, and waits for to be removed. */
 #include <dirent.h>
 
 #include "sim.h"
@@ -13,11 +11,11 @@
 
 static sim_t sim;
 static int pause_step;
-static const char *pause_file, *pause_at;
+static const char *pause_file;
 
-static void pause_here(const char *where) {
+static void pause_here(void) {
   struct stat found;
-  if (sim.rank != 0 || sim.step != pause_step || strcmp(where, pause_at) != 0) return;
+  if (sim.rank != 0 || sim.step != pause_step) return;
   int fd = open(pause_file, O_CREAT | O_WRONLY, 0666);
   if (fd >= 0) close(fd);
   while (stat(pause_file, &found) == 0) usleep(10000);
@@ -77,14 +75,10 @@ static void checkpoint(void) {
     put(sub, "Cell_D_", sim.rank, i == 0 ? sizeof sim : 1000);
     if (sim.rank == 0) put(sub, "Cell_H_", 0, 100);
   }
-  if (pause_step == sim.step && strcmp(pause_at, "written") == 0) sim_calm(40, 2000);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (pause_step == sim.step && strcmp(pause_at, "left") == 0) return;
-  pause_here("written");
   if (sim.rank == 0 && rename(dir, last) != 0) sim_fail("cannot rename", dir);
-  pause_here("renamed");
   sim_calm(40, 2000);
-  pause_here("calm");
+  pause_here();
 }
 
 static int newest(void) {
@@ -117,7 +111,7 @@ static void restart(void) {
 
 int main(int argc, char **argv) {
   int steps = atoi(argv[1]), every = atoi(argv[2]);
-  if (argc > 5) pause_step = atoi(argv[3]), pause_file = argv[4], pause_at = argv[5];
+  if (argc > 4) pause_step = atoi(argv[3]), pause_file = argv[4];
   MPI_Init(&argc, &argv);
   sim_init(&sim);
   restart();

@@ -1,8 +1,6 @@
 /* A pointer file `ckpt/latest` names the newest checkpoint; the restart believes it. After a
- * roll-back it must not name a checkpoint that is gone. Arguments: steps, every, die-after
- * (0: run to the end), `link` if it is a symbolic link. Dies without a word right after the pointer
- * was rewritten. */
-#include <signal.h>
+ * roll-back it must not name a checkpoint that is gone. Arguments: steps, every, `link` if it is a
+ * symbolic link. */
 #include "sim.h"
 
 static int read_pointer(void) {
@@ -21,7 +19,7 @@ static int read_pointer(void) {
 }
 
 int main(int argc, char **argv) {
-  int steps = atoi(argv[1]), every = atoi(argv[2]), die = atoi(argv[3]), step = 0;
+  int steps = atoi(argv[1]), every = atoi(argv[2]), step = 0;
   sim_t sim;
   MPI_Init(&argc, &argv);
   sim_init(&sim);
@@ -41,7 +39,7 @@ int main(int argc, char **argv) {
       if (sim.rank == 0) {
         char to[64];
         snprintf(to, sizeof to, "step_%d", sim.step);
-        FILE *file = argc > 4 ? NULL : fopen("ckpt/latest.tmp", "w");
+        FILE *file = argc > 3 ? NULL : fopen("ckpt/latest.tmp", "w");
         if (file) {
           fprintf(file, "%s\n", to);
           fclose(file);
@@ -49,10 +47,6 @@ int main(int argc, char **argv) {
           sim_fail("cannot make", "ckpt/latest.tmp");
         }
         if (rename("ckpt/latest.tmp", "ckpt/latest") != 0) sim_fail("cannot rename", "ckpt/latest");
-      }
-      if (sim.step == die) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (sim.rank == sim.size - 1) kill(getpid(), SIGKILL);
       }
     }
   }

@@ -1,0 +1,212 @@
+//! A pointer file names the checkpoint that the run begins with, whichever that is.
+
+use std::fs;
+
+use super::cluster::{Cluster, Outcome, Rank};
+use super::scene::{check_message, place};
+use super::settings::plain;
+use super::sim::Sim;
+
+const PATTERN: &str = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/rank_{rank}.dat, ckpt/latest";
+const EVERY: u64 = 5;
+const LAST: u64 = 20;
+/// In the cache, where a start brings it; on the prefix.
+const READ: [&str; 2] = ["SCR_FETCH_BYPASS=0", "SCR_FETCH_BYPASS=1"];
+const LATEST: &str = "ckpt/latest";
+
+/// A program whose restart believes the pointer `ckpt/latest`.
+#[derive(Clone, Copy)]
+struct Pointer {
+    steps: u64,
+    /// It dies without a word right after the pointer was rewritten.
+    dies_at: u64,
+    is_link: bool,
+}
+
+impl Pointer {
+    /// The step that it has begun with, and what it came to if it ended.
+    fn run(self, rank: &Rank) -> (u64, Option<u64>) {
+        let mut sim = Sim::new(rank);
+        let own = if rank.rank == 0 { read_pointer(rank) } else { 0 };
+        let begin = rank.all_max(own as i64).unwrap() as u64;
+        if begin > 0 {
+            let found = Sim::read(rank, begin);
+            sim = found.unwrap_or_else(|| panic!("the pointer names {begin}, which is not there"));
+        }
+        while sim.step < self.steps {
+            sim.step(rank);
+            rank.calm();
+            if sim.step.is_multiple_of(EVERY) {
+                sim.checkpoint(rank);
+                rank.barrier();
+                if rank.rank == 0 {
+                    point(rank, sim.step, self.is_link);
+                }
+                if sim.step == self.dies_at {
+                    rank.barrier();
+                    return (begin, None);
+                }
+            }
+        }
+        let checksum = sim.checksum(rank);
+        rank.finish();
+        (begin, Some(checksum))
+    }
+}
+
+fn read_pointer(rank: &Rank) -> u64 {
+    let to = rank.files.readlink(LATEST).ok().or_else(|| rank.files.text(LATEST));
+    let step = to.as_deref().and_then(|to| to.trim().strip_prefix("step_")?.parse().ok());
+    step.unwrap_or(0)
+}
+
+fn point(rank: &Rank, step: u64, is_link: bool) {
+    let (to, temporary) = (format!("step_{step}"), "ckpt/latest.tmp");
+    match is_link {
+        true => rank.files.symlink(&to, temporary).unwrap(),
+        false => rank.files.write_file(temporary, format!("{to}\n").as_bytes()).unwrap(),
+    }
+    rank.files.rename(temporary, LATEST).unwrap();
+}
+
+fn until(steps: u64) -> Pointer {
+    Pointer { steps, dies_at: 0, is_link: false }
+}
+
+fn here() -> Cluster {
+    place(&[PATTERN, "SCR_FLUSH=1"])
+}
+
+fn whole_run(cluster: &Cluster, is_link: bool) {
+    let pointer = Pointer { is_link, ..until(LAST) };
+    assert_eq!(cluster.run("aa", |rank| pointer.run(rank)).first().0, 0);
+}
+
+/// A launch that is at its end begins with `step`; what it was told.
+fn begins(cluster: &mut Cluster, step: u64, is_link: bool, settings: &[&str]) -> Vec<String> {
+    let pointer = Pointer { is_link, ..until(step) };
+    let got: Outcome<_> = cluster.run_with(settings, "aa", |rank| pointer.run(rank));
+    assert_eq!(got.first().0, step, "{settings:?}: {:?}", got.told);
+    got.told
+}
+
+#[test]
+fn a_pointer_after_a_roll_back() {
+    // It was rewritten, then a rank died: the restart gets a pointer to what is there.
+    let cluster = place(&[PATTERN]);
+    for dies_at in [15, 25] {
+        cluster.run("aa", |rank| Pointer { dies_at, ..until(40) }.run(rank)).all();
+    }
+    let got = cluster.run("aa", |rank| until(40).run(rank));
+    let (begin, checksum) = *got.first();
+    assert!(begin >= 20, "began with {begin}: {:?}", got.told);
+    assert_eq!(checksum, plain(40, 5), "{:?}", got.told);
+}
+
+#[test]
+fn a_pointer_goes_back_with_the_run() {
+    // To the one that the user chooses, from the cache and in place, and forward again.
+    for read in READ {
+        let mut cluster = here();
+        whole_run(&cluster, false);
+        begins(&mut cluster, 10, false, &["SCR_CURRENT=10", read]);
+        begins(&mut cluster, 10, false, &[read]);
+        begins(&mut cluster, 20, false, &["SCR_CURRENT=checkpoint.20", read]);
+        begins(&mut cluster, 5, false, &["SCR_CURRENT=5", "SCR_DROP_AFTER_CURRENT=1", read]);
+    }
+}
+
+#[test]
+fn a_pointer_goes_back_before_a_damaged_checkpoint() {
+    for read in READ {
+        let mut cluster = here();
+        whole_run(&cluster, false);
+        fs::write(cluster.prefix().join("ckpt/step_20/rank_1.dat"), "short").unwrap();
+        let told = begins(&mut cluster, 15, false, &[read]).join("\n");
+        assert!(told.contains("step_20/rank_1.dat has 5 bytes, and had"), "{told}");
+    }
+}
+
+#[test]
+fn the_run_follows_a_pointer_that_somebody_has_changed() {
+    for read in READ {
+        let mut cluster = here();
+        whole_run(&cluster, false);
+        fs::write(cluster.prefix().join(LATEST), "step_10\n").unwrap();
+        assert_eq!(begins(&mut cluster, 10, false, &[read]), [""; 0]);
+    }
+}
+
+#[test]
+fn a_link_leads_to_what_is_left() {
+    // The caches are lost after rank 0 has made it lead to what only they had; and with the user's
+    // choice, back and forth.
+    for read in READ {
+        let mut cluster = here();
+        let seldom = ["SCR_FLUSH=2", "SCR_FLUSH_ASYNC=0", read];
+        let dies = Pointer { dies_at: 15, is_link: true, ..until(40) };
+        cluster.run_with(&seldom, "aa", |rank| dies.run(rank)).all();
+        let link = cluster.prefix().join(LATEST);
+        assert_eq!(fs::read_link(link).unwrap().to_str(), Some("step_15"));
+        cluster.lose('a');
+        let told = begins(&mut cluster, 10, true, &seldom).join("\n");
+        assert!(told.contains("ckpt/latest led to step_15, and leads to step_10 now"), "{told}");
+        assert_eq!(begins(&mut cluster, 10, true, &seldom), [""; 0]);
+        let goes_on = Pointer { is_link: true, ..until(LAST) };
+        cluster.run("aa", |rank| goes_on.run(rank)).all();
+        begins(&mut cluster, 10, true, &["SCR_CURRENT=10", read]);
+        begins(&mut cluster, 20, true, &["SCR_CURRENT=checkpoint.20", read]);
+    }
+}
+
+#[test]
+fn a_link_to_a_file_leads_to_what_is_left() {
+    // The id is in the file's own name; the run dies before the last checkpoint is complete.
+    let cluster = place(&["SCR_CHECKPOINT_PATTERN=ckpt/s{id}.dat, ckpt/latest", "SCR_FLUSH=0"]);
+    cluster.run("aa", |rank| {
+        let files = &rank.files;
+        for number in 1..=5 {
+            if rank.rank == 0 {
+                files.make_dir("ckpt").unwrap();
+                let name = format!("s{number}.dat");
+                files
+                    .write_file(&format!("ckpt/{name}"), format!("{number}\n").as_bytes())
+                    .unwrap();
+                files.symlink(&name, "ckpt/.latest").unwrap();
+                files.rename("ckpt/.latest", LATEST).unwrap();
+            }
+            if number < 5 {
+                rank.calm();
+            }
+        }
+    });
+    let link = cluster.prefix().join(LATEST);
+    assert_eq!(fs::read_link(link).unwrap().to_str(), Some("s5.dat"));
+    let got = cluster.run("aa", |rank| {
+        let text = rank.files.text(LATEST);
+        rank.finish();
+        text
+    });
+    assert_eq!(got.first().as_deref(), Some("4\n"), "{:?}", got.told);
+    let told = got.told.join("\n");
+    assert!(told.contains("ckpt/latest led to s5.dat, and leads to s4.dat now"), "{told}");
+}
+
+#[test]
+fn a_pointer_beside_the_wrong_pattern_is_told_of() {
+    // Its series has no checkpoint that it could be kept with.
+    let wrong = [
+        "SCR_CHECKPOINT_PATTERN=ckpt/other_{id}.dat, ckpt/latest",
+        "SCR_CHECKPOINT_PATTERN_2=ckpt/step_{id}/rank_{rank}.dat",
+    ];
+    for (settings, is_told) in [(&wrong[..], true), (&[PATTERN][..], false)] {
+        let cluster = place(settings);
+        let got = cluster.run("aa", |rank| until(40).run(rank));
+        match is_told {
+            true => check_message(&got.told, &["ckpt/latest matches SCR_CHECKPOINT_PATTERN, of"]),
+            false => assert_eq!(got.told, [""; 0]),
+        }
+        let text = fs::read_to_string(cluster.prefix().join(LATEST)).unwrap();
+        assert_eq!(text, "step_40\n");
+    }
+}
