@@ -161,6 +161,13 @@ fn add_older(prefix: &Path, dir: &Path, current: bool) -> ExitCode {
         if !ranks.is_empty() {
             lines.push(format!("rebuilt: the files of rank {}", ranks.join(", ")));
         }
+        if added.unchecked > 0 {
+            lines.push(format!(
+                "{} of the files that they were rebuilt from have no checksum in their .scr files: \
+                 nobody can tell whether those are as they were written",
+                added.unchecked
+            ));
+        }
         let title = title(&added.entry);
         lines.push(match added.lost {
             None => format!("the index has {title}"),

@@ -8,6 +8,7 @@ mod cluster;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use cluster::{Cluster, check_files, content, run_and_seal};
 use scr_core::cache;
@@ -245,11 +246,16 @@ fn directories_of_no_use_are_refused() {
     fs::remove_file(&filemap).unwrap();
     refused(&["rebuild", path], "how many ranks");
     assert_eq!(on(&prefix, &["rebuild", "--id", "1"]).0, Some(2));
-    // Nobody can read it, unless he may read everything.
+    // Nobody can read it; root cannot without the rights to read everything.
     let closed = rescue.join("a/ram");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    if fs::read_dir(&closed).is_err() {
-        refused(&["rebuild", path], "cannot list");
-    }
+    let plain = scr(&prefix, &["rebuild", path]);
+    let mut bound = Command::new("setpriv");
+    bound.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+    bound.arg(plain.get_program()).args(plain.get_args()).current_dir(&prefix);
+    let mut command = if fs::read_dir(&closed).is_ok() { bound } else { plain };
+    let output = command.output().unwrap();
+    assert_eq!((code(&output), prefix.join(".scr").exists()), (Some(1), false));
+    assert!(err(&output).contains("cannot list"), "{}", err(&output));
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
 }

@@ -152,15 +152,24 @@ fn what_a_rank_lacks_is_rebuilt_and_one_loss_too_many_is_entered_as_incomplete()
         let dir = directory(root.path());
         lose(&dir, rank);
         let added = add_older_directory(root.path(), &dir).unwrap();
-        assert_eq!(added.rebuilt, [rank]);
+        assert_eq!((added.rebuilt.clone(), added.unchecked), (vec![rank], 0));
         assert_whole(root.path(), &added);
         // The parity, too: another loss can follow.
         let other = (rank + 1) % RANKS;
         lose(&dir, other);
         fs::remove_file(root.path().join(".scr/index.scr")).unwrap();
         let added = add_older_directory(root.path(), &dir).unwrap();
-        assert_eq!(added.rebuilt, [other]);
+        assert_eq!((added.rebuilt.clone(), added.unchecked), (vec![other], 0));
         assert_whole(root.path(), &added);
+        // A file that nobody has a checksum of: that is told.
+        lose(&dir, other);
+        let sidecar = dir.join(format!("rank_{rank}.ckpt.scr"));
+        let mut fields = KvTree::read_file(&sidecar).unwrap().unwrap();
+        fields.remove("CRC");
+        fields.write_file(&sidecar).unwrap();
+        fs::remove_file(root.path().join(".scr/index.scr")).unwrap();
+        let added = add_older_directory(root.path(), &dir).unwrap();
+        assert_eq!((added.rebuilt.clone(), added.unchecked), (vec![other], 1));
     }
     let root = tempfile::tempdir().unwrap();
     let dir = directory(root.path());

@@ -32,6 +32,9 @@ pub struct AddedOlder {
     pub entry: IndexEntry,
     /// Ranks whose files were rebuilt.
     pub rebuilt: Vec<usize>,
+    /// Files that they were rebuilt from and whose checksum nobody has recorded: one of them that
+    /// is damaged has spoiled what was rebuilt, unseen.
+    pub unchecked: usize,
     /// Why it is incomplete, if so.
     pub lost: Option<String>,
     /// Why files in it do not count, a sentence for each.
@@ -68,7 +71,13 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
         match (same, entry.complete) {
             (true, true) => {
                 let entry = entry.clone();
-                return Ok(AddedOlder { entry, rebuilt: vec![], lost: None, refused: vec![] });
+                return Ok(AddedOlder {
+                    entry,
+                    rebuilt: vec![],
+                    unchecked: 0,
+                    lost: None,
+                    refused: vec![],
+                });
             }
             (true, false) => {}
             (false, _) => {
@@ -78,7 +87,9 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
             }
         }
     }
+    let unchecked = found.unchecked();
     let (found, rebuilt, lost) = complete(prefix, dir, &key, found)?;
+    let unchecked = if rebuilt.is_empty() { 0 } else { unchecked };
     match &lost {
         Some(_) => record_incomplete(prefix, found.id, &key)?,
         None => {
@@ -87,7 +98,7 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
         }
     }
     let entry = super::find_dataset(prefix, &found.id.to_string())?;
-    Ok(AddedOlder { entry, rebuilt, lost, refused: found.refused })
+    Ok(AddedOlder { entry, rebuilt, unchecked, lost, refused: found.refused })
 }
 
 /// What the directory holds: by its summary, if that is right, else by the sidecars.

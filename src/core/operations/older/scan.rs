@@ -174,6 +174,12 @@ impl Scan {
         list.push(FileMeta { name, size, crc32, ..FileMeta::default() });
     }
 
+    /// Files whose checksum nobody has recorded.
+    pub fn unchecked(&self) -> usize {
+        let all = self.of_rank.values().flat_map(|one| one.files.iter().chain(&one.redundancy));
+        all.filter(|file| file.crc32.is_none()).count()
+    }
+
     /// Ranks that lack a file or are not there at all; the error says why the checkpoint is bad
     /// beyond repair (000 section 11.10.8).
     pub fn missing(&self) -> Checked<BTreeSet<usize>> {
