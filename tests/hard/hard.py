@@ -42,12 +42,6 @@ def plain_program(mpi, program):
 
 
 @case
-def two_ranks_write_a_file_that_was_never_seen_before(mpi, program):
-    same(mpi, program, 3, "late_shared", "late", SCR_FLUSH="1", SCR_LEARN="1",
-         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
-
-
-@case
 def ranks_that_write_one_file_though_none_was_to(mpi, program):
     """SCR_LEARN=0 says that no two ranks write one file. If they do, ranks of a node write it
     together, as do ranks of several nodes one after another; only what they write at the same time
@@ -213,46 +207,13 @@ def opened_for_update(mpi, program):
 
 
 @case
-def changed_by_a_rank_that_did_not_write_it(mpi, program):
-    for how in ("update", "append", "stream", "rewrite"):
-        same(mpi, program, 2, "taken_over", how, SCR_CACHE_SIZE="9")
-    same(mpi, program, 2, "taken_over", "append", files=False, SCR_FLUSH="0", SCR_CACHE_SIZE="9")
+def changed_by_stdio_of_a_rank_that_did_not_write_it(mpi, program):
+    same(mpi, program, 2, "taken_over", SCR_CACHE_SIZE="9")
 
 
 @case
 def ranks_of_one_node_see_at_once_what_the_others_do(mpi, program):
-    for flush in ("1", "0"):
-        same(mpi, program, 2, "on_node", files=flush == "1", SCR_FLUSH=flush, SCR_CACHE_SIZE="9")
-
-
-@case
-def evicted_while_it_is_open(mpi, program):
-    """A checkpoint that has left the cache while the program kept it open for update is no new one:
-    only read it is gone, changed it is a file on the prefix and nothing else."""
-    with place(mpi, program) as plain:
-        want = plain.run(2, "keeps_open", "write", shim=False)
-        everything = data_files(plain.tree())
-    for what, steps in (("read", {4}), ("write", {2, 4})):
-        with place(mpi, program) as shimmed:
-            got = shimmed.run(2, "keeps_open", what, SCR_FLUSH="0", SCR_CACHE_SIZE="1")
-            assert got.status == 0 and not got.err, f"{got}"
-            assert what == "read" or lines(got) == lines(want), f"{want}\n{got}"
-            names = [f"ckpt/step_{step}/rank_{rank}.dat" for step in steps for rank in (0, 1)]
-            left = data_files(shimmed.tree())
-            assert left == {name: everything[name] for name in names}, f"{left}\n{got}"
-            known = settings.datasets(shimmed)
-            assert known == ["scr.dataset.4"], f"other checkpoints: {known}\n{got}"
-
-
-@case
-def deleted_by_another_rank_while_it_is_open(mpi, program):
-    """Its descriptors go on with a file that has no name any more, to be read and written."""
-    with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "keeps_open", "delete", shim=False)
-        got = shimmed.run(2, "keeps_open", "delete", SCR_FLUSH="1", SCR_CACHE_SIZE="9")
-        assert got.status == 0 and not got.err, f"{got}"
-        assert lines(got) == lines(want), f"{want}\n{got}"
-        assert_same_files(plain, shimmed, got)
+    same(mpi, program, 2, "on_node", files=False, SCR_FLUSH="0", SCR_CACHE_SIZE="9")
 
 
 @case

@@ -21,7 +21,7 @@ def mpi_io_in_the_middle(mpi, program):
 
 @case
 def mpi_io_after_a_header_that_one_rank_wrote(mpi, program):
-    same(mpi, program, 3, "late_shared", "header", SCR_FLUSH="1",
+    same(mpi, program, 3, "all_write", "header", SCR_FLUSH="1",
          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*")
 
 
@@ -32,8 +32,8 @@ def mpi_io_has_files_of_its_own(mpi, program):
     everything = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/**", "SCR_FLUSH": "1",
                   "OMPI_MCA_sharedfp": "lockedfile"}
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
-        want = plain.run(2, "late_shared", "ordered", shim=False)
-        got = shimmed.run_on_nodes(2, "late_shared", "ordered", SCR_LEARN="0", **everything)
+        want = plain.run(2, "all_write", "ordered", shim=False)
+        got = shimmed.run_on_nodes(2, "all_write", "ordered", SCR_LEARN="0", **everything)
         assert_same(want, got)
         assert_same_files(plain, shimmed, got)
 

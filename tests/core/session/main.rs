@@ -16,6 +16,7 @@
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
 //! | `logged.rs` | the log of events |
 //! | `restarts.rs` | with which checkpoint a run begins |
+//! | `seen.rs` | files that several ranks write or change |
 //! | `settings.rs` | settings that change what a run does |
 //! | `generations.rs` | checkpoints without ids, under names that move |
 //! | `directories.rs` | directories that get their name when all have written |
@@ -55,6 +56,7 @@ mod restarts;
 mod rewritten;
 mod same_bytes;
 mod scene;
+mod seen;
 mod settings;
 mod sim;
 #[allow(dead_code, reason = "it serves other tests, too")]

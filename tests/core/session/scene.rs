@@ -26,10 +26,26 @@ pub fn same<T: Send + PartialEq + Debug>(
     let (plain, here) = (place(&[]), place(&settings));
     let want = plain.run_plain(hosts, &program);
     let got = here.run(hosts, &program);
-    assert_eq!(want.results, got.results, "{settings:?}: {:?}", got.told);
+    assert!(want.results == got.results, "{}", difference(&want, &got, &settings));
     let (before, after) = (tree(&plain.prefix()), tree(&here.prefix()));
     assert_same_files(&before, &after, &got.told);
     got
+}
+
+/// What differs, in as few words as it can be told.
+fn difference<T: Debug>(want: &Outcome<T>, got: &Outcome<T>, settings: &[&str]) -> String {
+    let mut text = format!("{settings:?}: {:?}", got.told);
+    for (rank, both) in want.results.iter().zip(&got.results).enumerate() {
+        let (want, got) = (format!("{:?}", both.0), format!("{:?}", both.1));
+        let at = want.bytes().zip(got.bytes()).take_while(|(one, other)| one == other).count();
+        let from = at.saturating_sub(200);
+        let cut = |text: &str| text.chars().skip(from).take(400).collect::<String>();
+        if want != got {
+            text +=
+                &format!("\nrank {rank}: without SCR ..{}\nwith it ..{}", cut(&want), cut(&got));
+        }
+    }
+    text
 }
 
 pub fn assert_same_files(want: &Tree, got: &Tree, told: &[String]) {

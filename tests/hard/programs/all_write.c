@@ -1,8 +1,6 @@
-/* Shared files that appear late: argument `header`: rank 0 writes a header by stdio, then all ranks
- * open the file by MPI-IO, from the first checkpoint on. `ordered`: the same, written behind the
- * header by the shared file pointer, for which MPI-IO has a file of its own beside it. `late`:
- * after some checkpoints of a file a rank, two ranks begin to write into one more file, in turns,
- * which nobody has seen before. */
+/* Files that all ranks write beside a file a rank: argument `header`: rank 0 writes a header by
+ * stdio, then all ranks open the file by MPI-IO. `ordered`: the same, written behind the header by
+ * the shared file pointer, for which MPI-IO has a file of its own beside it. */
 #include "sim.h"
 
 static void with_header(const sim_t *sim, const char *name, int ordered) {
@@ -24,21 +22,8 @@ static void with_header(const sim_t *sim, const char *name, int ordered) {
   MPI_File_close(&file);
 }
 
-static void in_turns(const sim_t *sim, const char *name) {
-  for (int turn = 0; turn < 2 && turn < sim->size; turn++) {
-    if (sim->rank == turn) {
-      int fd = open(name, O_WRONLY | O_CREAT, 0666);
-      ssize_t size = sizeof sim->cells;
-      if (fd < 0 || pwrite(fd, sim->cells, (size_t)size, turn * size) != size || close(fd) != 0)
-        sim_fail("cannot write", name);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-}
-
 int main(int argc, char **argv) {
   sim_t sim;
-  int late = argc > 1 && strcmp(argv[1], "late") == 0;
   int ordered = argc > 1 && strcmp(argv[1], "ordered") == 0;
   MPI_Init(&argc, &argv);
   sim_init(&sim);
@@ -48,8 +33,7 @@ int main(int argc, char **argv) {
     char name[256];
     sim_checkpoint(&sim);
     snprintf(name, sizeof name, "ckpt/step_%d/shared.dat", sim.step);
-    if (!late) with_header(&sim, name, ordered);
-    if (late && sim.step >= 15) in_turns(&sim, name);
+    with_header(&sim, name, ordered);
   }
   sim_finish(&sim, MPI_COMM_WORLD);
   MPI_Finalize();
