@@ -15,14 +15,16 @@ def case(function):
     return function
 
 
-def never_quiet(mpi, program, kind, learn, pattern="ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"):
+@case
+def log_that_stays_open_by_stdio(mpi, program):
     """It is found, told once, and left alone: later checkpoints are sealed in time, and the next
     run knows it."""
-    settings = {"SCR_CHECKPOINT_PATTERN": pattern, "SCR_LEARN": learn, "SCR_DEBUG": "1"}
+    pattern = "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log"
+    settings = {"SCR_CHECKPOINT_PATTERN": pattern, "SCR_DEBUG": "1", "SCR_FLUSH": "1"}
     with place(mpi, program) as plain, place(mpi, program) as here:
         for run in range(2):
-            want = plain.run(2, "logs", 160, 20, kind, shim=False)
-            got = here.run(2, "logs", 160, 20, kind, **{"SCR_FLUSH": "1", **settings})
+            want = plain.run(2, "logs", 160, 20, shim=False)
+            got = here.run(2, "logs", 160, 20, **settings)
             assert_same(want, got)
             assert_same_files(plain, here, got)
             told = [line for line in got.err.splitlines() if "never quiet" in line]
@@ -36,38 +38,6 @@ def never_quiet(mpi, program, kind, learn, pattern="ckpt/step_{id}/rank_{rank}.d
             before = got.err.find("checkpoint 120 is on ")
             last = re.search("checkpoint 160 .*is sealed", got.err)
             assert last and 0 <= before < last.start(), f"{got}"
-
-
-@case
-def log_that_stays_open(mpi, program):
-    for learn in "01":
-        never_quiet(mpi, program, "open", learn)
-
-
-@case
-def log_that_is_appended_to_at_every_step(mpi, program):
-    for learn in "01":
-        never_quiet(mpi, program, "append", learn)
-
-
-@case
-def log_that_all_ranks_append_to(mpi, program):
-    never_quiet(mpi, program, "shared", "1")
-
-
-@case
-def log_that_stays_open_in_a_run_that_is_killed(mpi, program):
-    """It began in the cache. Known to be never quiet, it goes on on the PFS, where it is whole."""
-    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log",
-                "SCR_FLUSH": "0", "SCR_LEARN": "0"}
-    with place(mpi, program) as here:
-        died = here.run(2, "logs", 160, 20, "open", "die", **settings)
-        assert died.status != 0 and "never quiet" in died.err, f"{died}"
-        assert "no room" not in died.err, f"{died}"
-        for rank in range(2):
-            lines = (here.prefix / "ckpt" / f"run_{rank}.log").read_text().splitlines()
-            want = [f"rank {rank} has passed step {step}" for step in range(1, 151)]
-            assert lines == want, f"the log of rank {rank} ends with {lines[-1:]}: {died}"
 
 
 def busy_log(mpi, program, manner, ranks=2, meanwhile=None):
@@ -115,22 +85,6 @@ def log_that_is_written_unseen_while_it_moves_to_the_prefix(mpi, program):
 
     got = busy_log(mpi, program, "unseen", ranks=1, meanwhile=two_lines)
     assert "torn" in got.out and got.err.count("what it wrote then is lost") == 1, f"{got}"
-
-
-@case
-def log_beside_checkpoints_that_a_killed_run_leaves(mpi, program):
-    """The log of the run that dies is on the PFS as far as it was written, since it is left alone;
-    the next run finds it there, and the checkpoint in the cache."""
-    settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/*.log",
-                "SCR_FLUSH": "0", "SCR_LEARN": "0"}
-    with place(mpi, program) as here:
-        here.run(2, "logs", 160, 20, "append", **settings)
-        died = here.run(2, "logs", 160, 20, "append", "die", **settings)
-        assert died.status != 0, f"{died}"
-        lines = (here.prefix / "ckpt" / "run_0.log").read_text().splitlines()
-        assert lines[-1].endswith("step 150"), f"the log of the dead run ends with {lines[-1]}"
-        again = here.run(2, "logs", 160, 20, "append", **settings)
-        assert again.status == 0 and "checkpoint 140 is in the cache" in again.err, f"{again}"
 
 
 @case

@@ -21,6 +21,7 @@
 //! | `generations.rs` | checkpoints without ids, under names that move |
 //! | `directories.rs` | directories that get their name when all have written |
 //! | `moves.rs` | names that move and go |
+//! | `never_quiet.rs` | logs beside checkpoints |
 //! | `pointers.rs` | files and links that name the newest checkpoint |
 //! | `rewritten.rs` | checkpoints whose names the next one takes |
 //! | `bad_input.rs` | settings and records that are wrong |
@@ -47,6 +48,7 @@ mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;
 mod moves;
+mod never_quiet;
 mod paths;
 mod pointers;
 #[path = "../support/power.rs"]
