@@ -246,3 +246,46 @@ fn what_was_removed_after_a_newer_checkpoint_was_complete_stays_removed() {
         }
     }
 }
+/// Checkpoints in q0, of which older ones move on to q1 and q2 as directories. What each rank finds
+/// of the oldest before it deletes its file of it.
+fn rotate(rank: &Rank) -> Vec<Option<String>> {
+    let (files, mut found) = (&rank.files, Vec::new());
+    let name = |dir: &str| format!("{dir}/c{}", rank.rank);
+    for step in 1..=8 {
+        if step > 3 {
+            found.push(files.text(&name("q2")));
+            files.unlink(&name("q2")).unwrap();
+        }
+        rank.barrier();
+        if rank.rank == 0 {
+            if step > 3 {
+                files.rmdir("q2").unwrap();
+            }
+            let moves = [(step > 2, "q1", "q2"), (step > 1, "q0", "q1")];
+            for (_, from, to) in moves.into_iter().filter(|one| one.0) {
+                files.rename(from, to).unwrap();
+            }
+            files.mkdir("q0").unwrap();
+        }
+        rank.barrier();
+        files.write_file(&name("q0"), format!("step {step}").as_bytes()).unwrap();
+        rank.calm();
+    }
+    rank.finish();
+    found
+}
+
+#[test]
+fn directories_move_on_and_the_oldest_goes() {
+    // Rank 0 moves a directory to where the files were that all have just deleted.
+    for learn in ["SCR_LEARN=0", "SCR_LEARN=1"] {
+        let (plain, settings) = (place(&[]), ["SCR_COPY_TYPE=XOR", "SCR_FLUSH=1", learn]);
+        let pattern = "SCR_CHECKPOINT_PATTERN=q{id}/c{rank}";
+        // Helper threads bring to the prefix what rank 0 renames.
+        let cluster = place(&[&[pattern], &settings[..]].concat()).helped();
+        let want = plain.run_plain("abcd", rotate);
+        let got = cluster.run("abcd", rotate);
+        assert_eq!(want.results, got.results, "{learn}: {:?}", got.told);
+        assert_same_files(&plain.tree(), &cluster.tree(), &got.told);
+    }
+}

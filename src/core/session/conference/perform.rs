@@ -270,11 +270,12 @@ impl Session {
         if !state.view.is_deleted(name) {
             return;
         }
-        let path = self.site.on_prefix(name);
-        if ns::on_prefix(&path) != OnPrefix::Absent
-            && let Err(error) = ns::remove(&path)
-        {
-            log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+        match self.remove_deleted(&mut state, name) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            }
         }
         // A cached copy stays hidden until its dataset is evicted.
         let cached = state.view.layers().iter().any(|layer| layer.dir.join(name).exists());

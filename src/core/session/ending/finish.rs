@@ -67,8 +67,7 @@ impl Session {
     fn settle_deletions(&self) {
         let names: Vec<String> = self.state().view.deleted().map(str::to_string).collect();
         for name in names {
-            let path = self.site.on_prefix(&name);
-            if let Err(error) = crate::session::namespace::remove(&path) {
+            if let Err(error) = self.remove_deleted(&mut self.state(), &name) {
                 log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
             }
         }

@@ -74,16 +74,14 @@ impl Session {
 
     fn remove_gone(&self, gone: &Gone) {
         let mut state = self.state();
-        let mut paths =
-            Vec::from_iter(state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file)));
+        let cached = state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file));
+        let mut done = cached.map_or(Ok(()), |path| ns::remove(&path));
         // Made again meanwhile: that one stays.
         if gone.everywhere && state.view.is_deleted(&gone.file) {
-            paths.push(self.site.on_prefix(&gone.file));
+            done = done.and(self.remove_deleted(&mut state, &gone.file).map(drop));
         }
-        for path in paths {
-            if let Err(error) = ns::remove(&path) {
-                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
-            }
+        if let Err(error) = done {
+            log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
         }
         state.leave_file(&gone.key, &gone.file);
         if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {

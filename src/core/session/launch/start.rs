@@ -269,6 +269,7 @@ fn build(
         templates: templates(known),
         shadows: 0,
         kept_out: BTreeSet::new(),
+        doomed: BTreeMap::new(),
         co_writers: BTreeMap::new(),
         claims: BTreeMap::new(),
         late: Vec::new(),

@@ -32,6 +32,12 @@ impl Session {
         deletion: Deletion,
     ) -> Result<()> {
         if deletion == Deletion::Deferred {
+            let cached = match place {
+                Place::Cached(_, here) => Some(here.as_path()),
+                _ => None,
+            };
+            let doomed = ns::Doomed::of(&self.site.on_prefix(name), cached);
+            state.doomed.insert(name.to_string(), doomed);
             state.view.delete(name);
             return Ok(());
         }
@@ -71,6 +77,22 @@ impl Session {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// The deletion of `name`, which was put off, is real: what the PFS has of it goes. `false`:
+    /// another file has come to that name since, from another rank, and stays.
+    pub(in crate::session) fn remove_deleted(&self, state: &mut State, name: &str) -> Result<bool> {
+        let path = self.site.on_prefix(name);
+        let doomed = state.doomed.remove(name);
+        if doomed.is_some_and(|doomed| !doomed.is_at(&path)) {
+            state.view.moved_to_prefix(name);
+            state.view.settle(name);
+            return Ok(false);
+        }
+        match ns::on_prefix(&path) {
+            OnPrefix::Absent => Ok(true),
+            _ => ns::remove(&path).map(|()| true),
         }
     }
 

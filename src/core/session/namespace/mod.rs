@@ -2,9 +2,10 @@
 //! the program deleted (DESIGN section 5).
 //!
 //! [`view`] holds the state and answers where a name is; [`listing`] merges directories;
-//! [`names`] takes paths apart; [`told`] and [`hearing`] are what ranks tell one another.
+//! [`names`] takes paths apart; [`notices`] and [`hearing`] are what ranks tell one another.
 
 pub(super) mod answer;
+mod doomed;
 mod hearing;
 mod hidden_dir;
 mod intent;
@@ -15,6 +16,7 @@ mod notices;
 mod target;
 mod view;
 
+pub use doomed::Doomed;
 pub use hidden_dir::HiddenDir;
 pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};

@@ -58,6 +58,8 @@ pub(in crate::session) struct State {
     /// Files that the cache could not open: the PFS will have them as soon as the open is asked for
     /// again.
     pub kept_out: BTreeSet<String>,
+    /// What the program has deleted, and the PFS still has.
+    pub doomed: BTreeMap<String, ns::Doomed>,
     /// What children have open beside others.
     pub lent: Vec<Lent>,
     /// What other nodes know of names on this rank.
