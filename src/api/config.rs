@@ -47,7 +47,7 @@ pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
                 .map(|_| door.lines = lines)?;
             Ok(None)
         }
-        _ => Err(scr_core::error::Error::Other(format!(
+        _ => Err(scr_core::error::Error::Refused(format!(
             "'{text}' comes too late: settings are made before SCR_Init"
         ))),
     }

@@ -52,7 +52,7 @@ pub fn together<A>(
             let door = door();
             (door.state, door.session)
         };
-        let valid = state.after(call).ok_or_else(|| Error::Other(state.why_not(call)));
+        let valid = state.after(call).ok_or_else(|| Error::Refused(state.why_not(call)));
         let prepared = valid.and_then(|next| Ok((next, prepare()?)));
         let error = prepared.as_ref().err().map(Error::to_string);
         let arguments = prepared.as_ref().map_or(&[][..], |(_, (_, arguments))| arguments);
@@ -93,7 +93,7 @@ pub fn speaks(session: Option<&Session>) -> bool {
 
 /// An error of which a message has been given.
 pub fn told() -> Error {
-    Error::Other(String::new())
+    Error::Refused(String::new())
 }
 
 /// A call that a rank makes for itself.
@@ -106,7 +106,7 @@ pub fn alone(
             let door = door();
             (door.state, door.session)
         };
-        let valid = state.after(call).ok_or_else(|| Error::Other(state.why_not(call)));
+        let valid = state.after(call).ok_or_else(|| Error::Refused(state.why_not(call)));
         valid.and_then(|_| body(state, session)).map_err(|error| {
             let who = session.map(|session| format!("rank {}: ", session.rank()));
             failed(true, format!("{}{}: {error}", who.unwrap_or_default(), call.name()));
@@ -129,7 +129,7 @@ pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -
 /// The code of a call of the name `call` that is valid in every state.
 pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body));
-    let done = done.unwrap_or_else(|_| Err(Error::Other("an internal error (a panic)".into())));
+    let done = done.unwrap_or_else(|_| Err(Error::Defect("an internal error (a panic)".into())));
     done.map_or_else(
         |error| {
             failed(true, format!("{call}: {error}"));

@@ -118,7 +118,7 @@ unsafe fn text_of<'a>(text: Text, length: Length, what: &str) -> Result<Option<&
     let blanks = bytes.iter().rev().take_while(|&&byte| byte == b' ').count();
     let bytes = &bytes[..bytes.len() - blanks];
     let unreadable =
-        |_| Error::Other(format!("{what} is not UTF-8 text: {}", bytes.escape_ascii()));
+        |_| Error::Refused(format!("{what} is not UTF-8 text: {}", bytes.escape_ascii()));
     std::str::from_utf8(bytes).map(Some).map_err(unreadable)
 }
 

@@ -126,5 +126,5 @@ pub unsafe extern "C" fn SCR_Need_checkpoint(flag: *mut c_int) -> c_int {
 
 /// That the program goes on without a session, and cannot have what it asks for.
 pub fn without_session(what: &str) -> Error {
-    Error::Other(format!("SCR is switched off, or could not start (see above): {what}"))
+    Error::Refused(format!("SCR is switched off, or could not start (see above): {what}"))
 }

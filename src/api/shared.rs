@@ -24,13 +24,13 @@ pub unsafe fn text_of<'a>(text: *const c_char, what: &str) -> Result<Option<&'a 
     }
     // SAFETY: not null, NUL-terminated by this function's contract.
     let text = unsafe { CStr::from_ptr(text) };
-    let unreadable = |_| Error::Other(format!("{what} is not UTF-8 text: {text:?}"));
+    let unreadable = |_| Error::Refused(format!("{what} is not UTF-8 text: {text:?}"));
     text.to_str().map(Some).map_err(unreadable)
 }
 
 /// That a place for an answer is missing.
 pub fn is_null(what: &str) -> Error {
-    Error::Other(format!("{what} is NULL"))
+    Error::Refused(format!("{what} is NULL"))
 }
 
 /// A place for a flag.
@@ -103,7 +103,7 @@ impl Buffer {
         let why = || {
             let what = if self.is_padded { "the variable has" } else { "SCR_MAX_FILENAME - 1 is" };
             let length = text.len();
-            Error::Other(format!("the answer has {length} characters, {what} {most}"))
+            Error::Refused(format!("the answer has {length} characters, {what} {most}"))
         };
         if fits { Ok(()) } else { Err(why()) }
     }

@@ -76,14 +76,14 @@ fn complete(call: Call, valid: c_int) -> c_int {
                 false => Err(told()),
             },
             None if valid => Ok(()),
-            None => Err(Error::Other("the program says that it is not valid".to_string())),
+            None => Err(Error::Refused("the program says that it is not valid".to_string())),
         },
     )
 }
 
 fn flags_of(flags: c_int) -> Result<Flags> {
     if flags & !(FLAG_CHECKPOINT | FLAG_OUTPUT) != 0 || flags == 0 {
-        return Err(Error::Other(format!(
+        return Err(Error::Refused(format!(
             "flags {flags} are not SCR_FLAG_CHECKPOINT (1), SCR_FLAG_OUTPUT (2), or both"
         )));
     }
@@ -117,7 +117,7 @@ pub(super) fn route_file(name: Result<Option<&str>>, file: Buffer) -> c_int {
 
 fn route(name: &Path, state: ProgramState, session: Option<&Session>) -> Result<PathBuf> {
     if name.as_os_str().is_empty() {
-        return Err(Error::Other("the name of the file is empty".to_string()));
+        return Err(Error::Refused("the name of the file is empty".to_string()));
     }
     match (state, session) {
         (ProgramState::Checkpoint | ProgramState::Output, Some(session)) => {

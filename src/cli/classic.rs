@@ -106,7 +106,7 @@ pub fn load_settings_in(
     if let Some(control) = control {
         let wrong = || {
             let path = control.display();
-            Error::Other(format!("{path} is no control directory: <base>/<user>/scr.<job>"))
+            Error::Refused(format!("{path} is no control directory: <base>/<user>/scr.<job>"))
         };
         let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
         let absolute = std::path::absolute(control).map_err(|_| wrong())?;

@@ -64,7 +64,7 @@ fn answer(args: &Args) -> Result<String> {
         Some(nth) => {
             let host = nth.checked_sub(1).and_then(|at| hosts.get(at));
             let host = host.ok_or_else(|| {
-                Error::Other(format!("the list has {} hosts, none is number {nth}", hosts.len()))
+                Error::Missing(format!("the list has {} hosts, none is number {nth}", hosts.len()))
             })?;
             if args.json { line(&json!(host)) } else { format!("{host}\n") }
         }
@@ -84,6 +84,6 @@ fn two_lists(words: &[String]) -> Result<(HostList, HostList)> {
         words.iter().flat_map(|word| word.split(':')).filter(|part| !part.is_empty()).collect();
     match parts[..] {
         [one, other] => Ok((HostList::expand(one)?, HostList::expand(other)?)),
-        _ => Err(Error::Other(format!("two lists are needed, not {}", parts.len()))),
+        _ => Err(Error::Refused(format!("two lists are needed, not {}", parts.len()))),
     }
 }

@@ -59,7 +59,7 @@ fn page(pages: &Path, name: &str, command: &Command) -> Result<()> {
         .source("SCR")
         .manual("Scalable Checkpoint/Restart")
         .render(&mut text);
-    written.map_err(|error| Error::Other(format!("no page for {name}: {error}")))?;
+    written.map_err(|error| Error::Refused(format!("no page for {name}: {error}")))?;
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\n", ".SH NOTES\n");
     put(&pages.join(format!("{name}.1")), text.as_bytes())?;
     let below = command.get_subcommands().filter(|one| !one.is_hide_set());

@@ -69,7 +69,7 @@ fn of_files(words: &[PathBuf]) -> Result<Option<PathBuf>> {
     let [size, root, files @ ..] = words else { return Ok(None) };
     let (Some(size), Some(root)) = (number(size), number(root)) else { return Ok(None) };
     let wrong =
-        |what: &str| Err(Error::Other(format!("scr_rebuild_xor SIZE ROOT FILE...: {what}")));
+        |what: &str| Err(Error::Refused(format!("scr_rebuild_xor SIZE ROOT FILE...: {what}")));
     if root >= size {
         return wrong("ROOT, from 0 on, is less than SIZE");
     }

@@ -79,9 +79,6 @@ pub enum Error {
     /// A defect of SCR: something that cannot be.
     #[error("{0}")]
     Defect(String),
-    /// Anything else.
-    #[error("{0}")]
-    Other(String),
 }
 
 /// Does a step a second time if a system call of it has failed: that may be passing, and what

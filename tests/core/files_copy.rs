@@ -85,7 +85,7 @@ fn progress_can_end_a_copy() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (dir.path().join("from"), dir.path().join("to"));
     fs::write(&from, vec![1; 10_000]).unwrap();
-    let mut stop = |_| Err(Error::Other("stopped".into()));
+    let mut stop = |_| Err(Error::Stopped);
     let options =
         CopyOptions { buffer_bytes: 100, progress: Some(&mut stop), ..CopyOptions::default() };
     assert_eq!(copy_file(&from, &to, options).unwrap_err().to_string(), "stopped");

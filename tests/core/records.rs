@@ -342,7 +342,7 @@ fn updates_of_several_writers_add_up() {
     assert_eq!(HaltFile::read(&path).unwrap().unwrap().checkpoints_left, Some(40));
     let failed: Result<(), _> = update(&path, |halt: &mut HaltFile| {
         halt.checkpoints_left = None;
-        Err(Error::Other("no".into()))
+        Err(Error::Refused("no".into()))
     });
     assert!(failed.is_err());
     assert_eq!(HaltFile::read(&path).unwrap().unwrap().checkpoints_left, Some(40));

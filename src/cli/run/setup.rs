@@ -87,7 +87,7 @@ impl Setup {
         }
         let runs = args.runs.unwrap_or_else(|| settings.get(keys::RUNS));
         if runs == 0 || runs < -1 {
-            return Err(Error::Other(format!("--runs {runs}: 1 or more, or -1 for no limit")));
+            return Err(Error::Refused(format!("--runs {runs}: 1 or more, or -1 for no limit")));
         }
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Setup {
@@ -120,10 +120,10 @@ fn checked_prefix(settings: &Settings) -> Result<PathBuf> {
     let found = std::fs::canonicalize(&prefix)
         .map_err(|error| Error::io("cannot use the prefix directory", &prefix, error))?;
     if !found.is_dir() {
-        return Err(Error::Other(format!("the prefix {} is no directory", prefix.display())));
+        return Err(Error::Missing(format!("the prefix {} is no directory", prefix.display())));
     }
     if !may_write(&found) {
-        return Err(Error::Other(format!("nothing can be written to {}", prefix.display())));
+        return Err(Error::Refused(format!("nothing can be written to {}", prefix.display())));
     }
     Ok(found)
 }
@@ -136,7 +136,7 @@ fn patterns(settings: &Settings) -> Vec<String> {
 fn parse(words: &[String]) -> Result<Line> {
     let program = words.first().map(String::as_str).unwrap_or_default();
     if !can_run(program) {
-        return Err(Error::Other(format!("there is no command '{program}'")));
+        return Err(Error::Missing(format!("there is no command '{program}'")));
     }
     let version = || {
         let words = [program.to_owned(), "--version".to_owned()];
@@ -148,7 +148,7 @@ fn parse(words: &[String]) -> Result<Line> {
 fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
     let variables = |name: &str| environment.get(name).cloned();
     let words = words(text, &variables)
-        .map_err(|what| Error::Other(format!("--restart-command: {what}")))?;
+        .map_err(|what| Error::Refused(format!("--restart-command: {what}")))?;
     parse(&words)
 }
 
@@ -175,7 +175,7 @@ fn shim() -> Result<PathBuf> {
         .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
     let path = program.parent().unwrap_or(Path::new("/")).join(SHIM);
     std::fs::canonicalize(&path).map_err(|_| {
-        Error::Other(format!(
+        Error::Missing(format!(
             "the shim is not there: {}; --api leaves it out, for programs that call SCR themselves",
             path.display()
         ))

@@ -40,7 +40,7 @@ impl Signals {
     pub fn new() -> Result<Signals> {
         let wanted = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
         let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
-            .map_err(|error| Error::Other(format!("cannot receive signals: {error}")))?;
+            .map_err(|error| Error::Process(format!("cannot receive signals: {error}")))?;
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             for origin in signals.forever() {
@@ -186,7 +186,7 @@ pub fn run(
 }
 
 fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
-    child.try_wait().map_err(|error| Error::Other(format!("cannot wait for the run: {error}")))
+    child.try_wait().map_err(|error| Error::Process(format!("cannot wait for the run: {error}")))
 }
 
 /// Ends a launch: launchers kill their ranks when they are asked to end; one that does not end is

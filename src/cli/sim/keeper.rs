@@ -116,7 +116,7 @@ fn begin(state: &State, plan: &Plan) -> Result<()> {
     }
     let _ = child.wait();
     let reason = fs::read_to_string(&log).unwrap_or_default();
-    Err(Error::Other(format!("the cluster did not start\n{}", reason.trim())))
+    Err(Error::Process(format!("the cluster did not start\n{}", reason.trim())))
 }
 
 /// The keeper's whole life. Its standard output says "ready" once.
@@ -134,7 +134,7 @@ pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
     for (node, mut output) in nodes.iter().zip(ready) {
         let mut line = String::new();
         if output.read_line(&mut line).is_err() || line.trim() != "ready" {
-            return Err(Error::Other(format!("{} did not start", node.name)));
+            return Err(Error::Process(format!("{} did not start", node.name)));
         }
     }
     state.record(&nodes, plan.nodes, plan.slots)?;
@@ -256,7 +256,7 @@ fn spawn_node(state: &State, plan: &Plan, number: usize) -> Result<(Node, Output
     let mut child = spawned.map_err(failed)?;
     let node = Node { name: name(number), address: address(number), pid: child.id(), alive: true };
     let output = child.stdout.take();
-    let output = output.ok_or_else(|| Error::Other("a pipe is missing".to_owned()))?;
+    let output = output.ok_or_else(|| Error::Process("a pipe is missing".to_owned()))?;
     Ok((node, BufReader::new(output)))
 }
 
@@ -297,5 +297,5 @@ fn ip(mut command: Command, lines: &[String]) -> Result<()> {
         input.write_all(text.as_bytes()).map_err(failed)?;
     }
     let status = child.wait().map_err(failed)?;
-    if status.success() { Ok(()) } else { Err(Error::Other("ip failed".to_owned())) }
+    if status.success() { Ok(()) } else { Err(Error::Process("ip failed".to_owned())) }
 }

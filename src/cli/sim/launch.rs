@@ -74,7 +74,7 @@ pub fn on_head(state: &State, mut command: Command) -> Result<()> {
 }
 
 fn split(words: &[String]) -> Result<(&String, &[String])> {
-    words.split_first().ok_or_else(|| Error::Other("which program? Give it after --".to_owned()))
+    words.split_first().ok_or_else(|| Error::Missing("which program? Give it after --".to_owned()))
 }
 
 fn enter(state: &State, pid: u32, command: &mut Command, directory: &Path) -> Result<()> {
@@ -93,7 +93,7 @@ fn choose(state: &State, names: &[String]) -> Result<Vec<Node>> {
         names.iter().map(|name| state.node(name)).collect::<Result<_>>()?
     };
     if nodes.is_empty() {
-        return Err(Error::Other("no node is up".to_owned()));
+        return Err(Error::Missing("no node is up".to_owned()));
     }
     Ok(nodes)
 }
@@ -157,7 +157,7 @@ fn parse_agent(words: &[String]) -> Option<(&str, String)> {
 /// The remote shell: runs a command line on a node as sshd would, with an environment of its own.
 pub fn agent(state: &State, words: &[String]) -> Result<u8> {
     let (host, line) = parse_agent(words)
-        .ok_or_else(|| Error::Other("usage: agent HOST COMMAND...".to_owned()))?;
+        .ok_or_else(|| Error::Refused("usage: agent HOST COMMAND...".to_owned()))?;
     let node = state.node(host)?;
     if !node.alive {
         eprintln!(
@@ -174,7 +174,7 @@ pub fn agent(state: &State, words: &[String]) -> Result<u8> {
 pub fn exec_on_node(state: &State, name: &str, words: &[String]) -> Result<u8> {
     let node = state.node(name)?;
     if !node.alive {
-        return Err(Error::Other(format!("{name} is dead")));
+        return Err(Error::Process(format!("{name} is dead")));
     }
     let directory = std::env::current_dir()
         .map_err(|e| Error::io("cannot find", "the current directory", e))?;

@@ -132,7 +132,7 @@ fn act(sim: &Sim) -> Result<ExitCode> {
 
 fn start(state: &State, plan: &Plan) -> Result<u8> {
     if plan.nodes == 0 || plan.nodes + plan.spare > state::MAX_NODES {
-        return Err(Error::Other(format!("1 to {} nodes", state::MAX_NODES)));
+        return Err(Error::Refused(format!("1 to {} nodes", state::MAX_NODES)));
     }
     keeper::start(state, plan)?;
     status(state)
@@ -155,7 +155,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(END_SECONDS_MAX);
     while !done() {
         if Instant::now() > deadline {
-            return Err(Error::Other(format!("{what}: not after {END_SECONDS_MAX} s")));
+            return Err(Error::Refused(format!("{what}: not after {END_SECONDS_MAX} s")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -65,7 +65,7 @@ pub fn make_base(base: &Path) -> Result<()> {
     if found.is_dir() && found.uid() == user_id() && found.mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(Error::Other(format!(
+    Err(Error::Refused(format!(
         "{} is not a directory of your own that is closed to others: remove it",
         base.display()
     )))
@@ -91,7 +91,7 @@ pub fn enter(state: &State) -> Result<()> {
 /// What an ordinary user is told whose cluster the kernel refuses.
 pub fn refused(error: &io::Error) -> Error {
     let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).ok();
-    Error::Other(advice(error, &setting))
+    Error::Refused(advice(error, &setting))
 }
 
 fn advice(error: &io::Error, setting: &dyn Fn(&str) -> Option<String>) -> String {

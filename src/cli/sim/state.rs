@@ -76,7 +76,7 @@ impl State {
     pub fn named(name: &str) -> Result<State> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
-            return Err(Error::Other(format!(
+            return Err(Error::Refused(format!(
                 "'{name}' cannot name a cluster: letters, digits and '-', 32 at most"
             )));
         }
@@ -101,7 +101,7 @@ impl State {
     /// Makes an empty directory for a new cluster, over the remains of a dead one.
     pub fn create(&self) -> Result<()> {
         if self.is_running() {
-            return Err(Error::Other(format!(
+            return Err(Error::Busy(format!(
                 "the cluster '{0}' is running already: end it with 'scr sim --name {0} stop', or \
                  give another --name",
                 self.name
@@ -128,7 +128,7 @@ impl State {
     pub fn lock(&self) -> Result<File> {
         let path = self.file("lock");
         let file = File::create(&path).map_err(|e| Error::io("cannot create", &path, e))?;
-        file.try_lock().map_err(|_| Error::Other(format!("{} is locked", path.display())))?;
+        file.try_lock().map_err(|_| Error::Busy(format!("{} is locked", path.display())))?;
         Ok(file)
     }
 
@@ -143,7 +143,7 @@ impl State {
         if self.is_running() {
             return Ok(());
         }
-        Err(Error::Other(format!(
+        Err(Error::Missing(format!(
             "no cluster '{}' is running: start one with 'scr sim start 4'",
             self.name
         )))
@@ -208,7 +208,7 @@ impl State {
         let nodes = self.nodes()?;
         nodes.iter().find(|node| node.name == name).cloned().ok_or_else(|| {
             let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-            Error::Other(format!("no node '{name}': there are {}", names.join(", ")))
+            Error::Missing(format!("no node '{name}': there are {}", names.join(", ")))
         })
     }
 

@@ -60,7 +60,7 @@ impl Found {
         for dir in dirs {
             let dir = fs::canonicalize(dir).map_err(|e| Error::io("cannot find", dir, e))?;
             if !dir.is_dir() {
-                return Err(Error::Other(format!("{} is no directory", dir.display())));
+                return Err(Error::Missing(format!("{} is no directory", dir.display())));
             }
             walk(&dir, DEPTH_MAX, &mut controls, &mut datasets)?;
         }

@@ -18,7 +18,7 @@ pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     let Some(id) = id_of(prefix, wanted) else {
         let state = state_dir(prefix);
         let what = format!("no summary below {} is of dataset {wanted:?}", state.display());
-        return Err(Error::Other(what));
+        return Err(Error::Refused(what));
     };
     match enter_again(prefix, id)? {
         Some(entry) => Ok(entry),

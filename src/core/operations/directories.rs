@@ -98,7 +98,7 @@ pub fn begin_allocation(settings: &Settings, environment: &Environment) -> Resul
     let places = JobPlaces::new(settings, environment)?;
     let wanted = Wanted { path: places.prefix.clone(), capacity_bytes: None };
     if let Some(fault) = directory_fault(&wanted, false) {
-        return Err(Error::Other(format!("the prefix is no good: {fault}")));
+        return Err(Error::Refused(format!("the prefix is no good: {fault}")));
     }
     forget_halt_reason(&places.prefix)?;
     reset_nodes_file(&places.prefix, &places.job).map(drop)

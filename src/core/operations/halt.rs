@@ -47,7 +47,7 @@ pub enum HaltWish {
 /// then.
 pub fn change_halt_file(prefix: &Path, wishes: &[HaltWish]) -> Result<HaltFile> {
     if !prefix.is_dir() {
-        return Err(Error::Other(format!("{} is no directory", prefix.display())));
+        return Err(Error::Missing(format!("{} is no directory", prefix.display())));
     }
     let path = path(prefix);
     if let Some(folder) = path.parent() {

@@ -26,8 +26,9 @@ impl HostList {
     pub fn expand(text: &str) -> Result<Self> {
         let mut hosts = Vec::new();
         for element in elements(text)? {
-            expand_element(element, &mut hosts)
-                .map_err(|what| Error::Other(format!("\"{text}\" is no list of hosts: {what}")))?;
+            expand_element(element, &mut hosts).map_err(|what| {
+                Error::Refused(format!("\"{text}\" is no list of hosts: {what}"))
+            })?;
         }
         Ok(HostList { hosts })
     }
@@ -127,7 +128,7 @@ fn split_number(host: &str) -> Option<(Place, u64)> {
 /// The parts of a list: commas inside brackets do not part it.
 fn elements(text: &str) -> Result<Vec<&str>> {
     let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
-    let bad = |what: &str| Err(Error::Other(format!("\"{text}\" is no list of hosts: {what}")));
+    let bad = |what: &str| Err(Error::Refused(format!("\"{text}\" is no list of hosts: {what}")));
     for (at, c) in text.char_indices() {
         match (c, inside) {
             ('[', true) => return bad("a bracket inside brackets"),

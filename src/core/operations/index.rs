@@ -34,7 +34,7 @@ pub(super) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Re
     let found = by_id.or_else(|| index.newest_first().find(named));
     found.cloned().ok_or_else(|| {
         let path = prefix.display();
-        Error::Other(format!("the index of {path} has no dataset {wanted:?} (scr index list)"))
+        Error::Missing(format!("the index of {path} has no dataset {wanted:?} (scr index list)"))
     })
 }
 
@@ -46,12 +46,12 @@ pub fn set_current(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     let entry = find_dataset(prefix, wanted)?;
     if !entry.is_restorable() && !entry.is_kept() {
         let what = format!("no run can go on from dataset {}: see scr index list", entry.id);
-        return Err(Error::Other(what));
+        return Err(Error::Refused(what));
     }
     let path = state_dir(prefix).join(PrefixIndex::NAME);
     update(&path, |index: &mut PrefixIndex| match index.set_current(&entry.dir) {
         true => Ok(entry),
-        false => Err(Error::Other(format!("dataset {} has just left the index", entry.id))),
+        false => Err(Error::Missing(format!("dataset {} has just left the index", entry.id))),
     })
 }
 

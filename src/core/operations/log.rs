@@ -80,5 +80,5 @@ pub fn log_event(settings: &Settings, environment: &Environment, event: Event) -
             Err(_) => {}
         }
     }
-    failed.map_or(Ok(written), |what| Err(Error::Other(what)))
+    failed.map_or(Ok(written), |what| Err(Error::Refused(what)))
 }

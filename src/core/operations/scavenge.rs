@@ -102,7 +102,7 @@ impl Scavenge<'_> {
                 nodes.iter().map(|node| (node.clone(), scope.spawn(move || ask(node)))).collect();
             let ended =
                 |(node, thread): (String, std::thread::ScopedJoinHandle<'_, Result<bool>>)| {
-                    let panicked = || Err(Error::Other("the copy has crashed".to_owned()));
+                    let panicked = || Err(Error::Process("the copy has crashed".to_owned()));
                     (node, thread.join().unwrap_or_else(|_| panicked()))
                 };
             threads.into_iter().map(ended).collect()
@@ -119,7 +119,7 @@ impl Scavenge<'_> {
         match answer.split_whitespace().next() {
             Some(NOTHING) => Ok(false),
             Some(COPIED) => Ok(true),
-            _ => Err(Error::Other(format!("an answer that means nothing: {}", answer.trim()))),
+            _ => Err(Error::Unreadable(format!("an answer that means nothing: {}", answer.trim()))),
         }
     }
 
@@ -155,7 +155,7 @@ pub(super) fn published(
 ) -> Result<Scavenged> {
     match found {
         Salvaged::Busy(other) => {
-            return Err(Error::Other(format!("a live run uses the prefix ({other})")));
+            return Err(Error::Busy(format!("a live run uses the prefix ({other})")));
         }
         Salvaged::Nothing => {}
         Salvaged::Done(outcome) => {
@@ -218,7 +218,7 @@ fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Resul
     match copy_node(places, node, holder, id)? {
         Copied::Nothing => Ok(false),
         Copied::Datasets(_) => Ok(true),
-        Copied::Busy(other) => Err(Error::Other(format!("a live run uses it ({other})"))),
+        Copied::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
     }
 }
 

@@ -75,7 +75,7 @@ pub fn state_of(entry: &IndexEntry) -> &'static str {
 /// There is no such prefix, the index cannot be read, or has no such dataset.
 pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result<VerifiedPrefix> {
     if !prefix.is_dir() {
-        return Err(Error::Other(format!("{} is no directory", prefix.display())));
+        return Err(Error::Missing(format!("{} is no directory", prefix.display())));
     }
     let path = state_dir(prefix).join(PrefixIndex::NAME);
     let read = PrefixIndex::read(&path)?;

@@ -117,25 +117,25 @@ pub fn enter_again(prefix: &Path, id: u64) -> Result<Option<IndexEntry>> {
 
 fn enter_summary(prefix: &Path, id: u64, dir: &Path) -> Result<Option<IndexEntry>> {
     let Some(Summary { dataset, .. }) = Summary::read_from(dir)? else {
-        return Err(Error::Other(format!("{} has no summary", dir.display())));
+        return Err(Error::Refused(format!("{} has no summary", dir.display())));
     };
     if dataset.id != id {
         let what = format!("its summary is that of dataset {}", dataset.id);
         return Err(Error::corrupt(dir, what));
     }
     if !dataset.complete {
-        return Err(Error::Other(format!("{} is not complete, its summary says", dataset.name)));
+        return Err(Error::Refused(format!("{} is not complete, its summary says", dataset.name)));
     }
     let flushed = flushed_at(prefix, id);
     let entry = IndexEntry { id, dataset: Some(dataset.clone()), ..IndexEntry::default() };
     let checked = check_files(prefix, &entry, false);
     let name = &dataset.name;
     if let Some(fault) = checked.faults.first() {
-        return Err(Error::Other(format!("{name} cannot be entered: {fault}")));
+        return Err(Error::Refused(format!("{name} cannot be entered: {fault}")));
     }
     if checked.gone {
         let why = checked.remark.unwrap_or_else(|| "its files are gone".into());
-        return Err(Error::Other(format!("{name} cannot be entered: {why}")));
+        return Err(Error::Refused(format!("{name} cannot be entered: {why}")));
     }
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         if index.by_id(id).is_some_and(|entry| entry.is_restorable() || entry.is_kept()) {

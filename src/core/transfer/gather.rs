@@ -32,10 +32,10 @@ pub fn look_below(dirs: &[PathBuf]) -> Result<FoundBelow> {
     if found.nodes.is_empty() {
         let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         let all = [vec![format!("{} has no dataset of a run", names.join(", "))], found.unknown];
-        return Err(Error::Other(all.concat().join("; ")));
+        return Err(Error::Refused(all.concat().join("; ")));
     }
     if found.ranks == 0 && !found.has_identity() {
-        return Err(Error::Other(format!(
+        return Err(Error::Refused(format!(
             "nothing tells how many ranks the run had: copy the control directory of a node \
              ({LAUNCH}), too"
         )));
@@ -69,7 +69,7 @@ pub fn gather_found(found: FoundBelow, folder: &Path, prefix: &Path) -> Result<G
 fn hold(control: &Path) -> Result<Option<File>> {
     let Ok(lease) = File::open(control.join("lease")) else { return Ok(None) };
     match try_lock(&lease) {
-        Ok(false) => Err(Error::Other(format!("a live run uses {}", control.display()))),
+        Ok(false) => Err(Error::Busy(format!("a live run uses {}", control.display()))),
         // A file system without locks: no launch of a node would be there.
         Ok(true) | Err(_) => Ok(Some(lease)),
     }

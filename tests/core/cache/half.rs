@@ -24,7 +24,7 @@ fn only(count: u32) -> PublishIf {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
             .is_err()
         {
-            return Err(Error::Other("refused".into()));
+            return Err(Error::Refused("refused".into()));
         }
         publish().map(|()| true)
     })

@@ -54,7 +54,7 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
     let (prefix, dir) = (real(prefix)?, real(dir)?);
     let name = relative_to(&dir, &prefix).filter(|name| !name.is_empty()).ok_or_else(|| {
         let (dir, prefix) = (dir.display(), prefix.display());
-        Error::Other(format!("{dir} is not below the prefix {prefix}: move it there"))
+        Error::Refused(format!("{dir} is not below the prefix {prefix}: move it there"))
     })?;
     look(&dir)?;
     create_dirs(&state_dir(&prefix), 0o777)?;
@@ -81,7 +81,7 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
             }
             (true, false) => {}
             (false, _) => {
-                return Err(Error::Other(format!(
+                return Err(Error::Refused(format!(
                     "the index has another dataset {id} already (scr index drop {id})"
                 )));
             }

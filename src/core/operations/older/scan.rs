@@ -104,7 +104,7 @@ pub(super) fn scan(dir: &Path) -> Result<Scan> {
     scan.ranks = found.iter().find(of_id).map_or(0, |(_, sidecar)| sidecar.ranks);
     if scan.id == 0 || scan.ranks == 0 {
         let path = dir.display();
-        return Err(Error::Other(format!("{path}: nothing tells which checkpoint it is")));
+        return Err(Error::Refused(format!("{path}: nothing tells which checkpoint it is")));
     }
     for (described, sidecar) in found {
         match scan.check(dir, described, &sidecar) {

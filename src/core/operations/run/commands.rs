@@ -29,7 +29,7 @@ pub struct Real;
 impl Commands for Real {
     fn output(&self, words: &[String], limit: Duration) -> Result<String> {
         let Some((program, rest)) = words.split_first() else {
-            return Err(Error::Other("no command".to_owned()));
+            return Err(Error::Missing("no command".to_owned()));
         };
         let deadline = Instant::now() + limit;
         let mut child = Command::new(program)
@@ -49,13 +49,13 @@ impl Commands for Real {
                     let told = errors.recv_timeout(LAST_WORDS_MAX).unwrap_or_default();
                     let told = told.lines().rfind(|line| !line.trim().is_empty());
                     let told = told.map_or_else(String::new, |line| format!(", {}", line.trim()));
-                    return Err(Error::Other(format!("{program}: {status}{told}")));
+                    return Err(Error::Process(format!("{program}: {status}{told}")));
                 }
                 None if Instant::now() >= deadline => {
                     let _ = child.kill();
                     let _ = child.wait();
                     let seconds = limit.as_secs_f64();
-                    return Err(Error::Other(format!("{program}: no answer in {seconds} s")));
+                    return Err(Error::Process(format!("{program}: no answer in {seconds} s")));
                 }
                 None => std::thread::sleep(LOOK),
             }

@@ -142,7 +142,7 @@ impl Manager for Hostfile {
     fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
         let hosts = hostfile(&read(&self.0)?);
         match hosts.is_empty() {
-            true => Err(Error::Other(format!("{} names no node", self.0.display()))),
+            true => Err(Error::Missing(format!("{} names no node", self.0.display()))),
             false => Ok(hosts),
         }
     }
@@ -161,7 +161,7 @@ impl Manager for Slurm {
     fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
         let of = |names: [&str; 2]| names.into_iter().find_map(|name| self.environment.get(name));
         let list = of(["SLURM_JOB_NODELIST", "SLURM_NODELIST"]).ok_or_else(|| {
-            Error::Other("Slurm has set no SLURM_JOB_NODELIST: which nodes?".to_owned())
+            Error::Missing("Slurm has set no SLURM_JOB_NODELIST: which nodes?".to_owned())
         })?;
         let names = HostList::expand(list)?;
         let tasks = of(["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"]);
@@ -214,7 +214,7 @@ impl Manager for Flux {
     fn hosts(&self, commands: &dyn Commands) -> Result<Vec<Host>> {
         let list = list_of(ask(commands, &["flux", "hostlist", "--expand", "local"]));
         match list.is_empty() {
-            true => Err(Error::Other("'flux hostlist local' names no node".to_owned())),
+            true => Err(Error::Missing("'flux hostlist local' names no node".to_owned())),
             false => Ok(list.into_iter().map(|name| Host { name, slots: None }).collect()),
         }
     }
@@ -341,7 +341,7 @@ mod tests {
             let found = self.0.iter().find(|(command, _)| *command == line);
             found
                 .map(|(_, answer)| (*answer).to_owned())
-                .ok_or_else(|| Error::Other(format!("{line}: not recorded")))
+                .ok_or_else(|| Error::Missing(format!("{line}: not recorded")))
         }
     }
 

@@ -175,7 +175,7 @@ mod tests {
         fn output(&self, words: &[String], _: Duration) -> Result<String> {
             self.asked.lock().unwrap().push(words.join(" "));
             match words.iter().any(|word| self.dead.lock().unwrap().contains(word)) {
-                true => Err(Error::Other("no route".to_owned())),
+                true => Err(Error::Process("no route".to_owned())),
                 false => Ok(String::new()),
             }
         }

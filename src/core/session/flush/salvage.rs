@@ -90,7 +90,7 @@ pub fn alone_on_prefix<T>(
     }
     match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
         Taken::Busy(other) => {
-            Err(Error::Other(format!("a live run uses {} ({other})", prefix.display())))
+            Err(Error::Busy(format!("a live run uses {} ({other})", prefix.display())))
         }
         Taken::Ours(_lease) => action(),
     }

@@ -73,7 +73,7 @@ impl Arrival {
         share_trouble(world.as_ref(), &trouble.unwrap_or_default())?;
         match self {
             Arrival::Ready(ready) => ready.start(world),
-            Arrival::Unable { .. } => Err(Error::Other("a rank cannot take part".to_string())),
+            Arrival::Unable { .. } => Err(Error::Remote("a rank cannot take part".to_string())),
         }
     }
 
@@ -91,7 +91,7 @@ fn share_trouble(world: &dyn Comm, own: &str) -> Result<()> {
     let all = world.all_gather(own.as_bytes())?;
     let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
     let Some((rank, text)) = first else { return Ok(()) };
-    Err(Error::Other(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+    Err(Error::Remote(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
 }
 
 impl Preparation {
@@ -167,8 +167,9 @@ impl Preparation {
         world.broadcast(&mut bytes, 0)?;
         let tree = KvTree::decode(&bytes).ok();
         let shared = tree.as_ref().and_then(Settings::from_tree);
-        self.settings = shared
-            .ok_or_else(|| Error::Other("the settings of rank 0 are not readable".to_string()))?;
+        self.settings = shared.ok_or_else(|| {
+            Error::Unreadable("the settings of rank 0 are not readable".to_string())
+        })?;
         let differences = self.settings.environment_differences(&self.environment);
         let all = world.all_gather(differences.join(", ").as_bytes())?;
         let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
@@ -221,7 +222,7 @@ impl Preparation {
         }
         let all = world.all_gather(trouble.as_bytes())?;
         match all.iter().find(|text| !text.is_empty()) {
-            Some(why) => Err(Error::Other(String::from_utf8_lossy(why).into_owned())),
+            Some(why) => Err(Error::Remote(String::from_utf8_lossy(why).into_owned())),
             None => Ok(leases),
         }
     }
@@ -314,7 +315,7 @@ fn build(
 
 /// Why this launch goes without us, and what a person can do.
 fn foreign(hosts: &[String]) -> Error {
-    Error::Other(format!(
+    Error::Busy(format!(
         "the cache on {} belongs to another launch (it has checkpoints of other patterns, or of \
          another number of ranks); it is left untouched. Start that one again to go on from it \
          (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), or this one with \

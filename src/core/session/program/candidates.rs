@@ -152,7 +152,7 @@ impl Session {
             true => "there is none at all".to_string(),
             false => format!("the newest are {}", known.join(", ")),
         };
-        Err(Error::Other(format!("there is no checkpoint {name}: {known}")))
+        Err(Error::Missing(format!("there is no checkpoint {name}: {known}")))
     }
 
     /// The program wants a dataset no more: it leaves the cache and the index, and with `files` its

@@ -37,7 +37,7 @@ impl Session {
         let mut words = [i64::from(consent.error.is_some()), call, -call, hash, -hash];
         links.world.all_max(&mut words)?;
         let [failed, most, least, highest, lowest] = words;
-        let differ = |what: &str| Err(Error::Other(format!("the ranks {what}")));
+        let differ = |what: &str| Err(Error::Remote(format!("the ranks {what}")));
         if most != -least {
             let name = |number: i64| {
                 let found = Call::ALL.into_iter().find(|call| i64::from(*call as u8) == number);
@@ -52,7 +52,7 @@ impl Session {
             let rank = all.iter().position(|text| !text.is_empty()).unwrap_or(0);
             let text = String::from_utf8_lossy(&all[rank]);
             let everywhere = all.iter().all(|other| !other.is_empty());
-            return Err(Error::Other(match everywhere {
+            return Err(Error::Remote(match everywhere {
                 true => text.into_owned(),
                 false => format!("rank {rank}: {text}"),
             }));

@@ -12,7 +12,7 @@ use crate::session::namespace as ns;
 /// leading dot.
 pub(super) fn dataset_name(given: &str) -> Result<String> {
     if given.len() >= FILENAME_MAX {
-        return Err(Error::Other(format!(
+        return Err(Error::Refused(format!(
             "the name of a dataset has {} bytes; SCR_MAX_FILENAME allows {}",
             given.len(),
             FILENAME_MAX - 1
@@ -29,7 +29,7 @@ pub(super) fn dataset_name(given: &str) -> Result<String> {
         None => name,
     };
     if name.is_empty() {
-        return Err(Error::Other("the name of a dataset is empty".to_string()));
+        return Err(Error::Refused("the name of a dataset is empty".to_string()));
     }
     Ok(name)
 }
@@ -45,8 +45,8 @@ impl Session {
             .or_else(|| relative_to(&resolve(&whole)?, &self.site.prefix));
         match found {
             Some(name) if !ns::is_ours(&name) => Ok(name),
-            Some(name) => Err(Error::Other(format!("{name} is a name of SCR's own files"))),
-            None => Err(Error::Other(format!(
+            Some(name) => Err(Error::Refused(format!("{name} is a name of SCR's own files"))),
+            None => Err(Error::Refused(format!(
                 "{} is not below the prefix directory {} (SCR_PREFIX)",
                 whole.display(),
                 self.site.prefix.display()

@@ -32,7 +32,7 @@ impl Session {
         self.site.host.inside(|| {
             let offered = self.program.progress().offered.clone();
             let Some(candidate) = offered else {
-                return Err(Error::Other("SCR_Have_restart has not offered any".to_string()));
+                return Err(Error::Missing("SCR_Have_restart has not offered any".to_string()));
             };
             let files = match &candidate.cached {
                 Some(key) => self.cached_files(key, candidate.on_prefix),
@@ -89,7 +89,7 @@ impl Session {
         let below = self.name_below_prefix(name).ok();
         let progress = self.program.progress();
         let Some(reading) = &progress.reading else {
-            return Err(Error::Other("no checkpoint is being read".to_string()));
+            return Err(Error::Missing("no checkpoint is being read".to_string()));
         };
         let title = &reading.candidate.name;
         let path = match below.and_then(|below| reading.files.get(&below)) {
@@ -99,7 +99,7 @@ impl Session {
         if path.exists() {
             return Ok(path.clone());
         }
-        Err(Error::Other(format!(
+        Err(Error::Missing(format!(
             "{} of {title} is not on this node: a rank of another one wrote it, and it is not \
              on {} yet",
             name.display(),
@@ -116,7 +116,7 @@ impl Session {
         self.site.host.inside(|| {
             let reading = self.program.progress().reading.take();
             let Some(Reading { candidate, .. }) = reading else {
-                return Err(Error::Other("no checkpoint is being read".to_string()));
+                return Err(Error::Missing("no checkpoint is being read".to_string()));
             };
             // The first rank that could not is named.
             let size = self.site.size as i64;
@@ -126,7 +126,7 @@ impl Session {
             if word[0] != 0 {
                 self.refuse(&candidate);
                 let rank = size - word[0];
-                return Err(Error::Other(format!(
+                return Err(Error::Remote(format!(
                     "rank {rank} could not read {name}: the next older one is offered"
                 )));
             }
@@ -151,7 +151,7 @@ impl Reading {
         let own: Vec<_> = all.iter().filter(|(_, (_, own))| *own).collect();
         match (own.as_slice(), all.as_slice()) {
             ([(_, (path, _))], _) | ([], [(_, (path, _))]) => Ok(path),
-            ([], []) => Err(Error::Other(format!("{title} has no file {}", name.display()))),
+            ([], []) => Err(Error::Missing(format!("{title} has no file {}", name.display()))),
             ([one, other, ..], _) => Err(ambiguous(title, name, one.0, other.0)),
             ([], [one, other, ..]) => Err(ambiguous(title, name, one.0, other.0)),
         }
@@ -160,5 +160,7 @@ impl Reading {
 
 fn ambiguous(title: &str, name: &Path, one: &str, other: &str) -> Error {
     let name = name.display();
-    Error::Other(format!("{title} has more than one file {name}: {one} and {other}; give its path"))
+    Error::Refused(format!(
+        "{title} has more than one file {name}: {one} and {other}; give its path"
+    ))
 }

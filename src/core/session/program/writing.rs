@@ -74,7 +74,7 @@ impl Session {
             let name = self.name_below_prefix(path)?;
             let mut progress = self.program.progress();
             let Some(writing) = &mut progress.writing else {
-                return Err(Error::Other("no dataset is being written".to_string()));
+                return Err(Error::Missing("no dataset is being written".to_string()));
             };
             if let Some(known) = writing.files.get(&name) {
                 return Ok(known.clone());
@@ -142,7 +142,7 @@ impl Session {
         self.site.host.inside(|| {
             let writing = self.program.progress().writing.take();
             let Some(writing) = writing else {
-                return Err(Error::Other("no dataset is being written".to_string()));
+                return Err(Error::Missing("no dataset is being written".to_string()));
             };
             let links = self.links().ok_or_else(no_communication)?;
             self.close_files(&writing, valid);
@@ -190,7 +190,7 @@ fn fits(path: &Path) -> Result<()> {
     if length < FILENAME_MAX {
         return Ok(());
     }
-    Err(Error::Other(format!(
+    Err(Error::Refused(format!(
         "the path has {length} bytes, SCR_MAX_FILENAME allows {}: {}",
         FILENAME_MAX - 1,
         path.display()

@@ -59,7 +59,7 @@ impl Session {
         let (Some(stranded), Some(kept)) =
             (stranded, kept_by_newer(&ctx, one.id, &one.key, known.restorable())?)
         else {
-            return Err(Error::Other("a newer one has its names".into()));
+            return Err(Error::Refused("a newer one has its names".into()));
         };
         let kept = |name: &str| kept.contains(name);
         let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, (1, &|| ()))?;

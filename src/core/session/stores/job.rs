@@ -17,7 +17,7 @@ pub(in crate::session) fn canonical(wanted: &Path) -> Result<PathBuf> {
     let prefix = again(resolve)?;
     match prefix.to_str() {
         Some(_) => Ok(prefix),
-        None => Err(Error::Other(format!(
+        None => Err(Error::Refused(format!(
             "cannot use SCR_PREFIX: the name of the directory {prefix:?} is not UTF-8 text"
         ))),
     }
@@ -81,7 +81,7 @@ pub(in crate::session) fn job(
         .unwrap_or_else(|| format!("{:016x}", stable_number(&prefix.to_string_lossy())));
     for (name, text) in [("user name", &user), ("SCR_JOB_ID", &job)] {
         if text.is_empty() || text.contains('/') || text.starts_with('.') {
-            return Err(Error::Other(format!("the {name} '{text}' cannot be part of a path")));
+            return Err(Error::Refused(format!("the {name} '{text}' cannot be part of a path")));
         }
     }
     Ok((user, job))
