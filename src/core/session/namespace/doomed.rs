@@ -9,8 +9,8 @@ use std::path::Path;
 /// A file as it was when the program deleted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doomed {
-    /// Device and inode of the file on the prefix, and how it looks: a new file may get the inode of
-    /// one that has gone.
+    /// Device and inode of the file on the prefix, and how it looks: a new file may get the inode
+    /// of one that has gone.
     there: Option<(u64, u64, Look)>,
     /// Size and time of the cached file, which a flush may yet bring there: it keeps both.
     cached: Option<Look>,
