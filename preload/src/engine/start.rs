@@ -3,8 +3,7 @@
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Once, OnceLock};
 
 use super::open::{flavour_of, library_path, open_engine};
 use super::pointer::{self, Active, active, set_active};
@@ -18,8 +17,16 @@ use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory};
 use crate::signal::{guard, handlers, stand_in};
 
-/// What the engine has been given of the shim.
-static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+/// What the engine has been given of the shim: it may keep the pointer, so this lives as long as the
+/// process.
+static HOST: OnceLock<Given> = OnceLock::new();
+
+struct Given(Host);
+
+// SAFETY: functions that any thread may call, and a string that nobody changes.
+unsafe impl Sync for Given {}
+// SAFETY: as above.
+unsafe impl Send for Given {}
 
 extern "C" fn open_count(token: u64) -> c_int {
     c_int::try_from(open_files::writers_of(token)).unwrap_or(c_int::MAX)
@@ -64,10 +71,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         step_out: guard::step_out,
         step_in: guard::step_in,
     };
-    // The engine may keep the pointer, so the table lives as long as the process; here it is found
-    // by those who look for memory that is lost.
-    let host: &'static Host = Box::leak(Box::new(host));
-    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Relaxed);
+    let Given(host) = HOST.get_or_init(|| Given(host));
     if (table.init)(host, granted) != 1 {
         return;
     }
