@@ -116,6 +116,10 @@ impl Host for Plain {
         Door::Calls
     }
 
+    fn mpi(&self) -> String {
+        mpi_version()
+    }
+
     fn end_process(&self, status: c_int) -> ! {
         end_process(status)
     }
@@ -170,6 +174,11 @@ pub fn is_mpi_running() -> bool {
 /// The MPI of this library and that of the program, if they are not the same.
 pub fn other_mpi() -> Option<(&'static str, String)> {
     mpi::mismatch()
+}
+
+/// The program's MPI, as it calls itself, in a few words.
+pub fn mpi_version() -> String {
+    mpi::version()
 }
 
 /// The first rank of the world; so is everybody before MPI runs.

@@ -170,6 +170,10 @@ impl session::Host for Shim {
         Door::Files
     }
 
+    fn mpi(&self) -> String {
+        crate::engine::mpi_version()
+    }
+
     fn end_process(&self, status: i32) -> ! {
         engine::end_process(status)
     }

@@ -17,17 +17,27 @@ const MADE_FOR: &str =
 
 /// The MPI of this library and that of the program, if they are not the same. Valid at any time.
 pub fn mismatch() -> Option<(&'static str, String)> {
+    let version = library()?;
+    (!is(&version, MADE_FOR)).then(|| (MADE_FOR, first_words(&version)))
+}
+
+/// The MPI of the program in a few words; empty if it does not say. Valid at any time.
+pub fn version() -> String {
+    library().map(|version| first_words(&version)).unwrap_or_default()
+}
+
+/// What the program's MPI calls itself, all of it.
+fn library() -> Option<String> {
     let mut text = [0 as c_char; VERSION_BYTES + 1];
     let mut length = 0;
     // SAFETY: the buffer is as large as any MPI's limit, with a NUL at its end; the call takes no
     // handle, so any MPI can answer it.
-    let version = unsafe {
+    unsafe {
         if ffi::PMPI_Get_library_version(text.as_mut_ptr(), ptr::from_mut(&mut length)) != 0 {
             return None;
         }
-        CStr::from_ptr(text.as_ptr()).to_string_lossy()
-    };
-    (!is(&version, MADE_FOR)).then(|| (MADE_FOR, first_words(&version)))
+        Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned())
+    }
 }
 
 /// Whether an MPI that calls itself `version` is `made_for`, or has its handles: those that

@@ -11,7 +11,7 @@ mod sparse;
 mod world;
 
 pub use communicator::MpiComm;
-pub use flavour::mismatch;
+pub use flavour::{mismatch, version};
 pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
 pub use world::{
     Classifier, Counted, WorldHerald, is_shared, on_some_and_all, permits_threads, world_rank,

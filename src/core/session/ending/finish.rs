@@ -60,6 +60,7 @@ impl Session {
         self.record_places();
         self.tally.time(Count::EndNs, begin);
         self.tell_unprotected(links)?;
+        self.gather_passed(links)?;
         self.tell_tally(links)
     }
 

@@ -48,7 +48,7 @@ impl Session {
         if tracked.way == Way::OnPrefix
             && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
         {
-            self.tally.passed(reason, size);
+            self.tally.passed(reason, &tracked.name, size);
         }
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
         drop(state);

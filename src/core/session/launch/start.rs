@@ -158,6 +158,7 @@ impl Preparation {
         session.tell_uncached();
         session.record_places();
         session.started(begin);
+        session.record_run();
         Ok(session)
     }
 

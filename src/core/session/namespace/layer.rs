@@ -70,6 +70,11 @@ impl Layer {
         self.on_prefix.retain(|_, on_prefix| *on_prefix);
     }
 
+    /// What the seal has told of all files, if it was sealed.
+    pub fn catalog(&self) -> Option<&NodeCatalog> {
+        self.catalog.as_ref()
+    }
+
     /// Its files on this node.
     pub fn names_here(&self) -> BTreeSet<String> {
         let mut here = BTreeSet::new();

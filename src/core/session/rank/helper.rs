@@ -106,6 +106,7 @@ impl Session {
                 self.tell_published();
                 self.advance_flushes();
                 self.record_places();
+                self.record_run_in_time();
             }
         };
         let name = "scr-helper".to_string();

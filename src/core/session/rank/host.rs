@@ -43,6 +43,11 @@ pub trait Host: Send + Sync {
         false
     }
 
+    /// The MPI of the ranks, as it calls itself; empty if that is not known.
+    fn mpi(&self) -> String {
+        String::new()
+    }
+
     /// From now on the calling thread's own calls pass all hooks; nests. The first call of every
     /// thread that the session starts.
     fn enter_thread(&self) {}

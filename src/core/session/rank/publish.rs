@@ -53,9 +53,9 @@ impl Session {
             Gate::InTurn(publish_if) => publish_file_if(prefix, source, target, publish_if)?,
         };
         if published {
-            self.tally.passed(reason, bytes);
+            let name = self.name_of(target).unwrap_or_default();
+            self.tally.passed(reason, name, bytes);
             self.event(|| {
-                let name = self.name_of(target).unwrap_or_default();
                 let note = format!("{name}: {}", reason.text());
                 Event::new("PUBLISHED").size(1, bytes).note(note)
             });

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::log_places::log_sinks;
 use super::phases::Phases;
+use super::run_book::RunBook;
 use super::tally::Count;
 use crate::events::{Event, EventLog, Job};
 use crate::log;
@@ -29,6 +30,7 @@ pub(in crate::session) struct Events {
     /// Flushes in the background that are not over, by dataset.
     flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
     pub phases: Phases,
+    pub run: RunBook,
 }
 
 impl Session {
@@ -75,10 +77,16 @@ impl Session {
         self.events.log.get().is_some() && !self.is_child()
     }
 
-    /// Something has happened: logged if there is a log.
+    /// Something has happened: logged if there is a log, and noted in the run record.
     pub(in crate::session) fn event(&self, event: impl FnOnce() -> Event) {
-        if let Some(log) = self.events.log.get().filter(|_| !self.is_child()) {
-            log.tell(event());
+        let log = self.events.log.get();
+        if self.is_child() || log.is_none() && !self.events.run.is_kept() {
+            return;
+        }
+        let event = event();
+        self.events.run.note(&event);
+        if let Some(log) = log {
+            log.tell(event);
         }
     }
 
@@ -121,6 +129,7 @@ impl Session {
 
     /// No more events: all are written, or the log is left behind.
     pub(in crate::session) fn end_log(&self, what: &'static str) {
+        self.end_run(what);
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let begin = self.events.begin.get_or_init(Instant::now);
         log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));

@@ -6,12 +6,16 @@
 //! | `events.rs` | the log of events |
 //! | `words.rs` | lines for the user, by one rank |
 //! | `log_places.rs` | where it is written |
+//! | `run_book.rs` | the run record on the prefix |
+//! | `passed.rs` | what went straight to the prefix, and why |
 //! | `phases.rs` | the program's phases in that log |
 //! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
 
 pub(super) mod events;
 pub(super) mod log_places;
+mod passed;
 pub(super) mod phases;
+pub(super) mod run_book;
 pub(super) mod tally;
 pub(super) mod unprotected;
 mod words;

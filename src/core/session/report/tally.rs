@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::log;
+use crate::records::RunPassed;
 use crate::session::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -53,6 +54,8 @@ pub(in crate::session) struct Tally {
     amended: Mutex<BTreeMap<usize, u64>>,
     /// Files and bytes that went to the prefix by themselves.
     passed: [[AtomicU64; 2]; Reason::ALL.len()],
+    /// The first name of each kind of those.
+    examples: [OnceLock<String>; Reason::ALL.len()],
     begun: Instant,
 }
 
@@ -61,7 +64,8 @@ impl Tally {
     pub fn new() -> Tally {
         let counts = std::array::from_fn(|_| AtomicU64::new(0));
         let passed = std::array::from_fn(|_| Default::default());
-        Tally { counts, amended: Mutex::default(), passed, begun: Instant::now() }
+        let examples = std::array::from_fn(|_| OnceLock::new());
+        Tally { counts, amended: Mutex::default(), passed, examples, begun: Instant::now() }
     }
 
     /// One more.
@@ -69,11 +73,23 @@ impl Tally {
         self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A file of so many bytes has gone to the prefix by itself.
-    pub fn passed(&self, reason: Reason, bytes: u64) {
+    /// The file `name` of so many bytes has gone to the prefix by itself.
+    pub fn passed(&self, reason: Reason, name: &str, bytes: u64) {
+        self.examples[reason.index()].get_or_init(|| name.to_owned());
         let [files, sum] = &self.passed[reason.index()];
         files.fetch_add(1, Ordering::Relaxed);
         sum.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What has gone there on this rank, by the reason's words.
+    pub fn passed_here(&self) -> BTreeMap<String, RunPassed> {
+        let one = |(at, reason): (usize, Reason)| {
+            let [files, bytes] = self.passed[at].each_ref().map(|sum| sum.load(Ordering::Relaxed));
+            let example = self.examples[at].get().cloned().unwrap_or_default();
+            let passed = RunPassed { files, bytes, example };
+            (files > 0).then(|| (reason.text().to_owned(), passed))
+        };
+        Reason::ALL.into_iter().enumerate().filter_map(one).collect()
     }
 
     /// The time since `begin`.

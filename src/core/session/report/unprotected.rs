@@ -150,7 +150,9 @@ impl Session {
             return Ok(());
         }
         if self.site.rank == 0 {
-            self.say_unprotected(&String::from_utf8_lossy(&text));
+            let nearest = String::from_utf8_lossy(&text);
+            self.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
+            self.say_unprotected(&nearest);
         }
         Ok(())
     }
