@@ -187,7 +187,8 @@ fn time(text: &str, now: &Zoned) -> Result<u64, String> {
     u64::try_from(moment.as_second()).map_err(|_| wrong())
 }
 
-fn describe(file: &HaltFile) -> String {
+/// The conditions, in a clause.
+pub fn describe(file: &HaltFile) -> String {
     let mut parts = Vec::new();
     match file.exit_reason.as_deref() {
         Some(FINALIZE_CALLED) => parts.push("the last run came to its own end".to_string()),
@@ -213,7 +214,8 @@ fn describe(file: &HaltFile) -> String {
     if parts.is_empty() { "no halt condition".into() } else { parts.join("; ") }
 }
 
-fn show(seconds: u64) -> String {
+/// A time, seconds since 1970, in this machine's time zone.
+pub fn show(seconds: u64) -> String {
     let moment = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
     let text = |moment: Timestamp| {
         moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()

@@ -33,6 +33,7 @@ mod retries_halt;
 mod run;
 mod scavenge;
 mod sim;
+mod status;
 mod test_runtime;
 mod transfer;
 
@@ -99,6 +100,8 @@ run and exec end with the exit status of what they have run; the others with 0, 
 went wrong. No root is needed where ordinary users may make user namespaces. Example:\n
     scr sim start 4 && scr sim run -n 4 -- ./app; scr sim kill node3; scr sim stop")]
     Sim(sim::Sim),
+    /// Show how a run is doing: its nodes, its datasets, what happened last.
+    Status(status::Args),
     /// Look whether all is there that SCR needs on this machine.
     TestRuntime(test_runtime::Args),
     /// On a node: bring flushes to their end that a run has left under way.
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Tool::Run(args) => run::run(&args),
         Tool::Scavenge(args) => scavenge::run(&args),
         Tool::Sim(args) => sim::run(&args),
+        Tool::Status(args) => status::run(&args),
         Tool::TestRuntime(args) => test_runtime::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }

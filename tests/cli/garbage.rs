@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{code, err, out, scr};
 
 /// Command lines that read or change records of the prefix.
-const LINES: [&[&str]; 37] = [
+const LINES: [&[&str]; 39] = [
     &["flush-file", "--json"],
     &["halt", "--list", "--json"],
     &["nodes", "--json"],
@@ -42,13 +42,16 @@ const LINES: [&[&str]; 37] = [
     &["copy"],
     &["copy", "--id", "6", "--json"],
     &["copy", "--cntldir", "node/me/scr.7"],
+    &["status"],
+    &["status", "--json"],
     &["transfer"],
     &["transfer", "--json"],
     &["transfer", "--command", "stop"],
     &["print", ".scr/index.scr", ".scr/flush.scr", ".scr/halt.scr", ".scr/nodes.scr"],
 ];
 
-const FILES: [&str; 6] = ["index.scr", "flush.scr", "halt.scr", "nodes.scr", "log", "log.sqlite"];
+const FILES: [&str; 7] =
+    ["index.scr", "flush.scr", "halt.scr", "nodes.scr", "run.scr", "log", "log.sqlite"];
 
 /// Runs a command, with a cache of its own in the prefix.
 fn run(dir: &Path, words: &[&str]) -> std::process::Output {

@@ -12,6 +12,7 @@ mod manual;
 mod progress;
 mod refused;
 mod run;
+mod status;
 
 use std::ffi::OsStr;
 use std::path::Path;

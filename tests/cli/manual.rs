@@ -91,6 +91,7 @@ fn each_help_has_an_example_and_the_exit_statuses() {
         &["rebuild"],
         &["retries-halt"],
         &["scavenge"],
+        &["status"],
         &["test-runtime"],
         &["transfer"],
     ];

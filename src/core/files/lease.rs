@@ -10,10 +10,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::stand_in::StandIn;
+use super::stand_in::{self, StandIn};
 use crate::error::{Error, Result, again};
 use crate::log;
-use crate::system::try_lock;
+use crate::system::{is_locked, try_lock};
 
 /// How long a launch waits for the last one's processes to be gone.
 pub const PATIENCE: Duration = Duration::from_secs(3);
@@ -79,6 +79,27 @@ pub fn take(
     Ok(Taken::Ours(Lease { _file: file, _stand_in: None }))
 }
 
+/// Who holds the lease `path`, without taking it; `None`: nobody.
+///
+/// # Errors
+/// The file cannot be read: it is not this user's, perhaps.
+pub fn holder(path: &Path) -> Result<Option<String>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("cannot read", path, error)),
+    };
+    match is_locked(&file) {
+        Ok(true) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            Ok(Some(text.trim().to_owned()))
+        }
+        // Free, or the file system has no locks.
+        Ok(false) | Err(_) => stand_in::holder(&path.with_extension("held")),
+    }
+}
+
 /// The way without locks.
 fn stand_in(
     path: &Path,
@@ -118,7 +139,9 @@ mod tests {
         let Taken::Ours(first) = stand_in("node1 17") else { panic!() };
         let Taken::Busy(holder) = stand_in("node2 18") else { panic!() };
         assert_eq!(holder, "node1 17");
+        assert_eq!(super::holder(&path).unwrap(), Some("node1 17".to_owned()));
         drop(first);
+        assert_eq!(super::holder(&path).unwrap(), None);
         assert!(matches!(stand_in("node2 18"), Taken::Ours(_)));
     }
 
@@ -131,7 +154,9 @@ mod tests {
             panic!()
         };
         assert_eq!(holder, "node1 17");
+        assert_eq!(super::holder(&path).unwrap(), Some("node1 17".to_owned()));
         drop(first);
+        assert_eq!(super::holder(&path).unwrap(), None);
         assert!(matches!(take(&path, "node2 18", Duration::ZERO).unwrap(), Taken::Ours(_)));
     }
 }

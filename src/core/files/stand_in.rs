@@ -91,6 +91,25 @@ impl Drop for StandIn {
     }
 }
 
+/// The holder, if the file at `path` is there and it is not known that its holder is gone; changes
+/// nothing and does not wait. `None`: nobody has it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holder(path: &Path) -> Result<Option<String>> {
+    let failed = |error| Error::io("cannot read the lock file", path, error);
+    let (text, time) = match fs::read_to_string(path) {
+        Ok(text) => (text, fs::metadata(path).and_then(|found| found.modified()).map_err(failed)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let lives = lives(text.lines().nth(1).unwrap_or_default());
+    // Clocks of this node and of the file system may differ by a little.
+    let fresh = || time.elapsed().is_ok_and(|age| age < SILENCE * 2) || time > SystemTime::now();
+    let holder = text.lines().next().unwrap_or_default().to_owned();
+    Ok(lives.unwrap_or_else(fresh).then_some(holder))
+}
+
 /// The first line of the file at `path` if its holder lives; else the file is gone.
 fn watch(path: &Path, silence: Duration) -> Result<Option<String>> {
     let look = || -> std::io::Result<(String, SystemTime)> {

@@ -13,6 +13,7 @@ mod older;
 mod rebuild;
 pub mod run;
 mod scavenge;
+mod status;
 mod verify;
 
 pub use crate::session::JobPlaces;
@@ -31,6 +32,7 @@ pub use rebuild::publish_directories;
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
+pub use status::{Life, Status, read_status};
 pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
 
 /// Returns the folder of a prefix directory in which the records are.

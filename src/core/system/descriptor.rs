@@ -26,6 +26,21 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Whether another open file description has the exclusive lock (flock) of a file, which only has
+/// to be open for reading.
+///
+/// # Errors
+/// As [`try_lock`].
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives.
+    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }) {
+        Ok(_) => unlock(file),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    Ok(false)
+}
+
 /// Gives the lock of [`try_lock`] back, also for duplicates of the descriptor in other processes.
 pub fn unlock(file: &File) {
     // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives. If it

@@ -22,7 +22,7 @@ mod space;
 
 pub use access::{is_denied, may_write};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
-pub use descriptor::{begin_writeback, has_writers, next_data, try_lock, unlock};
+pub use descriptor::{begin_writeback, has_writers, is_locked, next_data, try_lock, unlock};
 pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;

@@ -1,0 +1,183 @@
+//! How a run is doing, from its prefix alone: what it has published there, no more. A live run does
+//! not notice.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::scavenge::left_in_caches;
+use super::state_dir;
+use crate::error::Result;
+use crate::files::lease;
+use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, RunRecord};
+
+/// What is known of the last launch on a prefix, and of what is there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Status {
+    /// The launch; `None` if there was none.
+    pub run: Option<RunRecord>,
+    /// Whether it lives.
+    pub life: Life,
+    /// Who uses the prefix now: a run, or a command that works on it.
+    pub holder: Option<String>,
+    /// Halt conditions.
+    pub halt: HaltFile,
+    /// What a new run would go on from.
+    pub newest: Option<IndexEntry>,
+    /// Of a flush under way, by id: nodes that have all their files of it on the prefix, and nodes
+    /// that take part.
+    pub flushes: BTreeMap<u64, (usize, usize)>,
+    /// What only the caches of a run that is over have: id and name.
+    pub only_in_caches: Vec<(u64, String)>,
+    /// Records that could not be read, in sentences.
+    pub unreadable: Vec<String>,
+}
+
+/// Whether a launch lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Life {
+    /// There was no launch.
+    #[default]
+    None,
+    /// It runs.
+    Runs,
+    /// It has come to its end, with MPI_Finalize or without.
+    Ended,
+    /// It is gone and has not said so: killed, or its first node lost.
+    Died,
+    /// Whether it lives cannot be found out.
+    Unknown,
+}
+
+impl Life {
+    /// One word.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Life::None => "none",
+            Life::Runs => "running",
+            Life::Ended => "ended",
+            Life::Died => "died",
+            Life::Unknown => "unknown",
+        }
+    }
+}
+
+/// Finds out how the last run on `prefix` is doing. Damaged records are told in the answer.
+#[must_use]
+pub fn read_status(prefix: &Path) -> Status {
+    let state = state_dir(prefix);
+    let mut status = Status::default();
+    let mut unreadable = Vec::new();
+    status.run = kept(RunRecord::read(&state.join(RunRecord::NAME)), &mut unreadable).flatten();
+    let holder = lease::holder(&state.join("lease"));
+    status.life = life(status.run.as_ref(), holder.as_ref().ok().map(Option::as_deref));
+    status.holder = kept(holder, &mut unreadable).flatten();
+    let halt = HaltFile::read(&state.join(HaltFile::NAME));
+    status.halt = kept(halt, &mut unreadable).flatten().unwrap_or_default();
+    let index = PrefixIndex::read(&state.join(PrefixIndex::NAME));
+    let index = kept(index, &mut unreadable).flatten().unwrap_or_default();
+    status.newest = goes_on_from(&index);
+    status.flushes = flushes(&state);
+    if !matches!(status.life, Life::Runs | Life::Unknown) {
+        let left = kept(left_in_caches(prefix), &mut unreadable);
+        status.only_in_caches = left.unwrap_or_default();
+    }
+    unreadable.dedup();
+    status.unreadable = unreadable;
+    status
+}
+
+/// What was read; else a sentence says why it was not.
+fn kept<T>(read: Result<T>, unreadable: &mut Vec<String>) -> Option<T> {
+    read.map_err(|error| unreadable.push(error.to_string())).ok()
+}
+
+/// `holder`: who has the prefix, if that could be found out.
+fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
+    // A launch says when it began, a command that works on the prefix does not.
+    let is_launch = |holder: &str| holder.rsplit(", ").next().is_some_and(is_number);
+    let launch_lives = holder.map(|holder| holder.is_some_and(is_launch));
+    match (run, launch_lives) {
+        (None, Some(true)) => Life::Runs,
+        (None, _) => Life::None,
+        (Some(run), _) if run.end.is_some() => Life::Ended,
+        (Some(_), Some(true)) => Life::Runs,
+        (Some(_), Some(false)) => Life::Died,
+        (Some(_), None) => Life::Unknown,
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The dataset that a new run begins with, as far as the index says: the current one, else the
+/// newest checkpoint.
+fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
+    let usable = |entry: &&IndexEntry| {
+        let is_output =
+            entry.dataset.as_ref().is_some_and(|one| one.is_output && one.checkpoint_id.is_none());
+        !is_output && (entry.is_restorable() || entry.is_kept())
+    };
+    let current = index.current_entry().filter(usable);
+    current.or_else(|| index.newest_first().find(usable)).cloned()
+}
+
+/// How far the flushes under way are, by the journal.
+fn flushes(state: &Path) -> BTreeMap<u64, (usize, usize)> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(state.join("journal")).into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let (mut done, mut nodes) = (0, 0);
+        for file in std::fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            nodes += usize::from(name.starts_with("part."));
+            done += usize::from(name.starts_with("staged."));
+        }
+        all.insert(id, (done.min(nodes), nodes));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::RunEnd;
+
+    #[test]
+    fn a_launch_is_told_from_a_command_and_from_a_dead_one() {
+        let alive = RunRecord::default();
+        let ended = RunRecord { end: Some(RunEnd::default()), ..RunRecord::default() };
+        let launch = Some("host n1, process 7, 1700000000");
+        let command = Some("host n1, process 7");
+        for (run, holder, want) in [
+            (None, Some(None), Life::None),
+            (None, Some(launch), Life::Runs),
+            (Some(&alive), Some(launch), Life::Runs),
+            (Some(&alive), Some(command), Life::Died),
+            (Some(&alive), Some(None), Life::Died),
+            (Some(&alive), None, Life::Unknown),
+            (Some(&ended), Some(None), Life::Ended),
+            (Some(&ended), Some(launch), Life::Ended),
+        ] {
+            assert_eq!(life(run, holder), want, "{run:?} {holder:?}");
+        }
+    }
+
+    #[test]
+    fn flushes_are_counted_by_nodes_and_damage_is_told() {
+        let prefix = tempfile::tempdir().unwrap();
+        assert_eq!(read_status(prefix.path()), Status::default());
+        let journal = prefix.path().join(".scr/journal/5");
+        std::fs::create_dir_all(&journal).unwrap();
+        for name in ["part.0.scr", "part.8.scr", "staged.8.scr", "plan.scr"] {
+            std::fs::write(journal.join(name), "").unwrap();
+        }
+        std::fs::write(prefix.path().join(".scr/run.scr"), "text").unwrap();
+        let status = read_status(prefix.path());
+        assert_eq!(status.flushes, [(5, (1, 2))].into());
+        assert_eq!(status.unreadable.len(), 1, "{:?}", status.unreadable);
+    }
+}
