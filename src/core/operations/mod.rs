@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 mod add;
 mod directories;
+pub mod doctor;
 mod halt;
 mod hosts;
 mod index;

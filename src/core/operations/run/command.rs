@@ -94,6 +94,12 @@ impl Line {
         &self.words
     }
 
+    /// The program and its arguments; empty if none was found.
+    #[must_use]
+    pub fn program(&self) -> &[String] {
+        &self.words[self.program..]
+    }
+
     /// Values of the launcher's own options of these names.
     fn values(&self, names: &[&str]) -> Vec<(String, String)> {
         let own = &self.words[..self.program];
