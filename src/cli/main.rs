@@ -15,6 +15,7 @@ mod classic;
 mod cntl_dir;
 mod config;
 mod copy;
+mod doctor;
 mod down_nodes;
 mod env;
 mod flush_file;
@@ -63,6 +64,8 @@ enum Tool {
     Config(config::Args),
     /// On a node: copy what its cache has of a job that died to where scr scavenge finds it.
     Copy(copy::Args),
+    /// Find out why checkpoints are not protected, before a run, during it, and after it.
+    Doctor(doctor::Args),
     /// Print which nodes of the allocation are no good.
     DownNodes(down_nodes::Args),
     /// Print what is known of the job that this is called in.
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
         Tool::Copy(args) => copy::run(&args),
+        Tool::Doctor(args) => doctor::run(&args),
         Tool::DownNodes(args) => down_nodes::run(&args),
         Tool::Env(args) => env::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::{code, err, out, scr};
 
 /// Command lines that read or change records of the prefix.
-const LINES: [&[&str]; 39] = [
+const LINES: [&[&str]; 41] = [
+    &["doctor"],
+    &["doctor", "--json"],
     &["flush-file", "--json"],
     &["halt", "--list", "--json"],
     &["nodes", "--json"],
@@ -130,8 +132,17 @@ fn damaged_files_are_told_and_nothing_is_left_by_half() {
 #[test]
 fn a_command_that_only_looks_changes_nothing() {
     for words in LINES {
-        let looks =
-            ["list", "verify", "show", "--list", "print", "nodes", "flush-file", "retries-halt"];
+        let looks = [
+            "list",
+            "verify",
+            "show",
+            "--list",
+            "print",
+            "nodes",
+            "flush-file",
+            "retries-halt",
+            "status",
+        ];
         if !words.iter().any(|word| looks.contains(word)) {
             continue;
         }

@@ -2,6 +2,7 @@
 
 mod copies;
 mod directories;
+mod doctor;
 mod examples;
 mod garbage;
 mod index;

@@ -77,6 +77,7 @@ fn each_help_has_an_example_and_the_exit_statuses() {
     // Whatever a script might want to read.
     let readable = [
         &["check-node"][..],
+        &["doctor"],
         &["down-nodes"],
         &["env"],
         &["flush-file"],

@@ -57,7 +57,8 @@ fn look_at_run(run: &RunRecord, life: Life, prefix: &str) -> Vec<Finding> {
         }
         Some(nearest) => {
             let what = format!(
-                "no file that the last run wrote matched a pattern. Nearest: {nearest}. In force: {}",
+                "no file that the last run wrote matched a pattern. Nearest: {nearest}. In force: \
+                 {}",
                 run.patterns
             );
             let cure = format!("${{EDITOR:-vi}} {prefix}/.scrconf");
@@ -72,7 +73,7 @@ fn look_at_run(run: &RunRecord, life: Life, prefix: &str) -> Vec<Finding> {
     if run.nodes.len() == 1 && run.ranks > 1 && !is_single(run) {
         let what = "all ranks of the last run were on one node: its checkpoints do not survive the \
                     loss of that node";
-        let cure = "scr config --explain SCR_GROUP SCR_COPY_TYPE";
+        let cure = "scr config COPY_TYPE";
         findings.push(Finding::advice("one-node", what, cure));
     } else {
         for warning in &run.warnings {
@@ -126,17 +127,15 @@ fn went_past(words: &str, passed: &RunPassed, prefix: &str) -> Finding {
 }
 
 fn cure_of(reason: Reason, prefix: &str) -> (Level, String) {
-    let explain = |names: &str| format!("scr config --explain {names}");
+    let meaning = |part: &str| format!("scr config {part}");
     let status = || format!("scr status --prefix {prefix}");
     match reason {
-        Reason::NoRoom | Reason::WaitsForFlush => {
-            (Level::Fault, explain("SCR_CACHE_BASE SCR_CACHE_SIZE SCR_FLUSH"))
-        }
+        Reason::NoRoom | Reason::WaitsForFlush => (Level::Fault, meaning("CACHE")),
         Reason::StoreFailed | Reason::FallenBack => (Level::Fault, "scr check-node".to_owned()),
-        Reason::NoAgreement => (Level::Fault, explain("SCR_UNSEALED_SECONDS")),
+        Reason::NoAgreement => (Level::Fault, meaning("UNSEALED")),
         Reason::Unsealable => (Level::Fault, status()),
-        Reason::Watched => (Level::Advice, explain("SCR_LEARN")),
-        Reason::NeverQuiet => (Level::Advice, explain("SCR_IGNORE_PATTERN")),
+        Reason::Watched => (Level::Advice, meaning("LEARN")),
+        Reason::NeverQuiet => (Level::Advice, meaning("IGNORE")),
         _ => (Level::Advice, status()),
     }
 }

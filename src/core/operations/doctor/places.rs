@@ -172,7 +172,8 @@ fn look_at_room(wanted: &Wanted) -> Option<Finding> {
     }
     (found.free_bytes < found.total_bytes / FULL).then(|| {
         let what = format!(
-            "{path} is nearly full: {} of {} bytes are free; files that do not fit go to the prefix",
+            "{path} is nearly full: {} of {} bytes are free; files that do not fit go to the \
+             prefix",
             found.free_bytes, found.total_bytes
         );
         Finding::fault("store-full", what, format!("du -xsh {quoted}/*; df -h {quoted}"))

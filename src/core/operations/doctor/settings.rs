@@ -128,7 +128,7 @@ fn look_at_patterns(settings: &Settings, prefix: &Path, by_calls: bool) -> Vec<F
     let first =
         checkpoints.iter().map(|(name, _)| name).chain(outputs.iter().map(|(name, _)| name));
     let place = first.filter_map(|name| settings.setting(name)).map(|one| one.origin.place.clone());
-    let mend = place.map(|place| edit(&place)).next().unwrap_or_else(|| edit(&file));
+    let mend = place.map(|place| edit(&place)).next().unwrap_or_default();
     let prefix = prefix.canonicalize().unwrap_or_else(|_| prefix.to_path_buf());
     let set = match SeriesSet::new(&PatternConfig::from_settings(settings, &prefix, 0)) {
         Ok(set) => set,
