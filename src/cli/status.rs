@@ -58,6 +58,11 @@ fn in_words(prefix: &Path, status: &Status) -> String {
         None => line(&mut text, "run", "none has been started here"),
         Some(run) => of_run(&mut text, run, status),
     }
+    if let Some(refusal) = &status.refused {
+        let text_of =
+            format!("a launch at {} went without SCR: {}", show(refusal.time), refusal.why);
+        line(&mut text, "warning", text_of);
+    }
     let restart = match &status.newest {
         Some(entry) => from(entry),
         None => "the prefix has no checkpoint that a run could go on from".to_owned(),
@@ -243,11 +248,14 @@ pub fn in_json(prefix: &Path, status: &Status) -> Value {
     });
     let caches: Vec<Value> =
         status.only_in_caches.iter().map(|(id, name)| json!({ "id": id, "name": name })).collect();
+    let refused = status.refused.as_ref();
+    let refused = refused.map(|one| json!({ "time": iso(one.time), "why": one.why }));
     let due = status.halt.due(Timestamp::now().unix_seconds());
     json!({
         "prefix": prefix.to_string_lossy(),
         "state": status.life.text(),
         "holder": status.holder,
+        "refused": refused,
         "run": status.run.as_ref().map(|run| run_in_json(run, status)),
         "restart": newest,
         "only_in_caches": caches,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use scr_core::records::{
-    FlushState, HaltFile, Location, Record as _, RunDataset, RunEnd, RunPassed, RunRecord,
+    FlushState, HaltFile, Location, Record as _, Refusal, RunDataset, RunEnd, RunPassed, RunRecord,
 };
 use serde_json::Value;
 
@@ -200,7 +200,12 @@ const OF_THE_MACHINE: [Planted; 12] = [
     }),
 ];
 
-const OF_RUNS: [Planted; 8] = [
+const OF_RUNS: [Planted; 9] = [
+    ("refused", "node b has no shim", "scr doctor -- ", |place| {
+        let why = "node b has no shim".to_owned();
+        let refusal = Refusal { time: 1_700_000_000, why };
+        refusal.write(&place.path("run/.scr/refused.scr")).expect("a file");
+    }),
     ("halt-due", "maintenance", "scr halt --unset all", |place| {
         let reason = Some("maintenance".to_owned());
         let file = HaltFile { exit_reason: reason, ..HaltFile::default() };

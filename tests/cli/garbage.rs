@@ -52,8 +52,16 @@ const LINES: [&[&str]; 41] = [
     &["print", ".scr/index.scr", ".scr/flush.scr", ".scr/halt.scr", ".scr/nodes.scr"],
 ];
 
-const FILES: [&str; 7] =
-    ["index.scr", "flush.scr", "halt.scr", "nodes.scr", "run.scr", "log", "log.sqlite"];
+const FILES: [&str; 8] = [
+    "index.scr",
+    "flush.scr",
+    "halt.scr",
+    "nodes.scr",
+    "refused.scr",
+    "run.scr",
+    "log",
+    "log.sqlite",
+];
 
 /// Runs a command, with a cache of its own in the prefix.
 fn run(dir: &Path, words: &[&str]) -> std::process::Output {

@@ -8,13 +8,15 @@ use super::scavenge::left_in_caches;
 use super::state_dir;
 use crate::error::Result;
 use crate::files::lease;
-use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, RunRecord};
+use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 
 /// What is known of the last launch on a prefix, and of what is there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Status {
     /// The launch; `None` if there was none.
     pub run: Option<RunRecord>,
+    /// A launch after it that went without SCR.
+    pub refused: Option<Refusal>,
     /// Whether it lives.
     pub life: Life,
     /// Who uses the prefix now: a run, or a command that works on it.
@@ -69,6 +71,8 @@ pub fn read_status(prefix: &Path) -> Status {
     let mut status = Status::default();
     let mut unreadable = Vec::new();
     status.run = kept(RunRecord::read(&state.join(RunRecord::NAME)), &mut unreadable).flatten();
+    let refused = Refusal::read(&state.join(Refusal::NAME));
+    status.refused = kept(refused, &mut unreadable).flatten();
     let holder = lease::holder(&state.join("lease"));
     status.life = life(status.run.as_ref(), holder.as_ref().ok().map(Option::as_deref));
     status.holder = kept(holder, &mut unreadable).flatten();

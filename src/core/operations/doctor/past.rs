@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Finding, Level, shell};
 use crate::operations::{Life, Status};
-use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord};
+use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp};
 use crate::session::machine::Reason;
 use crate::system::unix_seconds;
 
@@ -17,6 +17,11 @@ pub fn look_at_past(prefix: &Path, status: &Status) -> Vec<Finding> {
     for what in &status.unreadable {
         let cure = format!("scr index verify --prefix {quoted}");
         findings.push(Finding::fault("record-unreadable", what, cure));
+    }
+    if let Some(refusal) = &status.refused {
+        let time = Timestamp::from_unix_seconds(refusal.time);
+        let what = format!("a launch at {time}Z went without SCR: {}", refusal.why);
+        findings.push(Finding::fault("refused", what, "scr doctor -- mpirun -n 4 ./app"));
     }
     let halts = status.halt.due(unix_seconds()).filter(|reason| *reason != FINALIZE_CALLED);
     if let Some(reason) = halts {
@@ -143,7 +148,7 @@ fn cure_of(reason: Reason, prefix: &str) -> (Level, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{HaltFile, RunDataset, RunNode};
+    use crate::records::{HaltFile, Refusal, RunDataset, RunNode};
 
     fn found(run: RunRecord, life: Life) -> Vec<(&'static str, Level)> {
         let status = Status { run: Some(run), life, ..Status::default() };
@@ -234,11 +239,12 @@ mod tests {
             holder: Some("host n1".into()),
             only_in_caches: vec![(7, "checkpoint.70".into())],
             unreadable: vec!["x is damaged".into()],
+            refused: Some(Refusal { time: 0, why: "node b has no shim".into() }),
             ..Status::default()
         };
         let ids: Vec<_> =
             look_at_past(Path::new("/p q"), &status).iter().map(|one| one.id).collect();
-        assert_eq!(ids, ["record-unreadable", "halt-due", "prefix-in-use", "unsaved"]);
+        assert_eq!(ids, ["record-unreadable", "refused", "halt-due", "prefix-in-use", "unsaved"]);
         let over = HaltFile { exit_reason: Some(FINALIZE_CALLED.into()), ..HaltFile::default() };
         let status = Status { halt: over, ..Status::default() };
         assert_eq!(look_at_past(Path::new("/p"), &status), []);

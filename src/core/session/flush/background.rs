@@ -31,12 +31,17 @@ impl Session {
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
         self.dataset_event(what, (&key, id), |mut event| {
             event.seconds = Some(begun.elapsed().as_secs_f64());
-            let dir = self.state().view.layer(&key).map(|layer| layer.dir.clone());
-            let catalog = dir.and_then(|dir| Catalog::read(&dir).ok().flatten());
-            event.size = catalog.map(|catalog| (catalog.entries.len() as u64, catalog.bytes()));
+            event.size = self.logs().then(|| self.size_logged(&key)).flatten();
             event.note(why.unwrap_or_default())
         });
         self.log_left(&left.unwrap_or_default());
+    }
+
+    /// Files and bytes of a dataset, by its catalog on this node.
+    fn size_logged(&self, key: &DatasetKey) -> Option<(u64, u64)> {
+        let dir = self.state().view.layer(key).map(|layer| layer.dir.clone())?;
+        let catalog = Catalog::read(&dir).ok().flatten()?;
+        Some((catalog.entries.len() as u64, catalog.bytes()))
     }
 
     /// The files of dataset `id` are about to go.

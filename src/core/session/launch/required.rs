@@ -9,8 +9,10 @@ use super::prepare::Preparation;
 use crate::cache::holds_value;
 use crate::log;
 use crate::params::{Environment, keys};
+use crate::records::{Record as _, Refusal};
 use crate::session::namespace::STATE_FOLDER;
 use crate::session::rank::host::{Host, Surroundings};
+use crate::system::unix_seconds;
 use crate::transfer::has_datasets;
 
 /// How long the other ranks leave the word to the one that tells why: the launcher kills it as soon
@@ -24,6 +26,8 @@ const NAME: &str = "SCR_RESTART_REQUIRED";
 #[derive(Clone)]
 pub struct Required {
     host: Arc<dyn Host>,
+    /// Where it is recorded that the launch goes without SCR.
+    prefix: PathBuf,
     /// The prefix and this node's control directory, if there has to be a restart.
     wanted: Option<(PathBuf, Option<PathBuf>)>,
 }
@@ -33,7 +37,7 @@ impl Required {
         let Preparation { settings, prefix, layout, host, .. } = preparation;
         let places = || (prefix.clone(), Some(layout.control_dir.clone()));
         let wanted = settings.get(keys::RESTART_REQUIRED).then(places);
-        Required { host: host.clone(), wanted }
+        Required { host: host.clone(), prefix: prefix.clone(), wanted }
     }
 
     /// Where the settings cannot be read: by what the environment and the config file have in plain
@@ -56,7 +60,8 @@ impl Required {
             values.filter_map(|rest| rest.trim_start().strip_prefix('=')).any(is_on)
         };
         let wanted = environment.get(NAME).map_or_else(in_file, |value| is_on(value));
-        Required { host: around.host.clone(), wanted: wanted.then_some((prefix, None)) }
+        let host = around.host.clone();
+        Required { host, wanted: wanted.then(|| (prefix.clone(), None)), prefix }
     }
 
     /// Says, if this rank `tells`, that the program runs without SCR, and why; or ends the process,
@@ -68,6 +73,7 @@ impl Required {
         let Some((prefix, _)) = lost else {
             if tells {
                 log::warn(format_args!("{why}; the program runs without SCR"));
+                self.record(why);
             }
             return;
         };
@@ -81,6 +87,19 @@ impl Required {
             prefix.display()
         ));
         self.host.end_at_once(1)
+    }
+}
+
+impl Required {
+    /// For who looks afterwards; makes no directory, and nothing rests on it.
+    fn record(&self, why: &str) {
+        let state = self.prefix.join(STATE_FOLDER);
+        if state.is_dir() {
+            let refusal = Refusal { time: unix_seconds(), why: why.to_owned() };
+            if let Err(error) = refusal.write(&state.join(Refusal::NAME)) {
+                log::message(1, error);
+            }
+        }
     }
 }
 

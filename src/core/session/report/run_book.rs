@@ -13,7 +13,7 @@ use super::events::{is_chosen, user_and_job};
 use crate::cache::NodeCatalog;
 use crate::events::Event;
 use crate::log;
-use crate::records::{Record as _, RunDataset, RunEnd, RunEvent, RunNode, RunRecord};
+use crate::records::{Record as _, Refusal, RunDataset, RunEnd, RunEvent, RunNode, RunRecord};
 use crate::session::machine::DatasetState;
 use crate::session::rank::host::Door;
 use crate::session::rank::runtime::Session;
@@ -106,6 +106,8 @@ impl Session {
         let setting = |one: &crate::params::Setting| {
             (one.named.name(), (one.origin.text.clone(), one.origin.place.clone()))
         };
+        // SCR takes part in this one.
+        let _ = std::fs::remove_file(site.state_dir().join(Refusal::NAME));
         let by_calls = site.host.door() == Door::Calls;
         let record = RunRecord {
             launch: format!("{:016x}", self.launch),
