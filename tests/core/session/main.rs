@@ -15,6 +15,7 @@
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
 //! | `logged.rs` | the log of events |
+//! | `record.rs` | the run record on the prefix |
 //! | `restarts.rs` | with which checkpoint a run begins |
 //! | `seen.rs` | files that several ranks write or change |
 //! | `settings.rs` | settings that change what a run does |
@@ -54,6 +55,7 @@ mod pointers;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
+mod record;
 mod restarts;
 mod rewritten;
 mod same_bytes;
