@@ -98,21 +98,22 @@ fn kept<T>(read: Result<T>, unreadable: &mut Vec<String>) -> Option<T> {
 
 /// `holder`: who has the prefix, if that could be found out.
 fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
-    // A launch says when it began, a command that works on the prefix does not.
-    let is_launch = |holder: &str| holder.rsplit(", ").next().is_some_and(is_number);
-    let launch_lives = holder.map(|holder| holder.is_some_and(is_launch));
-    match (run, launch_lives) {
-        (None, Some(true)) => Life::Runs,
+    let holds = holder.map(|holder| holder.and_then(begun));
+    match (run, holds) {
+        (None, Some(Some(_))) => Life::Runs,
         (None, _) => Life::None,
         (Some(run), _) if run.end.is_some() => Life::Ended,
-        (Some(_), Some(true)) => Life::Runs,
-        (Some(_), Some(false)) => Life::Died,
+        // A later launch has the prefix, and no record yet.
+        (Some(run), Some(Some(begun))) if begun > run.started => Life::Died,
+        (Some(_), Some(Some(_))) => Life::Runs,
+        (Some(_), Some(None)) => Life::Died,
         (Some(_), None) => Life::Unknown,
     }
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+/// When a launch that holds the prefix began; a command that works on it does not say that.
+fn begun(holder: &str) -> Option<u64> {
+    holder.rsplit(", ").next()?.parse().ok()
 }
 
 /// The dataset that a new run begins with, as far as the index says: the current one, else the
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_launch_is_told_from_a_command_and_from_a_dead_one() {
-        let alive = RunRecord::default();
+        let alive = RunRecord { started: 1_700_000_000, ..RunRecord::default() };
         let ended = RunRecord { end: Some(RunEnd::default()), ..RunRecord::default() };
         let launch = Some("host n1, process 7, 1700000000");
         let command = Some("host n1, process 7");
@@ -160,6 +161,7 @@ mod tests {
             (None, Some(None), Life::None),
             (None, Some(launch), Life::Runs),
             (Some(&alive), Some(launch), Life::Runs),
+            (Some(&alive), Some("host n1, process 8, 1700000001"), Life::Died),
             (Some(&alive), Some(command), Life::Died),
             (Some(&alive), Some(None), Life::Died),
             (Some(&alive), None, Life::Unknown),
