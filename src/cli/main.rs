@@ -36,6 +36,7 @@ mod scavenge;
 mod sim;
 mod status;
 mod test_runtime;
+mod top;
 mod transfer;
 
 use std::io::{ErrorKind, Write};
@@ -107,6 +108,8 @@ went wrong. No root is needed where ordinary users may make user namespaces. Exa
     Status(status::Args),
     /// Look whether all is there that SCR needs on this machine.
     TestRuntime(test_runtime::Args),
+    /// Watch a run on the terminal: what scr status shows, as it changes.
+    Top(top::Args),
     /// On a node: bring flushes to their end that a run has left under way.
     Transfer(transfer::Args),
 }
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Tool::Sim(args) => sim::run(&args),
         Tool::Status(args) => status::run(&args),
         Tool::TestRuntime(args) => test_runtime::run(&args),
+        Tool::Top(args) => top::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
     }
 }

@@ -114,7 +114,8 @@ fn of_run(text: &mut String, run: &RunRecord, status: &Status) {
     }
 }
 
-fn life(run: &RunRecord, status: &Status) -> String {
+/// Whether the run lives, since when, or how it ended.
+pub fn life(run: &RunRecord, status: &Status) -> String {
     let (began, seen) = (show(run.started), show(run.updated));
     match (status.life, &run.end) {
         (_, Some(end)) => {
@@ -145,7 +146,8 @@ fn lasted(from: u64, to: u64) -> String {
     }
 }
 
-fn from(entry: &IndexEntry) -> String {
+/// What a restart goes on from.
+pub fn from(entry: &IndexEntry) -> String {
     let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);
     let when =
         entry.flushed.map(|time| format!(", on the prefix since {}", show(time.unix_seconds())));
@@ -214,7 +216,7 @@ fn tables(text: &mut String, run: &RunRecord, status: &Status) {
 }
 
 /// Where a dataset is, and where to it is on its way.
-fn place(id: u64, one: &RunDataset, status: &Status) -> String {
+pub fn place(id: u64, one: &RunDataset, status: &Status) -> String {
     let cache = one.in_cache.then(|| match status.life {
         Life::Runs | Life::Unknown => "cache".to_owned(),
         _ => "cache when last seen".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::process::Stdio;
 
 use scr_core::files::lease::{Taken, take};
 use scr_core::records::{
@@ -178,4 +179,12 @@ fn no_run_and_a_damaged_record_have_exit_statuses_of_their_own() {
     let output = scr(dir.path(), &["status"]).output().unwrap();
     assert_eq!(code(&output), Some(2));
     assert!(err(&output).contains("run.scr is damaged"), "{}", err(&output));
+}
+
+#[test]
+fn top_is_for_terminals() {
+    let dir = prefix(&record());
+    let output = scr(dir.path(), &["top"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(code(&output), Some(2));
+    assert!(err(&output).contains("no terminal") && out(&output).is_empty(), "{}", err(&output));
 }
