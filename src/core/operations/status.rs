@@ -161,7 +161,7 @@ mod tests {
             (None, Some(None), Life::None),
             (None, Some(launch), Life::Runs),
             (Some(&alive), Some(launch), Life::Runs),
-            (Some(&alive), Some("host n1, process 8, 1700000001"), Life::Died),
+            (Some(&alive), Some(Some("host n1, process 8, 1700000001")), Life::Died),
             (Some(&alive), Some(command), Life::Died),
             (Some(&alive), Some(None), Life::Died),
             (Some(&alive), None, Life::Unknown),

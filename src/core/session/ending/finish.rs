@@ -32,6 +32,7 @@ impl Session {
         self.site.host.inside(|| {
             self.end_all_lent();
             self.compute_ended();
+            self.end_run("END");
             self.end_log("END");
         });
         self.links.lock().unwrap_or_else(PoisonError::into_inner).take();

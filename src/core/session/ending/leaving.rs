@@ -52,6 +52,7 @@ impl Session {
         self.publish_all_private();
         self.compute_ended();
         let all_there = self.save_together();
+        self.end_run("EXIT");
         self.end_log("EXIT");
         self.ended.store(true, Ordering::Relaxed);
         self.state().machine.end();

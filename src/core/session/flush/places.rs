@@ -53,7 +53,6 @@ impl Session {
             self.sweep_meetings();
             // What a run that was killed has left there; ours is the lease.
             let _ = std::fs::remove_dir_all(self.site.fallback_dir());
-            self.begin_run(hosts);
             self.begin_log(hosts);
             events.into_iter().for_each(|event| self.event(|| event));
             self.settle_background();

@@ -151,6 +151,7 @@ impl Preparation {
         let mut session = build(site, series, links, machine, &known, identity, leases);
         session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
         session.share_messages();
+        session.begin_run(&hosts);
         session.begin_records(&hosts, &mut report, events);
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;

@@ -70,6 +70,7 @@ impl Session {
         let why = format!("no checkpoint was completed for {} s", limit.as_secs_f64());
         log::warn(format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"));
         self.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
+        self.end_run("EXIT");
         self.end_log("EXIT");
         self.site.host.end_at_once(1)
     }

@@ -129,7 +129,6 @@ impl Session {
 
     /// No more events: all are written, or the log is left behind.
     pub(in crate::session) fn end_log(&self, what: &'static str) {
-        self.end_run(what);
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let begin = self.events.begin.get_or_init(Instant::now);
         log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));

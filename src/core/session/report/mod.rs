@@ -6,7 +6,7 @@
 //! | `events.rs` | the log of events |
 //! | `words.rs` | lines for the user, by one rank |
 //! | `log_places.rs` | where it is written |
-//! | `run_book.rs` | the run record on the prefix |
+//! | `run_book.rs` | what is known for the run record |
 //! | `passed.rs` | what went straight to the prefix, and why |
 //! | `phases.rs` | the program's phases in that log |
 //! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |

@@ -1,22 +1,13 @@
-//! The run record on the prefix (`<prefix>/.scr/run.scr`): what this launch is and how far it has
-//! come, for people who look from outside.
-//!
-//! Rank 0 keeps it. Events change it in memory; it is written at the start, at the end, and between
-//! them by the helper thread, about once a second at most and only when something has changed.
-//! Nobody waits for it, and nothing rests on it: an error is a message for those who want details.
+//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`): what this launch is and how far it
+//! has come. Events change it; `flush/run_record.rs` asks the machine for the rest and writes it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::events::{is_chosen, user_and_job};
 use crate::cache::NodeCatalog;
 use crate::events::Event;
-use crate::log;
-use crate::records::{Record as _, Refusal, RunDataset, RunEnd, RunEvent, RunNode, RunRecord};
-use crate::session::machine::DatasetState;
-use crate::session::rank::host::Door;
-use crate::session::rank::runtime::Session;
+use crate::records::{RunDataset, RunEvent, RunPassed, RunRecord};
 use crate::system::unix_seconds;
 
 /// Between two times that it is written.
@@ -45,14 +36,15 @@ struct Kept {
 }
 
 /// A dataset as the machine has it now.
-struct Seen {
-    id: u64,
-    name: String,
-    complete: bool,
-    due: bool,
-    on_prefix: bool,
-    flushing: bool,
-    catalog: Option<NodeCatalog>,
+pub(in crate::session) struct Seen {
+    pub id: u64,
+    pub name: String,
+    pub complete: bool,
+    pub due: bool,
+    pub on_prefix: bool,
+    pub flushing: bool,
+    /// Of one that is in the cache.
+    pub catalog: Option<NodeCatalog>,
 }
 
 impl RunBook {
@@ -84,84 +76,23 @@ impl RunBook {
         }
     }
 
-    /// Whether it is time to write what has changed.
-    fn is_due(&self) -> bool {
-        let is_due = |kept: &Kept| {
-            kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)
-        };
-        self.kept().as_ref().is_some_and(is_due)
-    }
-}
-
-impl Session {
-    /// Begins the record of this launch, whose ranks run on `hosts`. For rank 0; local.
-    pub(in crate::session) fn begin_run(&self, hosts: &[String]) {
-        let (site, settings) = (&self.site, &self.site.settings);
-        let (user, job) = user_and_job(&site.layout.control_dir);
-        let mut nodes: BTreeMap<String, RunNode> = BTreeMap::new();
-        for host in hosts {
-            nodes.entry(host.clone()).or_default().ranks += 1;
-        }
-        let chosen = settings.all().filter(|one| is_chosen(settings, &one.named.name()));
-        let setting = |one: &crate::params::Setting| {
-            (one.named.name(), (one.origin.text.clone(), one.origin.place.clone()))
-        };
-        // SCR takes part in this one.
-        let _ = std::fs::remove_file(site.state_dir().join(Refusal::NAME));
-        let by_calls = site.host.door() == Door::Calls;
-        let record = RunRecord {
-            launch: format!("{:016x}", self.launch),
-            user,
-            job,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            mpi: site.host.mpi(),
-            ranks: site.size as u64,
-            started: unix_seconds(),
-            config: settings.user_file.clone(),
-            settings: chosen.map(setting).collect(),
-            patterns: if by_calls { String::new() } else { self.series.in_force() },
-            protection: self.protection_in_words(),
-            warnings: settings.warnings.iter().chain(&site.descriptors.warnings).cloned().collect(),
-            nodes,
-            ..RunRecord::default()
-        };
-        let hosts = hosts.to_vec();
+    /// There is one here from now on, of a launch whose ranks run on `hosts`, by rank.
+    pub fn begin(&self, record: RunRecord, hosts: Vec<String>) {
         let shares = BTreeMap::new();
-        *self.events.run.kept() =
-            Some(Kept { record, hosts, shares, changed: true, written: None });
+        *self.kept() = Some(Kept { record, hosts, shares, changed: true, written: None });
     }
 
-    /// A clause for each scheme in use.
-    fn protection_in_words(&self) -> Vec<String> {
-        let all = &self.site.descriptors;
-        let one = |scheme: &crate::descriptors::RedundancyDesc| {
-            let store = scheme.base.display();
-            let when = match (scheme.interval, scheme.output) {
-                (_, true) => "output".to_owned(),
-                (1, _) => "every checkpoint".to_owned(),
-                (interval, _) => format!("every checkpoint that {interval} divides"),
-            };
-            format!("{} in {store}, failure group {}: {when}", scheme.scheme.name(), scheme.group)
-        };
-        all.redundancy.iter().filter(|scheme| scheme.enabled).map(one).collect()
-    }
-
-    /// Writes the record, if something has changed and the last time is a while ago. Local.
-    pub(in crate::session) fn record_run_in_time(&self) {
-        if self.events.run.is_due() {
-            self.record_run();
-        }
-    }
-
-    /// Writes the record, if it is ours to write. Local.
-    pub(in crate::session) fn record_run(&self) {
-        if self.is_child() || !self.events.run.is_kept() {
-            return;
-        }
-        let book = &self.events.run;
-        let _writing = book.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (seen, here) = (self.datasets_seen(), self.tally.passed_here());
-        let record = match &mut *book.kept() {
+    /// Brings the record up to date and hands it to `write`; what one caller writes comes before
+    /// what the next one does. `look` is called first: datasets, and what has gone past the cache on
+    /// this rank, by the reason's words.
+    pub fn write(
+        &self,
+        look: impl FnOnce() -> (Vec<Seen>, BTreeMap<String, RunPassed>),
+        write: impl FnOnce(&RunRecord),
+    ) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seen, here) = look();
+        let record = match &mut *self.kept() {
             None => return,
             Some(kept) => {
                 kept.take(seen);
@@ -173,40 +104,15 @@ impl Session {
                 kept.record.clone()
             }
         };
-        if let Err(error) = record.write(&self.site.state_dir().join(RunRecord::NAME)) {
-            log::message(1, format_args!("{error}; scr status does not see how far the run is"));
-        }
+        write(&record);
     }
 
-    /// The run is over: `how` is `END` or `EXIT`.
-    pub(super) fn end_run(&self, how: &str) {
-        let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
-        self.events.run.change(|record| record.end = Some(end));
-        self.record_run();
-    }
-
-    fn datasets_seen(&self) -> Vec<Seen> {
-        let mut flushing: Vec<u64> = self.flushes().keys().copied().collect();
-        flushing.extend(self.background().as_ref().map(|(id, _)| *id));
-        let state = self.state_to_look();
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
-        let sealed = all.filter(|one| {
-            one.id > 0 && matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
-        });
-        let seen = sealed.map(|one| Seen {
-            id: one.id,
-            name: self.title(&one.key),
-            complete: one.state == DatasetState::Confirmed,
-            due: one.due,
-            on_prefix: one.flushed || one.on_prefix,
-            flushing: flushing.contains(&one.id),
-            catalog: state
-                .view
-                .layer(&one.key)
-                .filter(|_| !one.on_prefix)
-                .and_then(|layer| layer.catalog().cloned()),
-        });
-        seen.collect()
+    /// Whether it is time to write what has changed.
+    pub fn is_due(&self) -> bool {
+        let is_due = |kept: &Kept| {
+            kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)
+        };
+        self.kept().as_ref().is_some_and(is_due)
     }
 }
 

@@ -228,6 +228,7 @@ impl Session {
         ));
         let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
         self.event(|| Event::new("HALT").note(note));
+        self.end_run("EXIT");
         self.end_log("EXIT");
         links.world.barrier()?;
         self.site.host.end_process(1)

@@ -1,0 +1,123 @@
+//! The run record on the prefix (`<prefix>/.scr/run.scr`), for people who look from outside.
+//!
+//! Rank 0 keeps it (`report/run_book.rs`). It is written at the start, at the end, and between them
+//! by the helper thread, about once a second at most and only when something has changed. Nobody
+//! waits for it, and nothing rests on it: an error is a message for those who want details.
+
+use std::collections::BTreeMap;
+
+use crate::descriptors::RedundancyDesc;
+use crate::log;
+use crate::params::Setting;
+use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
+use crate::session::machine::DatasetState;
+use crate::session::rank::host::Door;
+use crate::session::rank::runtime::Session;
+use crate::session::report::events::{is_chosen, user_and_job};
+use crate::session::report::run_book::Seen;
+use crate::system::unix_seconds;
+
+impl Session {
+    /// Begins the record of this launch, whose ranks run on `hosts`; rank 0 has it. Local.
+    pub(in crate::session) fn begin_run(&self, hosts: &[String]) {
+        if self.site.rank != 0 {
+            return;
+        }
+        let (site, settings) = (&self.site, &self.site.settings);
+        let (user, job) = user_and_job(&site.layout.control_dir);
+        let mut nodes: BTreeMap<String, RunNode> = BTreeMap::new();
+        for host in hosts {
+            nodes.entry(host.clone()).or_default().ranks += 1;
+        }
+        let chosen = settings.all().filter(|one| is_chosen(settings, &one.named.name()));
+        let setting =
+            |one: &Setting| (one.named.name(), (one.origin.text.clone(), one.origin.place.clone()));
+        // SCR takes part in this one.
+        let _ = std::fs::remove_file(site.state_dir().join(Refusal::NAME));
+        let by_calls = site.host.door() == Door::Calls;
+        let record = RunRecord {
+            launch: format!("{:016x}", self.launch),
+            user,
+            job,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mpi: site.host.mpi(),
+            ranks: site.size as u64,
+            started: unix_seconds(),
+            config: settings.user_file.clone(),
+            settings: chosen.map(setting).collect(),
+            patterns: if by_calls { String::new() } else { self.series.in_force() },
+            protection: self.protection_in_words(),
+            warnings: settings.warnings.iter().chain(&site.descriptors.warnings).cloned().collect(),
+            nodes,
+            ..RunRecord::default()
+        };
+        self.events.run.begin(record, hosts.to_vec());
+    }
+
+    /// A clause for each scheme in use.
+    fn protection_in_words(&self) -> Vec<String> {
+        let all = &self.site.descriptors;
+        let one = |scheme: &RedundancyDesc| {
+            let store = scheme.base.display();
+            let when = match (scheme.interval, scheme.output) {
+                (_, true) => "output".to_owned(),
+                (1, _) => "every checkpoint".to_owned(),
+                (interval, _) => format!("every checkpoint that {interval} divides"),
+            };
+            format!("{} in {store}, failure group {}: {when}", scheme.scheme.name(), scheme.group)
+        };
+        all.redundancy.iter().filter(|scheme| scheme.enabled).map(one).collect()
+    }
+
+    /// Writes the record, if something has changed and the last time is a while ago. Local.
+    pub(in crate::session) fn record_run_in_time(&self) {
+        if self.events.run.is_due() {
+            self.record_run();
+        }
+    }
+
+    /// Writes the record, if it is ours to write. Local.
+    pub(in crate::session) fn record_run(&self) {
+        if self.is_child() || !self.events.run.is_kept() {
+            return;
+        }
+        let look = || (self.datasets_seen(), self.tally.passed_here());
+        self.events.run.write(look, |record| {
+            let path = self.site.state_dir().join(RunRecord::NAME);
+            if let Err(error) = record.write(&path) {
+                log::message(1, format_args!("{error}; scr status does not see the run"));
+            }
+        });
+    }
+
+    /// The run is over: `how` is `END` or `EXIT`. Local.
+    pub(in crate::session) fn end_run(&self, how: &str) {
+        let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
+        self.events.run.change(|record| record.end = Some(end));
+        self.record_run();
+    }
+
+    fn datasets_seen(&self) -> Vec<Seen> {
+        let mut flushing: Vec<u64> = self.flushes().keys().copied().collect();
+        flushing.extend(self.background().as_ref().map(|(id, _)| *id));
+        let state = self.state_to_look();
+        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let sealed = all.filter(|one| {
+            one.id > 0 && matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
+        });
+        let seen = sealed.map(|one| Seen {
+            id: one.id,
+            name: self.title(&one.key),
+            complete: one.state == DatasetState::Confirmed,
+            due: one.due,
+            on_prefix: one.flushed || one.on_prefix,
+            flushing: flushing.contains(&one.id),
+            catalog: state
+                .view
+                .layer(&one.key)
+                .filter(|_| !one.on_prefix)
+                .and_then(|layer| layer.catalog().cloned()),
+        });
+        seen.collect()
+    }
+}
