@@ -138,8 +138,8 @@ const OF_SETTINGS: [Planted; 11] = [
         place.settings("SCR_CHECKPOINT_PATTERN=a_{id}\nSCR_FLUSH=often\n");
     }),
     ("setting-wrong", "SCR_FLUSH", "+1 ", |place| place.settings("SCR_FLSH=1\n")),
-    ("setting-wrong", "XRO", "+2 ", |place| {
-        place.settings("SCR_CHECKPOINT_PATTERN=a_{id}\nCKPT=0 TYPE=XRO\n");
+    ("setting-wrong", "XRO", "+3 ", |place| {
+        place.settings("SCR_CHECKPOINT_PATTERN=a_{id}\nSCR_COPY_TYPE=FILE\nCKPT=0 TYPE=XRO\n");
     }),
     (
         "variable-unknown",
