@@ -17,8 +17,8 @@ use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory};
 use crate::signal::{guard, handlers, stand_in};
 
-/// What the engine has been given of the shim: it may keep the pointer, so this lives as long as the
-/// process.
+/// What the engine has been given of the shim: it may keep the pointer, so this lives as long as
+/// the process.
 static HOST: OnceLock<Given> = OnceLock::new();
 
 struct Given(Host);

@@ -1,5 +1,6 @@
-//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`): what this launch is and how far it
-//! has come. Events change it; `flush/run_record.rs` asks the machine for the rest and writes it.
+//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`): what this launch is and how far
+//! it has come. Events change it; `flush/run_record.rs` asks the machine for the rest and writes
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -83,8 +84,8 @@ impl RunBook {
     }
 
     /// Brings the record up to date and hands it to `write`; what one caller writes comes before
-    /// what the next one does. `look` is called first: datasets, and what has gone past the cache on
-    /// this rank, by the reason's words.
+    /// what the next one does. `look` is called first: datasets, and what has gone past the cache
+    /// on this rank, by the reason's words.
     pub fn write(
         &self,
         look: impl FnOnce() -> (Vec<Seen>, BTreeMap<String, RunPassed>),
