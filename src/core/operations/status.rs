@@ -81,6 +81,10 @@ pub fn read_status(prefix: &Path) -> Status {
     let index = PrefixIndex::read(&state.join(PrefixIndex::NAME));
     let index = kept(index, &mut unreadable).flatten().unwrap_or_default();
     status.newest = goes_on_from(&index);
+    // Those that have left the caches are no concern of the run; the index knows where they are.
+    for (id, one) in status.run.iter_mut().flat_map(|run| &mut run.datasets) {
+        one.on_prefix |= index.by_id(*id).is_some_and(|entry| entry.complete);
+    }
     status.flushes = flushes(&state);
     if !matches!(status.life, Life::Runs | Life::Unknown) {
         let left = kept(left_in_caches(prefix), &mut unreadable);

@@ -92,6 +92,8 @@ fn what_matched_nothing_and_what_went_past_is_in_the_record() {
     assert!(reason.contains("watches") && run.passed_of_all, "{run:?}");
     assert!(passed.files >= 2 && passed.bytes > 0, "{run:?}");
     assert!(passed.example.starts_with("ckpt/step_1/rank_"), "{run:?}");
+    let seen = read_status(&cluster.prefix()).run.unwrap();
+    assert!(seen.datasets[&1].on_prefix, "it stays there: {seen:?}");
 }
 
 #[test]
