@@ -53,7 +53,8 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn in_words(prefix: &Path, status: &Status) -> String {
     let mut text = String::new();
-    line(&mut text, "prefix", prefix.display());
+    let whole = std::path::absolute(prefix).unwrap_or_else(|_| prefix.to_path_buf());
+    line(&mut text, "prefix", whole.display());
     match &status.run {
         None => line(&mut text, "run", "none has been started here"),
         Some(run) => of_run(&mut text, run, status),
