@@ -72,7 +72,9 @@ fn follow(terminal: &mut DefaultTerminal, prefix: &Path, period: Duration) -> io
         while event::poll(next.saturating_duration_since(Instant::now()))? {
             match event::read()? {
                 Event::Key(key) if ends(key) => return Ok(()),
-                Event::Resize(..) => drop(terminal.draw(|frame| draw(frame, prefix, &status))?),
+                Event::Resize(..) => {
+                    terminal.draw(|frame| draw(frame, prefix, &status))?;
+                }
                 _ => {}
             }
         }

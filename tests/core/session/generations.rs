@@ -207,7 +207,7 @@ fn in_place(rank: &Rank, steps: u64, dies_at: Option<u64>) -> (u64, Option<u64>)
     let begin = sim.step;
     while sim.step < steps {
         sim.step(rank);
-        if sim.step % 5 == 0 {
+        if sim.step.is_multiple_of(5) {
             let file = rank.files.open(&name, libc::O_RDWR | libc::O_CREAT).unwrap();
             file.write(&sim.bytes()).unwrap();
             file.close().unwrap();
