@@ -201,5 +201,7 @@ def checkpoint_that_the_prefix_has_a_part_of(mpi, program):
             got = here.run_on_nodes(4, "rotate_dirs", "look", **settings)
             assert got.status == 0, f"{got}"
             assert "dataset" in got.err and "cannot be offered" in got.err, f"{got}"
-            assert got.line("q0") == "q0: 0 of 4, 0 listed", f"learn {learn}: {got}"
+            # On a slow machine all have come to know of the last one before rank 0 dies.
+            whole = "q0: 4 of 4, 4 listed, step 8"
+            assert got.line("q0") in ("q0: 0 of 4, 0 listed", whole), f"learn {learn}: {got}"
             assert got.line("q1") == "q1: 4 of 4, 4 listed, step 7", f"learn {learn}: {got}"
