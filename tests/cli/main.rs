@@ -38,7 +38,8 @@ fn on_terminal(plain: &Command) -> Command {
     let words = std::iter::once(plain.get_program()).chain(plain.get_args());
     let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
     let mut command = Command::new("script"); // of util-linux
-    command.args(["-qefc", &line.join(" "), "/dev/null"]).env("TERM", "xterm");
+    // A shell that stays beside the command would end by a key itself.
+    command.args(["-qefc", &format!("exec {}", line.join(" ")), "/dev/null"]).env("TERM", "xterm");
     command.current_dir(plain.get_current_dir().unwrap_or(Path::new("/")));
     for (name, value) in plain.get_envs() {
         match value {
