@@ -173,6 +173,12 @@ def the_newest_checkpoint_by_name(mpi):
 
         first = run(["--runs", "2"], "--pause", "step", 35, scene.mark)
         first.wait_for_file(scene.mark)
+        # The flush file follows the run by half a second, and is what such a name comes from.
+        line = ("exec", "--", SCR, "flush-file", "--prefix", scene.directory)
+        wait_until(
+            lambda: "checkpoint.30" in scene.cluster.sim(*line, check=False).out,
+            "checkpoint.30 is not recorded",
+        )
         scene.cluster.kill_process("node2", "heat_posix")
         scene.mark.unlink()
         first.wait_for_file(scene.mark)
