@@ -2,6 +2,10 @@
 """Runs every part of the tests, prints each part's time, and sums up: the last line is
 `N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
 
+The parts whose programs mostly wait (for launchers, daemons, nodes that die) run beside those that
+keep the processors busy; what they print comes in one piece at their end. Tests that failed are
+named once more before the table of the times.
+
 usage: run.py [--full] [part ...]
 
 Without --full, the parts that start MPI programs take the two MPIs in turn where it makes no
@@ -11,7 +15,6 @@ difference which one it is; with it, they run everything on both.
 import os
 import pathlib
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +26,9 @@ PART_LIMIT_SECONDS = 4000  # a hang; the longest part takes a fraction of it
 
 CARGO = os.environ.get("CARGO", "cargo")
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
+
+
+WAITING = ("faults", "cluster", "apps")  # beside the others, one after the other
 
 
 def parts(full):
@@ -45,53 +51,87 @@ def parts(full):
 
 
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
+FAILURE = re.compile(r"^(?:FAIL|failed: )|^test .* FAILED$|  FAILED$|^    python3 .* --only ")
 
 
-def run_part(command, environment):
-    """Runs a part, passing its output on; returns (passed, failed, exit status)."""
-    passed = failed = 0
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **environment}, text=True, errors="replace",
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    # All of its processes: one that keeps the pipe open would keep us waiting.
-    limit = threading.Timer(PART_LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
-    limit.start()
-    for line in process.stdout:
-        print(line, end="", flush=True)
+class Part:
+    """A part while it runs and after it. `live`: its output is passed on as it comes."""
+
+    printing = threading.Lock()
+
+    def __init__(self, name, command, environment, live):
+        self.name, self.command, self.environment = name, command, environment
+        self.live, self.held, self.failures = live, [], []
+        self.passed = self.failed = 0
+        self.seconds = self.used = 0.0
+
+    def tell(self, line):
+        if not self.live:
+            self.held.append(line)
+            return
+        with Part.printing:
+            print(line, end="", flush=True)
+
+    def read(self, line):
+        self.tell(line)
         found = SUMMARY.search(line)
         if found:
-            passed, failed = passed + int(found.group(1)), failed + int(found.group(2))
-    limit.cancel()
-    return passed, failed, process.wait()
+            self.passed, self.failed = (
+                self.passed + int(found.group(1)), self.failed + int(found.group(2)))
+        elif FAILURE.search(line):
+            self.failures.append(line.strip())
 
-
-def processor_seconds():
-    """What all processes that have ended below this one have used."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    def run(self):
+        begun = time.monotonic()
+        self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
+        process = subprocess.Popen(
+            self.command, cwd=ROOT, env={**os.environ, **self.environment}, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )
+        # All of its processes: one that keeps the pipe open would keep us waiting.
+        limit = threading.Timer(PART_LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        for line in process.stdout:
+            self.read(line)
+        limit.cancel()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if self.passed + self.failed == 0 or (process.returncode != 0 and self.failed == 0):
+            self.tell(f"{self.name}: exit status {process.returncode} and {self.passed} tests: "
+                      "counted as a failure\n")
+            self.failures.append(f"the part itself: exit status {process.returncode}")
+            self.failed += 1
+        self.seconds = time.monotonic() - begun
+        self.used = used.ru_utime + used.ru_stime  # of all its processes that have ended
+        with Part.printing:
+            print("".join(self.held), end="", flush=True)
 
 
 def main(wanted):
-    rows, total_passed, total_failed = [], 0, 0
-    everything = parts("--full" in wanted)
     names = [word for word in wanted if word != "--full"]
-    chosen = [part for part in everything if part[0] in names] if names else everything
-    for name, command, environment in chosen:
-        print(f"==== {name}: {' '.join(map(str, command))}", flush=True)
-        begun, used = time.monotonic(), processor_seconds()
-        passed, failed, status = run_part(command, environment)
-        if passed + failed == 0 or (status != 0 and failed == 0):
-            print(f"{name}: exit status {status} and {passed} tests: counted as a failure")
-            failed += 1
-        rows.append((name, passed, failed, time.monotonic() - begun, processor_seconds() - used))
-        total_passed, total_failed = total_passed + passed, total_failed + failed
-    print("\npart                  passed  failed   seconds  of a core")
-    for name, passed, failed, seconds, used in rows:
-        print(f"{name:20} {passed:7} {failed:7} {seconds:9.1f} {used:10.1f}")
-    print(f"{total_passed} passed, {total_failed} failed")
-    return 1 if total_failed or not total_passed else 0
+    rows = [row for row in parts("--full" in wanted) if not names or row[0] in names]
+    chosen = [Part(*row, live=row[0] not in WAITING or len(rows) == 1) for row in rows]
+    lanes = [
+        threading.Thread(target=lambda lane=lane: [part.run() for part in lane])
+        for lane in ([part for part in chosen if part.name in WAITING],
+                     [part for part in chosen if part.name not in WAITING])
+    ]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+    print()
+    for part in chosen:
+        for line in part.failures:
+            print(f"failed in {part.name}: {line}")
+    print("part                  passed  failed   seconds  of a core")
+    for part in chosen:
+        print(f"{part.name:20} {part.passed:7} {part.failed:7} {part.seconds:9.1f} "
+              f"{part.used:10.1f}")
+    passed, failed = sum(part.passed for part in chosen), sum(part.failed for part in chosen)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
