@@ -31,7 +31,7 @@ const CALLED: [Job; 2] = [
 ];
 
 /// Random schedules of the usual run.
-const SCHEDULES: u64 = 300;
+const SCHEDULES: u64 = 600;
 
 /// Checkpoints of the run that is disturbed.
 const STEPS: u64 = 3;
@@ -121,6 +121,7 @@ fn run_all(schedules: &[(Job, Plan)], called: impl Fn(usize) -> String + Sync) {
     let width = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..width).for_each(|_| drop(scope.spawn(work))));
     let (failed, all) = (failed.into_inner(), schedules.len());
+    eprintln!("{all} schedules");
     assert_eq!(failed, 0, "of {all} schedules");
 }
 
