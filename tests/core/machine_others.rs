@@ -134,6 +134,30 @@ fn what_its_writer_has_written_since_stays_its_own() {
     assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
 }
 
+/// Its writer would read its own copy until the next conference.
+#[test]
+fn a_file_that_another_rank_changes_is_told_at_once_though_files_are_open() {
+    let by_rank = |ranks: &mut [Machine], own: &FileRef| {
+        ranks[0].take_over(own, &key("5"), UPDATE, 1002);
+    };
+    let by_child = |ranks: &mut [Machine], own: &FileRef| {
+        ranks[0].changed_by_child(own, 1002);
+    };
+    let ways: [&dyn Fn(&mut [Machine], &FileRef); 2] = [&by_rank, &by_child];
+    for change in ways {
+        let mut ranks = ranks(&[]);
+        let own = file("5", 1);
+        for open in [&own, &file("5", 2)] {
+            ranks[1].write_open(open, Intent::REWRITE, 1000);
+        }
+        ranks[1].write_closed(&key("5"), &own.name, 100, 1000);
+        sync(&mut ranks, 1001);
+        change(&mut ranks, &own);
+        sync(&mut ranks, 1003);
+        assert_eq!(ranks[1].take_heard().taken, [own.name]);
+    }
+}
+
 /// Rank 0 deletes a file of rank 1, and renames the directory of another.
 #[test]
 fn no_flush_brings_back_what_another_rank_has_moved_with_its_directory() {

@@ -62,6 +62,8 @@ impl Machine {
         self.tick(now_ms);
         self.mark_unsafe(file, Why::Writers);
         self.series[file.series].news.taken.push((file.name.clone(), count));
+        // Even while files are open: until it knows, the one that has written it reads its own copy.
+        self.agreement.changed(2);
         Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }
 
@@ -137,7 +139,7 @@ impl Machine {
         }
         series.news.taken.retain(|(name, _)| *name != file.name);
         series.news.taken.push((file.name.clone(), count));
-        self.agreement.changed(if withdrawn.is_empty() { 1 } else { 2 });
+        self.agreement.changed(2);
         withdrawn
     }
 
