@@ -397,7 +397,7 @@ fn what_may_not_be_complete_reaches_the_prefix_together_with_what_rests_on_it() 
     let decision = RestartDecision { offered, last_id: 2, ..Default::default() };
     for (rank, machine) in ranks.machines.iter_mut().enumerate() {
         let files = vec![(file(rank).name, file(rank).name, BYTES, false)];
-        let own = vec![RestoredFiles { files }; 2];
+        let own = vec![RestoredFiles { files, ..Default::default() }; 2];
         machine.resume(&Resumed { decision: decision.clone(), own, ..Resumed::default() });
     }
     // Rank 1's file is still that of the second one.

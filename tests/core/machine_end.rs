@@ -35,7 +35,10 @@ fn resumed(offered: &[Offer]) -> Ranks {
     let mut ranks = one_rank();
     let own = offered.iter().map(|offer| {
         let file = file(offer.id);
-        RestoredFiles { files: vec![(file.name, file.masked, 1, false)] }
+        RestoredFiles {
+            files: vec![(file.name, file.masked, 1, false)],
+            ..RestoredFiles::default()
+        }
     });
     let own = own.collect();
     let last_id = offered.last().map_or(0, |offer| offer.id);
@@ -140,7 +143,7 @@ fn without_ids_what_a_launch_began_with_is_not_due_beside_a_newer_complete_one()
     // The second one rests on a file of the first, which the program writes anew, too.
     let own = [&["params", "state"][..], &["state"]].map(|names| {
         let file = |name: &&str| (name.to_string(), name.to_string(), 1, false);
-        RestoredFiles { files: names.iter().map(file).collect() }
+        RestoredFiles { files: names.iter().map(file).collect(), ..RestoredFiles::default() }
     });
     let decision = RestartDecision { offered: offered.into(), last_id: 2, ..Default::default() };
     ranks.machines[0].resume(&Resumed { decision, own: own.into(), ..Resumed::default() });
@@ -161,7 +164,10 @@ fn a_thread_is_kept_back_by_what_has_come_and_not_by_what_comes_after_it() {
     let keys = [1, 2].map(|generation| DatasetKey::new(0, String::new(), generation));
     let one = |key: &DatasetKey| Offer { key: key.clone(), ..offer(key.generation, true) };
     let own = vec![("s".to_string(), "s".to_string(), 1, false)];
-    let own = keys.iter().map(|_| RestoredFiles { files: own.clone() }).collect();
+    let own = keys
+        .iter()
+        .map(|_| RestoredFiles { files: own.clone(), ..RestoredFiles::default() })
+        .collect();
     let offered = keys.iter().map(one).collect();
     let decision = RestartDecision { offered, last_id: 2, ..Default::default() };
     let machine = &mut ranks.machines[0];

@@ -53,6 +53,7 @@ fn filemap() -> Filemap {
             files: vec![zero, part],
             descriptor,
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
+            ..DatasetRecord::default()
         },
     );
     let dir = "/dev/shm/user1/scr.1001186/scr.open.ckpt.000200.1".into();

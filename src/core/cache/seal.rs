@@ -170,6 +170,7 @@ fn prepare_unvoted(
         files,
         descriptor: request.descriptor.clone(),
         tags: request.tags.clone(),
+        left: BTreeSet::new(),
     };
     record.descriptor.set_value("STORE", request.store);
     record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));

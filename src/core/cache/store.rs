@@ -75,6 +75,20 @@ impl FilemapFile {
         }
     }
 
+    /// The prefix has the last word on the file `name` of the dataset from now on. Nothing is
+    /// written if it is not one of the dataset's, or is known to be left.
+    pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        match self.get(key) {
+            Some(mut record) if record.files.iter().any(|file| file.name == name) => {
+                if !record.left.insert(name.to_owned()) {
+                    return Ok(());
+                }
+                self.put_held(self.rank, record)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Forgets this rank's record of `key`; its data is gone already.
     pub fn remove(&self, key: &DatasetKey) -> Result<()> {
         self.remove_held(&[(self.rank, key.clone())])

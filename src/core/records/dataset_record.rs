@@ -1,6 +1,6 @@
 //! One rank's record of one dataset in cache: the leaf of the filemap (000 section 4.2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -185,10 +185,13 @@ pub struct DatasetRecord {
     pub descriptor: KvTree,
     /// Free tags (000 4.3.7), as PARTNER.
     pub tags: BTreeMap<String, String>,
+    /// Names of files that the program has changed or removed by itself since: the cache keeps
+    /// them as they were sealed, for a restart from the dataset, and the prefix has the last word.
+    pub left: BTreeSet<String>,
 }
 
 impl DatasetRecord {
-    /// Keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC, TAG.
+    /// Keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC, TAG, LEFT.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -212,6 +215,7 @@ impl DatasetRecord {
         for (tag, value) in &self.tags {
             tree.child_mut("TAG").set_value(tag, value);
         }
+        self.left.iter().for_each(|name| tree.child_mut("LEFT").set_flag(name, true));
         tree
     }
 
@@ -237,6 +241,7 @@ impl DatasetRecord {
             files: files_from_list(tree.child("FILE"))?,
             descriptor: tree.child("REDDESC").clone(),
             tags,
+            left: tree.child("LEFT").keys().map(str::to_owned).collect(),
         })
     }
 
@@ -266,6 +271,7 @@ mod tests {
             files: vec![file("z", 1), file("a/b", 2), file("m", 3)],
             descriptor,
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
+            left: BTreeSet::from(["a/b".to_owned()]),
         }
     }
 

@@ -7,7 +7,7 @@ use super::about::About;
 use super::companions::{Along, Sources, take_along};
 use super::index::{announce, note_failure, record_flushed};
 use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
-use super::newer::{Decided, leave_to_newer, taken_by_newer};
+use super::newer::{Decided, leave_as_is, leave_to_newer, taken_by_newer};
 use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::stage;
@@ -148,10 +148,7 @@ pub(super) fn announce_flush(
     let cleared = if ctx.world.rank() == 0 { clear() } else { Ok(()) };
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
     let mut record = agree(ctx.world, cleared.and(found))?;
-    for file in record.files.iter_mut().filter(|file| !file.on_prefix && left_out(&file.name)) {
-        // What the prefix has, if anything, is not what was sealed.
-        (file.on_prefix, file.crc32) = (true, None);
-    }
+    leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
     let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
     let part = with_world_ranks(ctx, part);

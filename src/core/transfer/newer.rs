@@ -11,7 +11,7 @@ use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{Dataset, DatasetKey, PrefixIndex, Record as _, Summary};
+use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
 
 /// Names that a flush of dataset `id` has to leave as they are, since a newer dataset of its series
 /// has them on the prefix (a pointer file); `None` if a newer one has taken all its names. `there`
@@ -83,6 +83,28 @@ impl Decided {
         let about = About::from_tree(tree.get("ABOUT")?)?;
         let taken = tree.child("TAKEN").into_iter().map(|(name, _)| name.to_string()).collect();
         Some(Decided { about, taken })
+    }
+}
+
+/// Files of a part that a flush only lists, since what the prefix has of them is not to be
+/// replaced: those that are `left_out`, by name, and those that the program has changed by itself,
+/// which are part of the dataset as they are now.
+pub(super) fn leave_as_is(
+    prefix: &Path,
+    record: &mut DatasetRecord,
+    left_out: &dyn Fn(&str) -> bool,
+) {
+    for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
+        let is_changed = record.left.contains(&file.name);
+        if !is_changed && !left_out(&file.name) {
+            continue;
+        }
+        // What the prefix has, if anything, is not what was sealed.
+        (file.on_prefix, file.crc32) = (true, None);
+        let now = join_relative(prefix, &file.name).ok().and_then(|path| path.metadata().ok());
+        if let Some(now) = now.filter(|now| is_changed && now.is_file()) {
+            file.size = now.len();
+        }
     }
 }
 

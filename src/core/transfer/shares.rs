@@ -4,6 +4,7 @@
 use super::about::About;
 use super::flush::{publish_staged_parts, undo};
 use super::journal::Journal;
+use super::newer::leave_as_is;
 use super::options::in_turns;
 use super::stage::stage;
 use super::window::Left;
@@ -30,7 +31,10 @@ pub fn flush_shares(
     lanes: (usize, &(dyn Fn() + Sync)),
 ) -> Result<Left> {
     let about = common_about(ctx, shares, ranks)?;
-    let own = catalog_of(&about, shares, left_out);
+    let mut shares = shares.to_vec();
+    shares.iter_mut().for_each(|share| leave_as_is(ctx.prefix, &mut share.record, left_out));
+    let shares = &shares[..];
+    let own = catalog_of(&about, shares);
     let part = gather(ctx.node, &own)?;
     let journal = Journal::new(ctx.prefix, about.dataset.id);
     agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
@@ -39,7 +43,7 @@ pub fn flush_shares(
         false => Ok(()),
     };
     agree(ctx.world, announced)?;
-    let stage = || stage_shares(ctx, shares, left_out, lanes);
+    let stage = || stage_shares(ctx, shares, lanes);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
     if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
@@ -60,18 +64,12 @@ fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
     about.ok_or_else(|| Error::Missing("nobody has a file of the dataset".into()))
 }
 
-fn catalog_of(about: &About, shares: &[Share], left_out: &dyn Fn(&str) -> bool) -> Catalog {
-    let mut entries = Vec::new();
-    for share in shares {
-        for meta in &share.record.files {
-            let mut meta = meta.clone();
-            if !meta.on_prefix && left_out(&meta.name) {
-                // What the prefix has, if anything, is not what was sealed.
-                (meta.on_prefix, meta.crc32) = (true, None);
-            }
-            entries.push(CatalogEntry { rank: share.owner, meta });
-        }
-    }
+fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
+    let of_share = |share: &Share| {
+        let rank = share.owner;
+        share.record.files.clone().into_iter().map(move |meta| CatalogEntry { rank, meta })
+    };
+    let mut entries: Vec<CatalogEntry> = shares.iter().flat_map(of_share).collect();
     entries.sort_by_key(|entry| entry.rank);
     let dataset = &about.dataset;
     Catalog { id: dataset.id, epoch: dataset.epoch, key: dataset.key.clone(), entries }
@@ -89,16 +87,10 @@ fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     Ok(all)
 }
 
-fn stage_shares(
-    ctx: &Ctx,
-    shares: &[Share],
-    left_out: &dyn Fn(&str) -> bool,
-    lanes: (usize, &(dyn Fn() + Sync)),
-) -> Result<()> {
+fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
     let mut files = Vec::new();
     for share in shares {
-        let wanted = share.record.files.iter();
-        let wanted = wanted.filter(|file| !file.on_prefix && !left_out(&file.name));
+        let wanted = share.record.files.iter().filter(|file| !file.on_prefix);
         files.extend(wanted.map(|file| (&share.record, file)));
     }
     let bytes = files.iter().map(|(_, file)| file.size).sum();

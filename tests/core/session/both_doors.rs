@@ -84,6 +84,164 @@ fn what_the_program_does_by_itself_to_such_a_file_holds() {
     }
 }
 
+/// What the program does by itself to the file of a rank, and what it then finds there.
+const CHANGES: [(&str, Option<&str>); 5] = [
+    ("kept", Some("kept")),
+    ("cut", Some("anew")),
+    ("longer", Some("longer, and more")),
+    ("over", Some("another")),
+    ("gone", None),
+];
+
+fn change(rank: &Rank, what: &str, of: usize) {
+    let name = format!("{what}/f{of}");
+    match what {
+        "kept" => {}
+        "cut" => rank.files.write_file(&name, b"anew").unwrap(),
+        "longer" => {
+            let file = rank.files.open(&name, libc::O_WRONLY | libc::O_APPEND).unwrap();
+            file.write(b", and more").unwrap();
+            file.close().unwrap();
+        }
+        "over" => {
+            rank.files.write_file(&format!("{what}/new{of}"), b"another").unwrap();
+            rank.files.rename(&format!("{what}/new{of}"), &name).unwrap();
+        }
+        _ => rank.files.unlink(&name).unwrap(),
+    }
+}
+
+/// A run that writes a checkpoint by calls and then changes its files.
+struct Changed<'a> {
+    hosts: &'a str,
+    scheme: &'a str,
+    /// Rank 0 changes the files of all, else each rank its own.
+    by_rank_0: bool,
+    ends: bool,
+}
+
+impl Changed<'_> {
+    fn run(&self) -> Cluster {
+        let scheme = format!("SCR_COPY_TYPE={}", self.scheme);
+        let cluster = Cluster::new(&[&scheme, "SCR_FLUSH=10"]).helped();
+        let prefix = cluster.prefix();
+        CHANGES.iter().for_each(|(dir, _)| fs::create_dir(prefix.join(dir)).unwrap());
+        let outcome = cluster.launch(self.hosts, None, |rank: &Rank| {
+            let session = rank.session();
+            session.use_by_program(None);
+            session.start_dataset(Some("all"), CHECKPOINT).unwrap();
+            for (dir, _) in CHANGES {
+                let place = session.route_output(&prefix.join(format!("{dir}/f{}", rank.rank)));
+                fs::write(place.unwrap(), dir).unwrap();
+            }
+            assert!(session.complete_dataset(true).unwrap());
+            let by = |of: usize| if self.by_rank_0 { 0 } else { of };
+            for (dir, _) in CHANGES {
+                rank.calm(); // other nodes hear of the one before
+                let own = (0..rank.size).filter(|of| by(*of) == rank.rank);
+                own.for_each(|of| change(rank, dir, of));
+            }
+            if self.ends { rank.finish() } else { rank.calm() }
+        });
+        outcome.all();
+        cluster
+    }
+
+    fn assert_kept(&self, cluster: &Cluster, when: &str) {
+        for (dir, text) in CHANGES {
+            for rank in 0..self.hosts.len() {
+                let path = cluster.prefix().join(format!("{dir}/f{rank}"));
+                let found = fs::read_to_string(path).ok();
+                assert_eq!(found.as_deref(), text, "{dir}/f{rank} {when}: {}", self.case());
+            }
+        }
+    }
+
+    fn case(&self) -> String {
+        let Changed { hosts, by_rank_0, ends, .. } = self;
+        format!("on {hosts}, all by rank 0: {by_rank_0}, ends: {ends}")
+    }
+}
+
+#[test]
+fn what_the_program_has_done_to_such_a_file_is_not_undone_by_a_flush_or_a_restart() {
+    for (hosts, by_rank_0, ends) in [
+        ("aa", false, true),
+        ("aa", false, false),
+        ("aa", true, true),
+        ("aa", true, false),
+        ("ab", true, true),
+        ("ab", true, false),
+    ] {
+        let run = Changed { hosts, scheme: "SINGLE", by_rank_0, ends };
+        let cluster = run.run();
+        if ends {
+            run.assert_kept(&cluster, "at the end");
+        }
+        let seen = cluster.launch(hosts, None, |rank: &Rank| {
+            let session = rank.session();
+            session.use_by_program(None);
+            rank.calm();
+            let of = |of: usize| CHANGES.map(|(dir, _)| text(rank, &format!("{dir}/f{of}")));
+            let (own, others) = (of(rank.rank), of(1 - rank.rank));
+            let read = session.have_restart().unwrap().map(|name| {
+                session.start_restart().unwrap();
+                let path = cluster.prefix().join(format!("cut/f{}", rank.rank));
+                let place = session.route_input(&path).unwrap();
+                let read = fs::read_to_string(place).unwrap();
+                session.complete_restart(true).unwrap();
+                (name, read)
+            });
+            rank.finish();
+            (own, others, read)
+        });
+        // In the cache the checkpoint is as it was; on the prefix it is what the program has made
+        // of it.
+        let read = Some(("all".to_string(), if ends { "anew" } else { "cut" }.to_string()));
+        let texts = CHANGES.map(|(_, text)| text.map(str::to_string));
+        for seen in seen.all() {
+            assert_eq!(*seen, (texts.clone(), texts.clone(), read.clone()), "{}", run.case());
+        }
+        run.assert_kept(&cluster, "after the next run");
+    }
+}
+
+#[test]
+fn a_directory_of_such_files_moves_with_them() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=10"]);
+    let prefix = cluster.prefix();
+    fs::create_dir(prefix.join("new")).unwrap();
+    let seen = cluster.launch("aa", None, |rank: &Rank| {
+        rank.session().use_by_program(None);
+        write(rank.session(), &prefix, "new", CHECKPOINT, true);
+        if rank.rank == 0 {
+            rank.files.rename("new", "last").unwrap();
+        }
+        rank.calm();
+        let seen = ["new", "last"].map(|dir| text(rank, &format!("{dir}/f{}", rank.rank)));
+        rank.finish();
+        seen
+    });
+    for (rank, seen) in seen.all().into_iter().enumerate() {
+        let expected = format!("new of {rank}");
+        assert_eq!(*seen, [None, Some(expected.clone())]);
+        assert_eq!(fs::read_to_string(prefix.join(format!("last/f{rank}"))).unwrap(), expected);
+    }
+    assert!(!prefix.join("new").exists());
+}
+
+#[test]
+fn what_the_program_has_done_to_such_a_file_is_not_undone_by_a_scavenge() {
+    for (scheme, hosts, nodes, by_rank_0) in
+        [("SINGLE", "aa", "a", false), ("SINGLE", "aa", "a", true), ("XOR", "ab", "ab", false)]
+    {
+        let run = Changed { hosts, scheme, by_rank_0, ends: false };
+        let cluster = run.run();
+        assert_eq!(cluster.scavenge(nodes), ["all"], "{}", run.case());
+        run.assert_kept(&cluster, "after a scavenge");
+    }
+}
+
 #[test]
 fn a_cache_of_calls_is_taken_over_whatever_the_patterns_are() {
     let mut cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=0"]);

@@ -5,16 +5,20 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use scr_core::cache::Layout;
 use scr_core::comm::Comm;
 use scr_core::comm::threads::ThreadWorld;
 use scr_core::error::Result;
 use scr_core::log::{set_sink, speak_as};
+use scr_core::params::Settings;
 use scr_core::session::machine::SyncKind;
 use scr_core::session::{Arrival, Herald, Host, Note, Session, Surroundings};
+use scr_core::session::{Copied, JobPlaces, Salvaged, copy_node, publish_copies};
 use scr_core::system::{Planted, plant};
+use scr_core::transfer::Which;
 use tempfile::TempDir;
 
 use super::door::{Ended, Files};
@@ -149,6 +153,31 @@ impl Cluster {
     /// Everything that was on the node is gone.
     pub fn lose(&self, host: char) {
         fs::remove_dir_all(self.node(host)).unwrap();
+    }
+
+    /// What `scr scavenge` does after a run on `hosts`: names of the datasets that it published.
+    pub fn scavenge(&self, hosts: &str) -> Vec<String> {
+        let settings = Settings::default();
+        let places = |host: char| JobPlaces {
+            prefix: self.prefix(),
+            layout: Layout::new(
+                &self.node(host),
+                Path::new("/store"),
+                &["/store".to_string()],
+                ("me", "1"),
+            ),
+            user: "me".to_string(),
+            job: "1".to_string(),
+        };
+        for host in hosts.chars() {
+            let copied = copy_node(&places(host), &host.to_string(), "a test", None).unwrap();
+            assert!(matches!(copied, Copied::Datasets(_)), "{copied:?}");
+        }
+        let first = places(hosts.chars().next().unwrap());
+        match publish_copies(&first, &settings, "a test", Which::Newest).unwrap() {
+            Salvaged::Done(done) => done.published.into_iter().map(|(_, key)| key.id).collect(),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn surroundings(&self, hosts: &str, rank: usize, host: Arc<dyn Host>) -> Surroundings {

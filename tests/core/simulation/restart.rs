@@ -287,7 +287,7 @@ impl Sim {
                 let on_prefix = files.any(|(file, on_prefix)| file == name && *on_prefix);
                 (name.clone(), masked, 1, on_prefix)
             });
-            RestoredFiles { files: files.collect() }
+            RestoredFiles { files: files.collect(), ..RestoredFiles::default() }
         });
         let flushed = restored.iter().filter(|dataset| dataset.offer.flushed);
         let listed = flushed.map(|dataset| {

@@ -125,6 +125,7 @@ impl Session {
             let keys: Vec<_> = state.holdings.keys().cloned().collect();
             keys.iter().for_each(|key| state.leave_file(key, name));
             state.view.moved_to_prefix(name);
+            self.note_left(&state, name);
         }
         for name in heard.deleted {
             let Some(file) = self.file_ref(&name) else { continue };

@@ -121,9 +121,7 @@ impl Session {
 
     /// From now on the PFS has what is under `name`, and no dataset in progress.
     pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
-        if let Some(file) = self.file_ref(name) {
-            self.withdraw(state, &file)?;
-        }
+        self.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
         let held: Vec<_> = state.holdings.keys().cloned().collect();
         held.iter().for_each(|key| state.leave_file(key, name));
         state.view.tell_on_prefix(name);

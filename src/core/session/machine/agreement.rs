@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// So many sync points that carry no agreement have passed: [`Machine::idle_points`] has said
-    /// that they may.
+    /// that they may. Or a conference by itself, which counts as one.
     pub fn passed(&mut self, points: u64) {
         self.agreement.count += points;
     }

@@ -82,6 +82,8 @@ pub use restless::{Restless, Silenced};
 pub use shared::{DatasetState, Routing, SharedDataset};
 pub use steps::{Gone, Next, Overdue, SealPlan, Step};
 
+use std::collections::BTreeSet;
+
 use agreement::Agreement;
 use conference::Conference;
 use local::Begun;
@@ -127,6 +129,8 @@ pub struct Machine {
 pub struct RestoredFiles {
     /// Names relative to the prefix, the same with the id masked, bytes, on the PFS.
     pub files: Vec<(String, String, u64, bool)>,
+    /// Names of those of which the PFS has what the program has made of them since.
+    pub left: BTreeSet<String>,
 }
 
 /// What a restart hands to the machine.
@@ -259,6 +263,7 @@ impl Machine {
         local.begun = true;
         local.phase = phase;
         local.prepared = phase == Phase::Sealed;
+        let is_left = |name: &str| own.is_some_and(|own| own.left.contains(name));
         for (name, masked, bytes, on_prefix) in own.iter().flat_map(|own| &own.files) {
             let file = LocalFile {
                 masked: name_hash(masked),
@@ -266,11 +271,14 @@ impl Machine {
                 bare: name == masked,
                 open: 0,
                 open_since: 0,
-                on_prefix: on_prefix.then_some(Reason::Follows),
+                on_prefix: match is_left(name) {
+                    true => Some(Reason::ChangedApart),
+                    false => on_prefix.then_some(Reason::Follows),
+                },
                 temporary: false,
                 deleted: false,
                 deleted_early: false,
-                moved: false,
+                moved: is_left(name),
                 bytes: *bytes,
                 closed_ms: self.clock_ms,
                 closed_before: Some(0),

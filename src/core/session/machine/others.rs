@@ -131,6 +131,9 @@ impl Machine {
                 (held.deleted, held.deleted_early) = (false, false);
                 continue;
             }
+            if dataset.explicit.is_some() {
+                continue; // the program says by calls what is in it
+            }
             dataset.files.remove(&file.name);
             dataset.abandoned.remove(&file.name);
             dataset.touch(now_ms);
@@ -216,7 +219,7 @@ impl Machine {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
             if dataset.phase != Phase::Open {
                 held.moved = true;
-            } else if held.open == 0 {
+            } else if held.open == 0 && dataset.explicit.is_none() {
                 held.on_prefix = Some(Reason::Shared);
                 in_progress.push(dataset.key.clone());
             }
@@ -313,6 +316,9 @@ impl Machine {
                 let Some(file) = dataset.files.get_mut(name) else { continue };
                 let shared = self.shared.find(&dataset.key).map(|shared| shared.state);
                 let sealed = shared.is_some_and(|state| state != DatasetState::Open);
+                if dataset.explicit.is_some() && !sealed {
+                    continue; // the program says by calls what is in it
+                }
                 if sealed || dataset.phase != Phase::Open {
                     (file.on_prefix, file.moved) = (Some(Reason::Shared), true);
                 } else {

@@ -48,7 +48,9 @@ impl Session {
         if !ns::may_create(path) {
             return Some(Answer::Fail(libc::EACCES));
         }
-        state.view.leave_alone(name);
+        if let Err(error) = self.leave_called(state, name) {
+            return Some(Answer::Fail(error.errno()));
+        }
         let is_there = path.symlink_metadata().is_ok();
         Some(if is_there { Answer::PASS } else { Answer::Done })
     }
@@ -87,7 +89,14 @@ impl Session {
             }
             _ => {}
         }
+        self.leave_called(state, name)
+    }
+
+    /// The PFS has the last word on `name`: for this run, its other ranks, and those that follow.
+    pub(in crate::session) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
+        self.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);
+        self.note_left(state, name);
         Ok(())
     }
 }

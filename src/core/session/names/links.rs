@@ -262,6 +262,9 @@ impl Session {
         new: Option<&str>,
         place: &Place,
     ) -> Result<()> {
+        if self.is_called(state, old) {
+            return self.leave_called(state, old);
+        }
         match place {
             Place::Evicted(_) => {
                 self.rename_evicted(state, (Some(old), new));

@@ -121,7 +121,7 @@ impl View {
 
     /// The PFS has the newest content of a file of another node.
     pub fn left_elsewhere(&mut self, name: &str) {
-        for layer in self.layers.iter_mut().filter(|layer| layer.is_elsewhere(name)) {
+        for layer in self.layers.iter_mut().filter(|layer| layer.comes_from_elsewhere(name)) {
             layer.drop_elsewhere(name);
             layer.set_on_prefix(name, true);
         }

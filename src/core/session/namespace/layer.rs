@@ -99,6 +99,12 @@ impl Layer {
         self.known(name).remote.is_some()
     }
 
+    /// Whether another node has it, or this one a copy of what that has.
+    pub fn comes_from_elsewhere(&self, name: &str) -> bool {
+        let is_copy = || self.remote.get(name) == Some(&None) && !self.on_prefix.contains_key(name);
+        self.is_elsewhere(name) || is_copy()
+    }
+
     /// Whether the current content of `name` is on the PFS.
     pub fn is_on_prefix(&self, name: &str) -> bool {
         self.known(name).on_prefix

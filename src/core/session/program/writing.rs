@@ -150,6 +150,8 @@ impl Session {
                 self.stop_agreements(&error);
                 return Ok(false);
             }
+            // What a rank does from now on comes after what all have done before.
+            self.state().machine.passed(1);
             self.site.host.names_changed(); // other ranks' files have come
             Ok(self.is_complete(&writing.key))
         })

@@ -84,6 +84,24 @@ impl Session {
         self.match_name(name).map(|matched| file_ref(name, &matched))
     }
 
+    /// The same in each series that may have a file of that name: that of its pattern, or those
+    /// of calls.
+    pub(in crate::session) fn file_refs(&self, name: &str) -> Vec<FileRef> {
+        if let Some(matched) = self.file_ref(name) {
+            return vec![matched];
+        }
+        let all = self.series.series().iter().enumerate();
+        let of_calls = all.filter(|(_, series)| series.explicit);
+        let named = |(series, _)| FileRef {
+            series,
+            id: None,
+            name: name.to_string(),
+            masked: String::new(),
+            temporary: false,
+        };
+        of_calls.map(named).collect()
+    }
+
     /// The flush in the background, with the dataset's id.
     pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
         self.background.lock().unwrap_or_else(PoisonError::into_inner)

@@ -10,6 +10,7 @@ use super::runtime::{Session, State};
 use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::events::Event;
+use crate::log;
 use crate::session::machine::{DatasetKey, Reason};
 use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsealed};
 
@@ -83,6 +84,17 @@ impl Session {
     pub(in crate::session) fn has_the_same(&self, name: &str, here: &Path) -> bool {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
+    }
+
+    /// The record of each dataset of calls that has `name` from this rank says so. If it cannot, a
+    /// crash undoes what the program has done.
+    pub(in crate::session) fn note_left(&self, state: &State, name: &str) {
+        let series = self.series.series();
+        for key in state.holdings.keys().filter(|key| series[key.series].explicit) {
+            if let Err(error) = self.site.filemap.leave(&self.record_key(key), name) {
+                log::warn_once("left", format_args!("rank {}: {error}", self.site.rank));
+            }
+        }
     }
 }
 

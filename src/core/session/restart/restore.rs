@@ -58,6 +58,7 @@ impl Session {
         self.hide(&links, &hidden, report)?;
         self.remake_directories(report);
         self.replicate(&links, report)?;
+        self.show_left(&resumed);
         if self.site.rank == 0 {
             self.tell_offers(report, &known, &hidden, elapsed);
         }
@@ -92,6 +93,22 @@ impl Session {
         holding.files =
             offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
         state.view.show(key, &offered.catalog);
+    }
+
+    /// What the program has changed by itself since it was sealed it sees as the PFS has it, on all
+    /// ranks, unless a later dataset has it. All know all layers before.
+    fn show_left(&self, resumed: &Resumed) {
+        let mut state = self.state();
+        for (offer, own) in resumed.decision.offered.iter().zip(&resumed.own) {
+            for name in &own.left {
+                if let Some(layer) = state.view.layer_mut(&offer.key) {
+                    layer.set_on_prefix(name, true);
+                }
+                if !state.view.is_in_newer(&offer.key, name) {
+                    state.view.tell_on_prefix(name);
+                }
+            }
+        }
     }
 
     /// Directories are real: those of the cached files may have gone with an abandoned clean-up.
@@ -171,7 +188,9 @@ impl Session {
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };
-        RestoredFiles { files: offered.files.iter().map(part).collect() }
+        let left = self.site.filemap.get_id(offered.id).map(|record| record.left);
+        let files = offered.files.iter().map(part).collect();
+        RestoredFiles { files, left: left.unwrap_or_default() }
     }
 }
 

@@ -232,11 +232,14 @@ impl Session {
         match (&told, self.file_ref(name)) {
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Notice::Made(_), Some(file)) => state.machine.made_just_now(&file),
-            (Notice::OnPrefix(_), Some(file)) => {
-                for key in state.machine.taken_just_now(&file) {
-                    let holding = state.holdings.entry(key).or_default();
-                    holding.files.insert(file.name.clone(), true);
+            (Notice::OnPrefix(_), _) => {
+                for file in self.file_refs(name) {
+                    for key in state.machine.taken_just_now(&file) {
+                        let holding = state.holdings.entry(key).or_default();
+                        holding.files.insert(file.name.clone(), true);
+                    }
                 }
+                self.note_left(state, name);
             }
             (Notice::Moved(one), _) => self.see_move(state, rank, one),
             (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
