@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
 use crate::log;
 use crate::params::keys;
-use crate::session::machine::DatasetKey;
+use crate::session::machine::{DatasetKey, DatasetState};
 use crate::session::namespace::SHADOWS;
 use crate::session::namespace::{self as ns, OnPrefix, Remote};
 use crate::session::rank::runtime::{Session, State};
@@ -43,7 +43,12 @@ impl Session {
         }
         // Not before: a rank of the node that heard of it would leave names of deleted files.
         let mut state = self.state();
-        gone.iter().for_each(|name| state.view.settle_in(key, name));
+        for name in gone.iter().filter(|name| state.view.is_deleted(name)).collect::<Vec<_>>() {
+            // Else a flushed copy waits for the deletion, too.
+            if ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent {
+                state.view.settle_in(key, name);
+            }
+        }
         Ok(())
     }
 
@@ -85,8 +90,8 @@ impl Session {
     }
 
     /// Names outlive their content until the program deletes them, unless the PFS has it, or a
-    /// newer dataset. Gives the names of which the PFS has nothing: their deletions are real once
-    /// all ranks of the node have been here.
+    /// newer dataset. Gives all of them: deletions of those of which the PFS has nothing are real
+    /// once all ranks of the node have been here. Only what lies on this node is looked up.
     pub(in crate::session) fn leave_evicted_names(
         &self,
         state: &mut State,
@@ -98,22 +103,20 @@ impl Session {
         let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return gone };
         for entry in catalog.entries {
             let name = entry.meta.name.clone();
-            let on_prefix = ns::on_prefix(&self.site.on_prefix(&name));
+            gone.push(name.clone());
+            if flushed || entry.meta.on_prefix {
+                continue;
+            }
             // Deleted by any rank of the node: at its deletion, or since the catalog was made.
             let deleted = state.view.is_deleted(&name)
                 || !state.view.layer(key).is_some_and(|layer| layer.has(&name));
-            if on_prefix == OnPrefix::Absent {
-                gone.push(name.clone()); // else a flushed copy waits for the deletion, too
-            }
-            let replaced = state.view.is_in_newer(key, &name);
-            if flushed || deleted || replaced || entry.meta.on_prefix {
+            let is_final =
+                |newer: &DatasetKey| state.machine.state_of(newer) == Some(DatasetState::Confirmed);
+            if deleted || state.view.is_in_newer(key, &name, is_final) {
                 continue;
             }
             let remote = Remote { owner: entry.rank, meta: entry.meta };
-            if on_prefix == OnPrefix::Absent {
-                let attributes = remote.attributes();
-                state.view.leave_evicted(name, attributes);
-            }
+            state.view.leave_evicted(name, remote.attributes());
         }
         gone
     }

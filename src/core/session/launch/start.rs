@@ -266,7 +266,7 @@ fn build(
 ) -> Session {
     let state = State {
         machine,
-        view: View::default(),
+        view: View::of(site.prefix.clone()),
         holdings: BTreeMap::new(),
         tokens: Tokens::default(),
         templates: templates(known),

@@ -105,7 +105,8 @@ impl Session {
         }
         let holders: Vec<_> = state.holdings.keys().cloned().collect();
         holders.iter().for_each(|key| state.leave_file(key, name));
-        // Beneath it, a dataset may hold an older file of that name.
+        // Beneath it, a dataset may hold an older file of that name, or have held one.
+        state.view.lay(name);
         if state.view.place(name) != Place::Prefix {
             state.view.delete(name);
         }

@@ -2,10 +2,12 @@
 //! the program deleted (DESIGN section 5).
 //!
 //! [`view`] holds the state and answers where a name is; [`listing`] merges directories;
-//! [`names`] takes paths apart; [`notices`] and [`hearing`] are what ranks tell one another.
+//! [`evicted`] has names without content; [`names`] takes paths apart; [`notices`] and [`hearing`]
+//! are what ranks tell one another.
 
 pub(super) mod answer;
 mod doomed;
+mod evicted;
 mod hearing;
 mod hidden_dir;
 mod intent;

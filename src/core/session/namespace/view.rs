@@ -34,6 +34,7 @@ pub enum Place {
 /// The name space of one rank.
 #[derive(Debug, Default)]
 pub struct View {
+    pub(super) prefix: PathBuf,
     /// Oldest first.
     pub(super) layers: Vec<Layer>,
     pub(super) deleted: BTreeSet<String>,
@@ -60,6 +61,11 @@ pub struct View {
 }
 
 impl View {
+    /// A view of what is below the directory `prefix`, and of nothing else yet.
+    pub fn of(prefix: PathBuf) -> View {
+        View { prefix, ..View::default() }
+    }
+
     /// The layers, oldest first.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
@@ -133,7 +139,7 @@ impl View {
         if self.hidden.contains(name) {
             return Place::Deleted;
         }
-        self.evicted_names.get(name).map_or(Place::Prefix, |evicted| Place::Evicted(*evicted))
+        self.place_left(name)
     }
 
     /// The cached dataset that has the newest content of `name`, if it has it in cache. One that a
@@ -151,10 +157,20 @@ impl View {
         self.layers.iter().any(|layer| layer.knows(name))
     }
 
-    /// Whether a layer above that of `key` has the file.
-    pub fn is_in_newer(&self, key: &DatasetKey, name: &str) -> bool {
+    /// Whether a layer above that of `key` has the file. One that `is_final` has no file that its
+    /// catalog has not.
+    pub fn is_in_newer(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        is_final: impl Fn(&DatasetKey) -> bool,
+    ) -> bool {
         let newer = self.layers.iter().rev().take_while(|layer| layer.key != *key);
-        newer.filter(|layer| !layer.hidden).any(|layer| layer.has(name))
+        let mut newer = newer.filter(|layer| !layer.hidden);
+        newer.any(|layer| {
+            let lacks = layer.catalog().is_some_and(|catalog| catalog.named(name).is_empty());
+            !(lacks && is_final(&layer.key)) && layer.has(name)
+        })
     }
 
     /// The same, on this rank: those of the node that have an older one hear of it.
@@ -274,16 +290,6 @@ impl View {
         self.forget_others(name);
     }
 
-    /// There is no evicted file `name` any more. Returns whether there was one.
-    fn lay(&mut self, name: &str) -> bool {
-        let laid = self.evicted_names.remove(name).is_some();
-        if laid {
-            self.far.laid.insert(name.to_string());
-            self.far.changed = true;
-        }
-        laid
-    }
-
     /// Another rank's deletion of `name` is not to count: this rank takes it as its own, or the
     /// file is there again.
     pub fn forget_others(&mut self, name: &str) {
@@ -327,6 +333,9 @@ impl View {
 
     /// The layer `key` is about to go: a deletion that only hid its copy of `name` is real then.
     pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
+        if !self.deleted.contains(name) {
+            return;
+        }
         let mut others = self.layers.iter().filter(|layer| layer.key != *key);
         let held = others.any(|layer| layer.dir.join(name).exists() || layer.is_elsewhere(name));
         if !held {
@@ -340,18 +349,6 @@ impl View {
             self.far.changed = true;
             self.news.push(Notice::Settled(name.to_string()));
         }
-    }
-
-    /// The content of `name` is gone, its name stays until the program deletes it.
-    pub fn leave_evicted(&mut self, name: String, attributes: Attributes) {
-        if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
-            self.evicted_names.insert(name, attributes);
-        }
-    }
-
-    /// The evicted names.
-    pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &Attributes)> {
-        self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }
 
     /// The program removed the directory `name`, in which files wait for their real deletion.
@@ -437,20 +434,6 @@ mod tests {
         assert_eq!(view.place("x"), Place::Prefix);
         view.layer_mut(&key).unwrap().hidden = true;
         assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
-    }
-
-    #[test]
-    fn a_deleted_name_is_absent_though_an_older_file_of_it_has_left() {
-        let dirs = tempfile::tempdir().unwrap();
-        std::fs::write(dirs.path().join("x"), "").unwrap();
-        let mut view = View::default();
-        let (mode, mtime_seconds, mtime_nanoseconds) = (libc::S_IFREG, 0, 0);
-        let attributes = Attributes { size: 1, mode, ino: 1, mtime_seconds, mtime_nanoseconds };
-        view.leave_evicted("x".into(), attributes);
-        view.put(layer(1, dirs.path()));
-        assert!(matches!(view.place("x"), Place::Cached(..)));
-        view.delete("x");
-        assert_eq!(view.place("x"), Place::Deleted);
     }
 
     #[test]

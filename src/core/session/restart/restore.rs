@@ -104,7 +104,7 @@ impl Session {
                 if let Some(layer) = state.view.layer_mut(&offer.key) {
                     layer.set_on_prefix(name, true);
                 }
-                if !state.view.is_in_newer(&offer.key, name) {
+                if !state.view.is_in_newer(&offer.key, name, |_| false) {
                     state.view.tell_on_prefix(name);
                 }
             }
