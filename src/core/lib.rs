@@ -5,7 +5,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | L0 | [`error`], [`log`], [`progress`] |
+//! | L0 | [`bytes`], [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
 //! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
 //! | L3 | [`records`], [`descriptors`], [`events`] |
@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bytes;
 pub mod cache;
 pub mod comm;
 pub mod descriptors;

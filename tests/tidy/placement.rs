@@ -4,7 +4,7 @@ use crate::source::Source;
 
 /// The layers of `src/core`, lowest first.
 const LAYERS: [&[&str]; 7] = [
-    &["error", "log", "progress"],
+    &["bytes", "error", "log", "progress"],
     &["files", "system"],
     &["kvtree", "params", "comm", "patterns"],
     &["records", "descriptors", "events"],

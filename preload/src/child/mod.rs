@@ -4,6 +4,10 @@
 //! each question ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is
 //! all there is.
 
+/// The engine's reader and writer, for the messages of `wire`.
+#[allow(dead_code, reason = "the engine needs more of it")]
+#[path = "../../../src/core/bytes.rs"]
+mod bytes;
 mod inquiry;
 #[allow(dead_code, reason = "each side uses its half of the contract")]
 mod wire;

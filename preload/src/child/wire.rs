@@ -6,6 +6,8 @@
 
 use std::io::{self, Read, Write};
 
+use super::bytes::{Reader, Writer};
+
 /// Messages are not longer than this, bytes; a listing that would be is cut.
 pub const BYTES_MAX: usize = 64 << 20;
 
@@ -125,108 +127,93 @@ impl Question {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![self.what as u8];
-        out.extend(self.flags.to_be_bytes());
+        let mut out = Writer::new();
+        out.byte(self.what as u8).word32(self.flags as u32);
         put_text(&mut out, &self.path);
         put_text(&mut out, &self.other);
-        out
+        out.take()
     }
 
     /// The inverse.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (what, rest) = bytes.split_first()?;
-        let (flags, rest) = rest.split_first_chunk()?;
-        let (path, rest) = text(rest)?;
-        let (other, rest) = text(rest)?;
-        rest.is_empty().then_some(())?;
-        let what = *ALL.get(usize::from(*what))?;
-        Some(Question { what, flags: i32::from_be_bytes(*flags), path, other })
+        let mut from = Reader::new(bytes);
+        let what = *ALL.get(usize::from(from.byte()?))?;
+        let flags = from.word32()? as i32;
+        let (path, other) = (text(&mut from)?, text(&mut from)?);
+        from.done(Question { what, flags, path, other })
     }
 }
 
 impl Reply {
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::new();
         match self {
-            Reply::Pass => vec![0],
-            Reply::At(path) => [&[1], path.as_slice()].concat(),
-            Reply::Fail(code) => [&[2], code.to_be_bytes().as_slice()].concat(),
-            Reply::Done => vec![3],
+            Reply::Pass => _ = out.byte(0),
+            Reply::At(path) => _ = out.byte(1).raw(path),
+            Reply::Fail(code) => _ = out.byte(2).word32(*code as u32),
+            Reply::Done => _ = out.byte(3),
             Reply::Known(known) => {
-                let mut out = vec![4];
-                out.extend(known.size.to_be_bytes());
-                out.extend(known.mode.to_be_bytes());
-                out.extend(known.ino.to_be_bytes());
-                out.extend(known.seconds.to_be_bytes());
-                out.extend(known.nanoseconds.to_be_bytes());
-                out
+                out.byte(4).word(known.size).word32(known.mode).word(known.ino);
+                out.word(known.seconds as u64).word(known.nanoseconds as u64);
             }
             Reply::Entries(entries) => {
-                let mut out = vec![5];
+                out.byte(5);
                 for entry in entries {
                     if out.len() + entry.name.len() + 14 > BYTES_MAX {
                         break;
                     }
-                    out.push(u8::from(entry.is_dir) | u8::from(entry.hide) << 1);
-                    out.extend(entry.ino.to_be_bytes());
+                    out.flags(&[entry.is_dir, entry.hide]).word(entry.ino);
                     put_text(&mut out, &entry.name);
                 }
-                out
             }
         }
+        out.take()
     }
 
     /// The inverse.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
-        match (kind, rest) {
-            (0, []) => Some(Reply::Pass),
-            (1, path) => Some(Reply::At(path.to_vec())),
-            (2, code) => Some(Reply::Fail(i32::from_be_bytes(code.try_into().ok()?))),
-            (3, []) => Some(Reply::Done),
-            (4, rest) => known(rest).map(Reply::Known),
-            (5, rest) => entries(rest).map(Reply::Entries),
-            _ => None,
-        }
+        let mut from = Reader::new(bytes);
+        let reply = match from.byte()? {
+            0 => Reply::Pass,
+            1 => Reply::At(from.rest().to_vec()),
+            2 => Reply::Fail(from.word32()? as i32),
+            3 => Reply::Done,
+            4 => Reply::Known(known(&mut from)?),
+            5 => Reply::Entries(entries(&mut from)?),
+            _ => return None,
+        };
+        from.done(reply)
     }
 }
 
-fn known(rest: &[u8]) -> Option<Known> {
-    let (size, rest) = rest.split_first_chunk()?;
-    let (mode, rest) = rest.split_first_chunk()?;
-    let (ino, rest) = rest.split_first_chunk()?;
-    let (seconds, rest) = rest.split_first_chunk()?;
+fn known(from: &mut Reader) -> Option<Known> {
     Some(Known {
-        size: u64::from_be_bytes(*size),
-        mode: u32::from_be_bytes(*mode),
-        ino: u64::from_be_bytes(*ino),
-        seconds: i64::from_be_bytes(*seconds),
-        nanoseconds: i64::from_be_bytes(rest.try_into().ok()?),
+        size: from.word()?,
+        mode: from.word32()?,
+        ino: from.word()?,
+        seconds: from.word()? as i64,
+        nanoseconds: from.word()? as i64,
     })
 }
 
-fn entries(mut rest: &[u8]) -> Option<Vec<Entry>> {
+fn entries(from: &mut Reader) -> Option<Vec<Entry>> {
     let mut all = Vec::new();
-    while let Some((marks, after)) = rest.split_first() {
-        let (ino, after) = after.split_first_chunk()?;
-        let (name, after) = text(after)?;
-        let ino = u64::from_be_bytes(*ino);
-        all.push(Entry { name, ino, is_dir: marks & 1 != 0, hide: marks & 2 != 0 });
-        rest = after;
+    while !from.is_done() {
+        let ([is_dir, hide], ino, name) = (from.flags()?, from.word()?, text(from)?);
+        all.push(Entry { name, ino, is_dir, hide });
     }
     Some(all)
 }
 
-fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+fn put_text(out: &mut Writer, text: &[u8]) {
     let length = u32::try_from(text.len()).unwrap_or(0);
-    out.extend(length.to_be_bytes());
-    out.extend(&text[..length as usize]);
+    out.word32(length).raw(&text[..length as usize]);
 }
 
-fn text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (text, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-    Some((text.to_vec(), rest))
+fn text(from: &mut Reader) -> Option<Vec<u8>> {
+    let length = from.word32()?;
+    Some(from.raw(length as usize)?.to_vec())
 }
 
 /// Sends one message.
@@ -287,6 +274,21 @@ mod tests {
         for other in [&b""[..], &[9], &[3, 0], &[2, 0], &[4, 1], &[5, 0, 9], &[5, 0, 0, 0, 0, 9]] {
             assert_eq!(Reply::from_bytes(other), None);
         }
+    }
+
+    #[test]
+    fn the_form_is_as_it_was() {
+        let (path, other) = (b"/p".to_vec(), b"q".to_vec());
+        let question = Question { what: What::Rename, flags: 258, path, other };
+        let form = [4, 0, 0, 1, 2, 0, 0, 0, 2, b'/', b'p', 0, 0, 0, 1, b'q'];
+        assert_eq!(question.to_bytes(), form);
+        let known = Known { size: 1, mode: 2, ino: 3, seconds: -1, nanoseconds: 5 };
+        let word = |last| [0, 0, 0, 0, 0, 0, 0, last];
+        let parts = [&[4][..], &word(1), &[0, 0, 0, 2], &word(3), &[255; 8], &word(5)];
+        assert_eq!(Reply::Known(known).to_bytes(), parts.concat());
+        let entry = Entry { name: b"n".to_vec(), ino: 6, is_dir: true, hide: true };
+        let parts = [&[5, 3][..], &word(6), &[0, 0, 0, 1, b'n']];
+        assert_eq!(Reply::Entries(vec![entry]).to_bytes(), parts.concat());
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! other bytes: number, those
 //! ```
 
+use crate::bytes::{Reader, Writer};
+
 /// Bytes that have to agree before what follows a difference counts as the same again.
 const AGREE: usize = 6;
 /// How far a piece may have moved.
@@ -14,21 +16,20 @@ const REACH: usize = 48;
 
 /// All lists as one message.
 pub(super) fn join_alike(lists: &[Vec<u8>]) -> Vec<u8> {
-    let (mut out, mut before): (Vec<u8>, &[u8]) = (Vec::new(), &[]);
+    let (mut out, mut before): (Writer, &[u8]) = (Writer::new(), &[]);
     for list in lists {
-        number(&mut out, list.len());
+        out.packed(list.len() as u64);
         let (mut was, mut now) = (before, list.as_slice());
         while !now.is_empty() {
             let same = was.iter().zip(now).take_while(|(was, now)| was == now).count();
             (was, now) = (&was[same..], &now[same..]);
             let (left_out, other) = next_same(was, now);
-            [same, left_out, other].into_iter().for_each(|count| number(&mut out, count));
-            out.extend(&now[..other]);
+            out.packed(same as u64).packed(left_out as u64).packed_counted(&now[..other]);
             (was, now) = (&was[left_out..], &now[other..]);
         }
         before = list;
     }
-    out
+    out.take()
 }
 
 /// How many bytes of each are to be passed over until both go on alike.
@@ -45,23 +46,24 @@ fn next_same(was: &[u8], now: &[u8]) -> (usize, usize) {
 }
 
 /// The inverse; `None` if the message is malformed.
-pub(super) fn split_alike(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub(super) fn split_alike(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut from = Reader::new(bytes);
     let mut lists: Vec<Vec<u8>> = Vec::new();
-    while !bytes.is_empty() {
-        let length = read(&mut bytes)?;
+    while !from.is_done() {
+        let length = from.packed()?;
         let mut was = lists.last().map_or(&[][..], Vec::as_slice);
         let mut list = Vec::new();
-        while list.len() < length {
-            let [same, left_out, other] = [(); 3].map(|()| read(&mut bytes));
-            let (kept, rest) = was.split_at_checked(same?)?;
-            let (new, after) = bytes.split_at_checked(other?)?;
+        while (list.len() as u64) < length {
+            let (same, left_out) = (from.packed()?, from.packed()?);
+            let (kept, rest) = was.split_at_checked(usize::try_from(same).ok()?)?;
+            let new = from.packed_counted()?;
             if kept.is_empty() && new.is_empty() {
                 return None;
             }
             list.extend(kept.iter().chain(new));
-            (was, bytes) = (rest.get(left_out?..)?, after);
+            was = rest.get(usize::try_from(left_out).ok()?..)?;
         }
-        if list.len() != length {
+        if list.len() as u64 != length {
             return None;
         }
         lists.push(list);
@@ -69,30 +71,10 @@ pub(super) fn split_alike(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(lists)
 }
 
-fn number(out: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn read(bytes: &mut &[u8]) -> Option<usize> {
-    let mut number = 0_u64;
-    for shift in (0..63).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return usize::try_from(number).ok();
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::crc32;
 
     fn lists() -> Vec<Vec<u8>> {
         let list =
@@ -108,6 +90,11 @@ mod tests {
         for lists in [lists(), Vec::new(), vec![Vec::new()]] {
             assert_eq!(split_alike(&join_alike(&lists)).unwrap(), lists);
         }
+    }
+
+    #[test]
+    fn the_form_is_as_it_was() {
+        assert_eq!(crc32(&join_alike(&lists())), 0xbe57_204d);
     }
 
     #[test]

@@ -283,6 +283,7 @@ fn make(path: &Path, bytes: &[u8]) -> Result<File> {
 mod tests {
     use super::*;
     use crate::comm::threads::run;
+    use crate::files::crc32;
     use crate::records::FileMeta;
 
     fn entry(rank: usize, name: &str, on_prefix: bool) -> CatalogEntry {
@@ -327,6 +328,7 @@ mod tests {
         assert_eq!(found.size(), (83, 830));
         assert_eq!(found.cached_bytes(), 420);
         assert!(found.has_files_on_prefix() && !found.is_on_prefix());
+        assert_eq!(crc32(&found.bytes), 0xa707_61e4, "the form is as it was");
         let contested: Vec<_> = found.contested().collect();
         assert_eq!((contested.len(), contested[0].meta.name.as_str()), (42, "both"));
         let none = catalog(vec![]);

@@ -12,17 +12,14 @@
 use std::collections::BTreeMap;
 
 use super::CatalogEntry;
+use crate::bytes::{Reader, Writer};
 use crate::files::is_safe_relative;
 use crate::records::FileMeta;
-
-const HAS_CRC: u8 = 1;
-const ON_PREFIX: u8 = 2;
-const HAS_ATTRIBUTES: u8 = 4;
 
 /// Writes a list.
 #[derive(Default)]
 pub(super) struct Packer {
-    bytes: Vec<u8>,
+    out: Writer,
     name: Vec<u8>,
     numbers: [u64; 4],
 }
@@ -30,31 +27,26 @@ pub(super) struct Packer {
 impl Packer {
     /// The next entry.
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
-        let flag = |flag, set| if set { flag } else { 0 };
-        self.bytes.push(
-            flag(HAS_CRC, meta.crc32.is_some())
-                | flag(ON_PREFIX, meta.on_prefix)
-                | flag(HAS_ATTRIBUTES, !meta.attributes.is_empty()),
-        );
+        self.out.flags(&[meta.crc32.is_some(), meta.on_prefix, !meta.attributes.is_empty()]);
         let name = meta.name.as_bytes();
         let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
-        self.number(same as u64);
-        self.text(&name[same..]);
+        self.out.packed(same as u64).packed_counted(&name[same..]);
         self.name.truncate(same);
         self.name.extend(&name[same..]);
         let numbers = [rank as u64, meta.size, meta.mode.into(), meta.mtime_seconds as u64];
         for (now, before) in numbers.into_iter().zip(self.numbers) {
-            self.number(zigzag(now.wrapping_sub(before) as i64));
+            self.out.packed(zigzag(now.wrapping_sub(before) as i64));
         }
         self.numbers = numbers;
-        self.number(zigzag(meta.mtime_nanoseconds));
-        self.bytes.extend(meta.crc32.iter().flat_map(|crc32| crc32.to_le_bytes()));
+        self.out.packed(zigzag(meta.mtime_nanoseconds));
+        if let Some(crc32) = meta.crc32 {
+            self.out.raw(&crc32.to_le_bytes());
+        }
         if !meta.attributes.is_empty() {
-            self.number(meta.attributes.len() as u64);
+            self.out.packed(meta.attributes.len() as u64);
         }
         for (name, value) in &meta.attributes {
-            self.text(name.as_bytes());
-            self.text(value);
+            self.out.packed_counted(name.as_bytes()).packed_counted(value);
         }
     }
 
@@ -62,89 +54,67 @@ impl Packer {
     pub fn begin(&mut self) -> usize {
         self.name.clear();
         self.numbers = [0; 4];
-        self.bytes.len()
+        self.out.len()
     }
 
     /// The lists.
-    pub fn bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.bytes.push(number as u8);
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        self.number(text.len() as u64);
-        self.bytes.extend(text);
+    pub fn bytes(mut self) -> Vec<u8> {
+        self.out.take()
     }
 }
 
 /// Reads one list, entry by entry, without making any that is not asked for.
 pub(super) struct Unpacker<'a> {
-    rest: &'a [u8],
+    from: Reader<'a>,
     name: Vec<u8>,
     numbers: [u64; 4],
     nanoseconds: i64,
     crc32: Option<u32>,
     on_prefix: bool,
-    attributes: &'a [u8],
+    attributes: BTreeMap<&'a [u8], &'a [u8]>,
 }
 
 impl<'a> Unpacker<'a> {
     /// Before the first entry of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Unpacker {
-            rest: bytes,
+            from: Reader::new(bytes),
             name: Vec::new(),
             numbers: [0; 4],
             nanoseconds: 0,
             crc32: None,
             on_prefix: false,
-            attributes: &[],
+            attributes: BTreeMap::new(),
         }
     }
 
     /// Goes to the next entry. `None`: there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
-        let (&flags, rest) = self.rest.split_first()?;
-        let mut rest = rest;
-        let same = usize::try_from(number(&mut rest)?).ok()?;
+        let mut from = self.from;
+        let [has_crc32, on_prefix, has_attributes] = from.flags()?;
+        let same = usize::try_from(from.packed()?).ok()?;
         self.name.truncate(match same <= self.name.len() {
             true => same,
             false => return None,
         });
-        self.name.extend(text(&mut rest)?);
+        self.name.extend(from.packed_counted()?);
         for value in &mut self.numbers {
-            *value = value.wrapping_add(unzigzag(number(&mut rest)?) as u64);
+            *value = value.wrapping_add(unzigzag(from.packed()?) as u64);
         }
-        self.nanoseconds = unzigzag(number(&mut rest)?);
-        self.crc32 = match flags & HAS_CRC {
-            0 => None,
-            _ => {
-                let (crc32, after) = rest.split_first_chunk()?;
-                rest = after;
-                Some(u32::from_le_bytes(*crc32))
-            }
-        };
-        self.on_prefix = flags & ON_PREFIX != 0;
-        let before = rest;
-        let count = if flags & HAS_ATTRIBUTES == 0 { 0 } else { number(&mut rest)? };
-        for _ in 0..count.checked_mul(2)? {
-            text(&mut rest)?;
+        self.nanoseconds = unzigzag(from.packed()?);
+        self.crc32 = if has_crc32 { Some(u32::from_le_bytes(from.array()?)) } else { None };
+        self.on_prefix = on_prefix;
+        self.attributes.clear();
+        for _ in 0..if has_attributes { from.packed()? } else { 0 } {
+            self.attributes.insert(from.packed_counted()?, from.packed_counted()?);
         }
-        self.attributes = &before[..before.len() - rest.len()];
-        self.rest = rest;
+        self.from = from;
         Some(())
     }
 
     /// Whether all has been read.
     pub fn is_done(&self) -> bool {
-        self.rest.is_empty()
+        self.from.is_done()
     }
 
     /// The name of this entry.
@@ -155,28 +125,20 @@ impl<'a> Unpacker<'a> {
     /// The entry; `None` if it is malformed.
     pub fn entry(&self) -> Option<CatalogEntry> {
         let [rank, size, mode, seconds] = self.numbers;
+        let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_string());
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(name, value)| Some((text(name)?, value.to_vec())));
         let meta = FileMeta {
-            name: std::str::from_utf8(&self.name).ok()?.to_string(),
+            name: text(&self.name)?,
             size,
             crc32: self.crc32,
             mode: u32::try_from(mode).ok()?,
             mtime_seconds: seconds as i64,
             mtime_nanoseconds: self.nanoseconds,
             on_prefix: self.on_prefix,
-            attributes: self.attributes()?,
+            attributes: attributes.collect::<Option<_>>()?,
         };
         Some(CatalogEntry { rank: usize::try_from(rank).ok()?, meta })
-    }
-
-    fn attributes(&self) -> Option<BTreeMap<String, Vec<u8>>> {
-        let mut rest = self.attributes;
-        let mut found = BTreeMap::new();
-        let count = if rest.is_empty() { 0 } else { number(&mut rest)? };
-        for _ in 0..count {
-            let name = std::str::from_utf8(text(&mut rest)?).ok()?.to_string();
-            found.insert(name, text(&mut rest)?.to_vec());
-        }
-        Some(found)
     }
 }
 
@@ -200,16 +162,17 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
 
 /// Several lists as one message.
 pub(super) fn join_lists(lists: &[Vec<u8>]) -> Vec<u8> {
-    let mut packer = Packer::default();
-    lists.iter().for_each(|list| packer.text(list));
-    packer.bytes()
+    let mut out = Writer::new();
+    lists.iter().for_each(|list| _ = out.packed_counted(list));
+    out.take()
 }
 
 /// The inverse; `None` if the message is malformed.
-pub(super) fn split_lists(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
+pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut from = Reader::new(bytes);
     let mut lists = Vec::new();
-    while !bytes.is_empty() {
-        lists.push(text(&mut bytes)?);
+    while !from.is_done() {
+        lists.push(from.packed_counted()?);
     }
     Some(lists)
 }
@@ -223,29 +186,10 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut found = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, after) = rest.split_first()?;
-        *rest = after;
-        found |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(found);
-        }
-    }
-    None
-}
-
-fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(number(rest)?).ok()?;
-    let (text, after) = rest.split_at_checked(length)?;
-    *rest = after;
-    Some(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::crc32;
 
     fn files() -> Vec<FileMeta> {
         let plain = |name: &str| FileMeta { name: name.into(), ..FileMeta::default() };
@@ -272,6 +216,7 @@ mod tests {
         assert_eq!(unpack(&[]), Some(vec![]));
         let lists = [pack(1, &files()), vec![], vec![7; 300]];
         let joined = join_lists(&lists);
+        assert_eq!(crc32(&joined), 0x7418_660a, "the form is as it was");
         assert_eq!(split_lists(&joined).unwrap(), lists);
         assert_eq!(split_lists(&joined[..joined.len() - 1]), None);
     }

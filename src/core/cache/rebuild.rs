@@ -19,6 +19,7 @@ use super::store::Held;
 use super::survey::{Facts, Survey};
 use super::sweep::sweep;
 use super::{Catalog, Ctx, NodeCatalog, Share};
+use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
@@ -232,10 +233,8 @@ fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
 
 impl Placement {
     fn gather(ctx: &Ctx) -> Result<Placement> {
-        let mut leader = (ctx.world.rank() as u64).to_be_bytes().to_vec();
-        ctx.node.broadcast(&mut leader, 0)?;
+        let leader = words::broadcast(ctx.node, ctx.world.rank() as u64, 0)?;
         let mut answer = KvTree::new();
-        let leader = leader.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
         answer.set_value("NODE", leader);
         answer.set_value("HOST", ctx.host);
         let mut placement = Placement { nodes: Vec::new(), hosts: Vec::new() };

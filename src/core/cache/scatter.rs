@@ -11,6 +11,7 @@ use super::Ctx;
 use super::agree::agree;
 use super::disk::names_in;
 use super::store::{Held, decode_records, encode_records, read_records, write_records};
+use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, sync_dir};
 use crate::kvtree::KvTree;
@@ -29,9 +30,8 @@ pub(crate) fn is_filemap_name(name: &str) -> bool {
 /// for those of ranks that run elsewhere now. Returns the damaged filemaps, whose data counts as
 /// lost. Collective over the node.
 pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
-    let my_rank = (ctx.world.rank() as u64).to_be_bytes();
-    let gathered = ctx.node.all_gather(&my_rank)?;
-    let local_ranks: Vec<usize> = gathered.iter().map(|bytes| rank_of(bytes)).collect();
+    let gathered = words::all_gather(ctx.node, [ctx.world.rank() as u64])?;
+    let local_ranks: Vec<usize> = gathered.into_iter().map(|[rank]| rank as usize).collect();
     let merged = if ctx.is_node_leader() { merge(ctx) } else { Ok(Merged::default()) };
     let merged = agree(ctx.node, merged)?;
     let shares = ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))?;
@@ -41,10 +41,6 @@ pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     let cleaned = if ctx.is_node_leader() { clean_up(ctx) } else { Ok(()) };
     agree(ctx.node, cleaned)?;
     Ok(merged.damaged)
-}
-
-fn rank_of(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
 }
 
 /// All that a node's filemaps say.

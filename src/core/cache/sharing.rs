@@ -18,7 +18,7 @@ use super::layout::{Layout, OWN_FOLDER, sealed_id, store_of};
 use super::seal::Marker;
 use super::store::{Held, decode_records, encode_records};
 use super::{Ctx, Store};
-use crate::comm::Comm;
+use crate::comm::{Comm, words};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
@@ -54,13 +54,10 @@ impl Sharing {
     /// # Errors
     /// Communication failed. A store that cannot be written counts as its node's own.
     pub fn observe(world: &dyn Comm, node: &dyn Comm, layout: &Layout) -> Result<Sharing> {
-        let mut nonce = random_u64().to_be_bytes().to_vec();
-        world.broadcast(&mut nonce, 0)?;
-        let mut leader = (world.rank() as u64).to_be_bytes().to_vec();
-        node.broadcast(&mut leader, 0)?;
-        let leader = number(&leader);
+        let nonce = words::broadcast(world, random_u64(), 0)?;
+        let leader = words::broadcast(node, world.rank() as u64, 0)? as usize;
         let leads = node.rank() == 0;
-        let start = format!("{PROBE}{:016x}.", number(&nonce));
+        let start = format!("{PROBE}{nonce:016x}.");
         let dirs: Vec<&Path> = layout.stores.iter().map(|store| &*store.cache_dir).collect();
         if leads {
             for dir in &dirs {
@@ -148,10 +145,6 @@ impl Sharers {
         let comm = world.split(own as i64, world.rank() as i64)?;
         Ok(Sharers { comm, ranks, groups: groups.to_vec() })
     }
-}
-
-fn number(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
 }
 
 /// Removes this node's own file, and those that launches before have left.

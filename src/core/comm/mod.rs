@@ -6,6 +6,7 @@
 pub mod solo;
 pub mod threads;
 pub mod trees;
+pub mod words;
 
 use crate::error::Result;
 

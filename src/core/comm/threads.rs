@@ -16,12 +16,14 @@
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
 use super::Comm;
+use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
 /// Runs `body` on `ranks` threads and returns their results in rank order. A panic of a rank is
@@ -365,15 +367,15 @@ impl Comm for ThreadComm {
     }
 
     fn all_max(&self, words: &mut [i64]) -> Result<()> {
-        let own: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        for bytes in self.all_gather(&own)? {
-            if bytes.len() != own.len() {
+        let mut out = Writer::new();
+        words.iter().for_each(|word| _ = out.word(*word as u64));
+        for bytes in self.all_gather(&out.take())? {
+            let theirs = words_in(&bytes);
+            if theirs.len() != words.len() {
                 return Err(self.broken("all_max with different lengths"));
             }
-            for (word, theirs) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                let mut array = [0; 8];
-                array.copy_from_slice(theirs);
-                *word = (*word).max(i64::from_be_bytes(array));
+            for (word, theirs) in words.iter_mut().zip(theirs) {
+                *word = (*word).max(theirs);
             }
         }
         Ok(())
@@ -414,23 +416,18 @@ impl Comm for ThreadComm {
     }
 
     fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
-        let mut own = color.to_be_bytes().to_vec();
-        own.extend(key.to_be_bytes());
+        let own = Writer::new().word(color as u64).word(key as u64).take();
         let (mut colors, mut contexts) = (Vec::new(), 0);
         // The answer: everyone's color and key, then a fresh range of contexts.
         let answer = self.through_root(vec![(self.rank, own)], |all| {
             let mut joined: Parcel = all.into_iter().flatten().collect();
             let size = self.size();
             let fresh = self.world.next_context.fetch_add(size as u64, Ordering::Relaxed);
-            joined.push((size, fresh.to_be_bytes().to_vec()));
+            joined.push((size, Writer::new().word(fresh).take()));
             Ok(vec![joined; size])
         })?;
         for (rank, bytes) in answer {
-            let words: Vec<i64> = bytes
-                .chunks_exact(8)
-                .map(|word| word.iter().fold(0, |sum, &byte| sum << 8 | i64::from(byte)))
-                .collect();
-            match words[..] {
+            match words_in(&bytes)[..] {
                 [color, key] => colors.push((color, key, rank)),
                 [fresh] => contexts = fresh as u64,
                 _ => return Err(self.broken("calls do not match")),
@@ -448,6 +445,11 @@ impl Comm for ThreadComm {
         let world = self.world.clone();
         Ok(Some(Box::new(ThreadComm { world, context, members, rank })))
     }
+}
+
+fn words_in(bytes: &[u8]) -> Vec<i64> {
+    let mut from = Reader::new(bytes);
+    iter::from_fn(|| from.word()).map(|word| word as i64).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! Trees over a group of ranks (000 section 3.2.7). Receiving merges into the tree that is given.
 
-use crate::comm::Comm;
+use crate::comm::{Comm, words};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-
-/// Largest tree that is accepted; a larger length is a sign of disorder.
-const TREE_BYTES_MAX: u64 = 4 << 30;
 
 /// Sends a tree to rank `to`.
 ///
@@ -35,17 +32,7 @@ pub fn send_receive(
     into: &mut KvTree,
     from: usize,
 ) -> Result<()> {
-    let out = out.encode();
-    let mut length = [0; size_of::<u64>()];
-    comm.exchange(&(out.len() as u64).to_be_bytes(), to, &mut length, from)?;
-    let length = u64::from_be_bytes(length);
-    let length = usize::try_from(length).ok().filter(|_| length <= TREE_BYTES_MAX);
-    let Some(length) = length else {
-        return Err(Error::Comm(format!("rank {from} announced a tree of an impossible size")));
-    };
-    let mut bytes = vec![0; length];
-    comm.exchange(&out, to, &mut bytes, from)?;
-    merge_packed(into, &bytes, from)
+    merge_packed(into, &words::swap(comm, &out.encode(), to, from)?, from)
 }
 
 /// Merges the tree of `root` into that of every other rank. Collective.

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use super::KvTree;
 use super::decode::DEPTH_MAX;
+use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result, again};
 use crate::files;
 
@@ -26,15 +27,9 @@ const VERSION: u16 = 1;
 /// Flag: a CRC32 follows the data.
 const FLAG_CRC32: u32 = 0x1;
 
-const TYPE_OFFSET: usize = size_of::<u32>();
-const VERSION_OFFSET: usize = TYPE_OFFSET + size_of::<u16>();
-const SIZE_OFFSET: usize = VERSION_OFFSET + size_of::<u16>();
-const FLAGS_OFFSET: usize = SIZE_OFFSET + size_of::<u64>();
-/// Bytes before the packed tree.
-pub const HEADER_BYTES: usize = FLAGS_OFFSET + size_of::<u32>();
+/// Bytes before the packed tree: magic number, type, version, size, flags.
+pub const HEADER_BYTES: usize = 4 + 2 + 2 + 8 + 4;
 const CRC_BYTES: usize = size_of::<u32>();
-
-const _: () = assert!(HEADER_BYTES == 20);
 
 /// Largest tree file that is read; a larger size in a header is taken for damage. A record of a
 /// million files has about 150 MB.
@@ -51,12 +46,10 @@ pub fn to_file_bytes(tree: &KvTree) -> Result<Vec<u8>> {
         )));
     }
     let size = HEADER_BYTES + tree.packed_len() + CRC_BYTES;
-    let mut bytes = Vec::with_capacity(size);
-    bytes.extend_from_slice(&MAGIC.to_be_bytes());
-    bytes.extend_from_slice(&TYPE_TREE.to_be_bytes());
-    bytes.extend_from_slice(&VERSION.to_be_bytes());
-    bytes.extend_from_slice(&(size as u64).to_be_bytes());
-    bytes.extend_from_slice(&FLAG_CRC32.to_be_bytes());
+    let mut header = Writer::new();
+    header.word32(MAGIC).word16(TYPE_TREE).word16(VERSION);
+    let mut bytes = header.word(size as u64).word32(FLAG_CRC32).take();
+    bytes.reserve_exact(size - HEADER_BYTES);
     tree.encode_into(&mut bytes);
     let crc32 = files::crc32(&bytes);
     bytes.extend_from_slice(&crc32.to_be_bytes());
@@ -84,24 +77,24 @@ struct Header {
 
 impl Header {
     fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
-        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        let mut from = Reader::new(bytes);
+        let mut next = || {
+            let kind = (from.word32()?, from.word16()?, from.word16()?);
+            Some((kind, from.word()?, from.word32()?))
+        };
+        let Some(((magic, kind, version), size, flags)) = next() else {
             return Err(format!("{} bytes are too few for a header", bytes.len()));
         };
-        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let u32_at = |at: usize| (u32::from(u16_at(at)) << 16) | u32::from(u16_at(at + 2));
-        let u64_at = |at: usize| (u64::from(u32_at(at)) << 32) | u64::from(u32_at(at + 4));
-        if u32_at(0) != MAGIC {
-            return Err(format!("its magic number is {:#010x}, not {MAGIC:#010x}", u32_at(0)));
+        if magic != MAGIC {
+            return Err(format!("its magic number is {magic:#010x}, not {MAGIC:#010x}"));
         }
-        let (kind, version) = (u16_at(TYPE_OFFSET), u16_at(VERSION_OFFSET));
         if (kind, version) != (TYPE_TREE, VERSION) {
             return Err(format!(
                 "it has type {kind} version {version}; known is type {TYPE_TREE} version {VERSION}"
             ));
         }
-        let has_crc32 = u32_at(FLAGS_OFFSET) & FLAG_CRC32 != 0;
+        let has_crc32 = flags & FLAG_CRC32 != 0;
         let least = HEADER_BYTES + size_of::<u32>() + if has_crc32 { CRC_BYTES } else { 0 };
-        let size = u64_at(SIZE_OFFSET);
         if !(least as u64..=FILE_BYTES_MAX).contains(&size) {
             return Err(format!("its header says {size} bytes, which no such file has"));
         }

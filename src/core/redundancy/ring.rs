@@ -1,7 +1,10 @@
 //! Neighbours in a set, and outcomes that all members share.
 
+use std::iter;
+
 use super::RedundancySet;
-use crate::comm::Comm;
+use crate::bytes::{Reader, Writer};
+use crate::comm::{Comm, words};
 use crate::error::{Error, Result};
 
 /// A set as its member sees it.
@@ -74,11 +77,7 @@ impl<'a> Ring<'a> {
 
     /// Sends `out` to `to` and returns what `from` sends here; any lengths.
     pub fn swap(&self, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
-        let mut length = [0; 8];
-        self.comm.exchange(&(out.len() as u64).to_be_bytes(), to, &mut length, from)?;
-        let mut into = vec![0; u64::from_be_bytes(length) as usize];
-        self.comm.exchange(out, to, &mut into, from)?;
-        Ok(into)
+        words::swap(self.comm, out, to, from)
     }
 
     /// Bytes of a piece where the longest stream has `total` bytes, the same on all members.
@@ -97,20 +96,21 @@ impl<'a> Ring<'a> {
 
 /// Checksums as they travel: a marker and four bytes each.
 pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(crcs.len() * 5);
+    let mut out = Writer::new();
     for crc32 in crcs {
-        bytes.push(u8::from(crc32.is_some()));
-        bytes.extend(crc32.unwrap_or(0).to_be_bytes());
+        out.flags(&[crc32.is_some()]).word32(crc32.unwrap_or(0));
     }
-    bytes
+    out.take()
 }
 
 /// The inverse of [`crcs_to_bytes`].
 pub(super) fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
-    let (crcs, _) = bytes.as_chunks::<5>();
-    crcs.iter()
-        .map(|&[some, a, b, c, d]| (some != 0).then(|| u32::from_be_bytes([a, b, c, d])))
-        .collect()
+    let mut from = Reader::new(bytes);
+    let next = || {
+        let ([some], crc32) = (from.flags()?, from.word32()?);
+        Some(some.then_some(crc32))
+    };
+    iter::from_fn(next).collect()
 }
 
 /// The first error of a rank that must go on communicating, so that the others do not wait in vain.

@@ -40,6 +40,8 @@ mod wire;
 
 use std::time::Duration;
 
+use crate::bytes;
+
 pub use ending::need::{Need, NeedLimits};
 pub use flush::salvage::{
     Copied, Salvaged, alone_on_prefix, clear_copies, copy_node, publish_copies, publish_found,

@@ -21,6 +21,7 @@ use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;
 use crate::cache::evict::discard;
 use crate::cache::{Ctx, Offered, SealRequest, commit, prepare};
+use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
@@ -166,11 +167,10 @@ fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &
 /// The next checkpoint needs as much beside it, or it would go to the prefix. Collective.
 fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<Option<String>> {
     let shared = ctx.sharing.is_shared(ctx.layout.store_index(store));
-    let of_node = ctx.node.all_gather(&need.to_be_bytes())?;
-    let of_world = ctx.world.all_gather(&need.to_be_bytes())?;
+    let of_node = words::all_gather(ctx.node, [need])?;
+    let of_world = words::all_gather(ctx.world, [need])?;
     let all = if shared { of_world } else { of_node };
-    let number = |bytes: &Vec<u8>| bytes.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
-    let bytes = all.iter().map(number).fold(0, u64::saturating_add);
+    let bytes = all.into_iter().flatten().fold(0, u64::saturating_add);
     let dir = ctx.layout.cache_dir(store);
     let room = system::room(dir).unwrap_or(0);
     let (dir, host) = (dir.display(), ctx.host);
@@ -317,9 +317,7 @@ impl From<'_> {
         let (ctx, dataset) = (self.ctx, &self.summary.dataset);
         self.discard()?;
         agree(ctx.world, if self.leads() { self.name_copies() } else { Ok(()) })?;
-        let mut epoch = random_u64().to_be_bytes().to_vec();
-        ctx.world.broadcast(&mut epoch, 0)?;
-        let epoch = epoch.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
+        let epoch = words::broadcast(ctx.world, random_u64(), 0)?;
         let request = SealRequest {
             key: self.key(),
             id: dataset.id,

@@ -3,6 +3,7 @@
 //! marks in the journal.
 
 use crate::cache::Ctx;
+use crate::comm::words;
 use crate::error::Result;
 
 /// A rank's place.
@@ -26,15 +27,10 @@ struct Load {
 
 /// This rank's place; `bytes` is what it has to copy. Collective.
 pub(super) fn gather(ctx: &Ctx, bytes: u64) -> Result<Turn> {
-    let mut leader = (ctx.world.rank() as u64).to_be_bytes().to_vec();
-    ctx.node.broadcast(&mut leader, 0)?;
-    let word = [&leader[..], &bytes.to_be_bytes()].concat();
-    let number = |bytes: &[u8]| bytes.iter().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
-    let load = |bytes: &Vec<u8>| {
-        let (leader, bytes) = bytes.split_at(bytes.len().min(8));
-        Load { leader: number(leader) as usize, bytes: number(bytes) }
-    };
-    let loads: Vec<Load> = ctx.world.all_gather(&word)?.iter().map(load).collect();
+    let leader = words::broadcast(ctx.node, ctx.world.rank() as u64, 0)?;
+    let all = words::all_gather(ctx.world, [leader, bytes])?.into_iter();
+    let loads: Vec<_> =
+        all.map(|[leader, bytes]| Load { leader: leader as usize, bytes }).collect();
     Ok(turn_of(ctx.world.rank(), &loads, ctx.transfer.flush_width))
 }
 

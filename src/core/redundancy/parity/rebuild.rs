@@ -10,6 +10,7 @@ use super::pipeline::{Sides, run};
 use super::schedule::{Work, choose_worker};
 use super::shape::Content;
 use super::{Code, Shape, encode};
+use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::restore::Restore;
@@ -313,26 +314,40 @@ impl Own<'_> {
 
 impl State {
     fn to_bytes(self) -> Vec<u8> {
-        let chunk_bytes = self.chunk_bytes.unwrap_or(0);
-        let mut bytes = vec![u8::from(self.data), u8::from(self.chunk_bytes.is_some())];
-        for word in [self.id, self.epoch, self.total, chunk_bytes] {
-            bytes.extend(word.to_be_bytes());
-        }
-        bytes
+        let mut out = Writer::new();
+        out.flags(&[self.data]).flags(&[self.chunk_bytes.is_some()]);
+        out.word(self.id).word(self.epoch).word(self.total).word(self.chunk_bytes.unwrap_or(0));
+        out.take()
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let malformed = || Error::Comm("a member's state is malformed".into());
-        let (&[data, parity], words) = bytes.split_first_chunk().ok_or_else(malformed)?;
-        let (&[id, epoch, total, chunk_bytes], []) = words.as_chunks::<8>() else {
-            return Err(malformed());
-        };
-        Ok(State {
-            id: u64::from_be_bytes(id),
-            epoch: u64::from_be_bytes(epoch),
-            data: data != 0,
-            total: u64::from_be_bytes(total),
-            chunk_bytes: (parity != 0).then(|| u64::from_be_bytes(chunk_bytes)),
-        })
+        State::read(bytes).ok_or_else(|| Error::Comm("a member's state is malformed".into()))
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let ([data], [parity]) = (from.flags()?, from.flags()?);
+        let (id, epoch, total) = (from.word()?, from.word()?, from.word()?);
+        let chunk_bytes = Some(from.word()?).filter(|_| parity);
+        from.done(State { id, epoch, data, total, chunk_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_travels_in_this_form() {
+        let state = State { id: 1, epoch: 2, data: true, total: 3, chunk_bytes: Some(u64::MAX) };
+        let bytes = state.to_bytes();
+        let words = [[0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 0, 0, 0, 3]];
+        assert_eq!(bytes, [&[1, 1][..], &words.concat(), &[255; 8]].concat());
+        assert_eq!(State::from_bytes(&bytes).unwrap(), state);
+        for bytes in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat()] {
+            assert!(State::from_bytes(bytes).is_err());
+        }
+        let lost = State { data: false, chunk_bytes: None, ..state };
+        assert_eq!(State::from_bytes(&lost.to_bytes()).unwrap(), lost);
     }
 }

@@ -8,6 +8,7 @@ use super::super::{MemberData, Protection, RedundancySet, Survivor};
 use super::copies::{Manifest, copy_right, directory, of_owner};
 use super::copies_kept;
 use super::stream::{Way, stream, swap_lists};
+use crate::bytes::Writer;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 
@@ -57,11 +58,12 @@ pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData
 
 /// Learns what every member has lost.
 fn losses(ring: &Ring, own: &Survivor, manifests: &[Option<Manifest>]) -> Result<Losses> {
-    let mut state = own.id.to_be_bytes().to_vec();
-    state.extend(own.epoch.to_be_bytes());
-    let seal_bytes = state.len();
-    state.push(u8::from(own.valid_data().is_none()));
-    state.extend(manifests.iter().map(|manifest| u8::from(manifest.is_none())));
+    let mut out = Writer::new();
+    out.word(own.id).word(own.epoch);
+    let seal_bytes = out.len();
+    out.flags(&[own.valid_data().is_none()]);
+    manifests.iter().for_each(|manifest| _ = out.flags(&[manifest.is_none()]));
+    let state = out.take();
     let states = ring.comm.all_gather(&state)?;
     if states.iter().any(|theirs| theirs.len() != state.len()) {
         return Err(Error::Comm("a member's state is malformed".into()));

@@ -11,7 +11,7 @@ use super::prepare::Arrival;
 use super::prepare::Preparation;
 use super::required::Required;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
-use crate::comm::Comm;
+use crate::comm::{Comm, words};
 use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
@@ -146,10 +146,9 @@ impl Preparation {
         }
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
-        let mut launch = random_u64().to_be_bytes().to_vec();
-        links.world.broadcast(&mut launch, 0)?;
+        let launch = words::broadcast(links.world.as_ref(), random_u64(), 0)?;
         let mut session = build(site, series, links, machine, &known, identity, leases);
-        session.launch = launch.try_into().map_or(0, u64::from_be_bytes);
+        session.launch = launch;
         session.share_messages();
         session.begin_run(&hosts);
         session.begin_records(&hosts, &mut report, events);

@@ -3,10 +3,11 @@
 //! what becomes of the files is agreed on at the next sync point.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use crate::bytes::{Reader, Writer};
 use crate::session::machine::DatasetKey;
 
 /// A directory that got its final name, with all that is in it.
@@ -70,96 +71,65 @@ pub enum Notice {
 impl Notice {
     /// As a message from `rank`.
     pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
-        let (kind, name) = match self {
-            Notice::Begun(..) => (0, ""),
-            Notice::Deleted(name) => (1, name.as_str()),
-            Notice::Settled(name) => (2, name.as_str()),
-            Notice::Made(name) => (3, name.as_str()),
-            Notice::OnPrefix(name) => (4, name.as_str()),
-            Notice::DirGone(name) => (5, name.as_str()),
-            Notice::DirSettled(name) => (6, name.as_str()),
-            Notice::Moved(one) => (7, one.from.as_str()),
-            Notice::Claimed(claim) => (8, claim.name.as_str()),
-            Notice::Unclaimed(name) => (9, name.as_str()),
-        };
-        let mut out = (rank as u64).to_be_bytes().to_vec();
-        out.push(kind);
+        let mut out = Writer::new();
+        out.word(rank as u64);
         match self {
             Notice::Begun(key, dir) => {
-                out.extend((key.series as u64).to_be_bytes());
-                out.extend(key.generation.to_be_bytes());
-                out.extend((key.id.len() as u64).to_be_bytes());
-                out.extend(key.id.bytes());
-                out.extend(dir.as_os_str().as_encoded_bytes());
+                out.byte(0).word(key.series as u64).word(key.generation);
+                out.counted(key.id.as_bytes()).raw(dir.as_os_str().as_bytes())
             }
+            Notice::Deleted(name) => out.byte(1).raw(name.as_bytes()),
+            Notice::Settled(name) => out.byte(2).raw(name.as_bytes()),
+            Notice::Made(name) => out.byte(3).raw(name.as_bytes()),
+            Notice::OnPrefix(name) => out.byte(4).raw(name.as_bytes()),
+            Notice::DirGone(name) => out.byte(5).raw(name.as_bytes()),
+            Notice::DirSettled(name) => out.byte(6).raw(name.as_bytes()),
             Notice::Moved(one) => {
-                out.extend(one.number.to_be_bytes());
-                out.push(u8::from(one.landed));
-                out.extend((one.from.len() as u64).to_be_bytes());
-                out.extend(one.from.bytes().chain(one.to.bytes()));
+                out.byte(7).word(one.number).flags(&[one.landed]);
+                out.counted(one.from.as_bytes()).raw(one.to.as_bytes())
             }
             Notice::Claimed(claim) => {
-                let empty = PathBuf::new();
-                let (from, to) = match &claim.rename {
-                    Some((from, to)) => (from, to),
-                    None => (&empty, &empty),
-                };
-                out.push(u8::from(claim.on_prefix));
-                for bytes in [claim.name.as_bytes(), from.as_os_str().as_bytes()] {
-                    out.extend((bytes.len() as u64).to_be_bytes());
-                    out.extend(bytes);
-                }
-                out.extend(to.as_os_str().as_bytes());
+                out.byte(8).flags(&[claim.on_prefix]).counted(claim.name.as_bytes());
+                let (from, to) = claim.rename.clone().unwrap_or_default();
+                out.counted(from.as_os_str().as_bytes()).raw(to.as_os_str().as_bytes())
             }
-            _ => out.extend(name.bytes()),
-        }
-        out
+            Notice::Unclaimed(name) => out.byte(9).raw(name.as_bytes()),
+        };
+        out.take()
     }
 
     /// The inverse: rank and change. Total.
     pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Notice)> {
-        let (rank, rest) = word(bytes)?;
-        let (kind, rest) = rest.split_first()?;
-        let name = || String::from_utf8(rest.to_vec()).ok();
-        let told = match kind {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let mut from = Reader::new(bytes);
+        let rank = from.size()?;
+        let told = match from.byte()? {
             0 => {
-                let (series, rest) = word(rest)?;
-                let (generation, rest) = word(rest)?;
-                let (length, rest) = word(rest)?;
-                let (id, dir) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                let id = String::from_utf8(id.to_vec()).ok()?;
-                let dir = PathBuf::from(String::from_utf8(dir.to_vec()).ok()?);
-                let series = usize::try_from(series).ok()?;
-                Notice::Begun(DatasetKey::new(series, id, generation), dir)
+                let (series, generation) = (from.size()?, from.word()?);
+                let key = DatasetKey::new(series, from.text()?, generation);
+                Notice::Begun(key, path(from.rest()))
             }
-            1 => Notice::Deleted(name()?),
-            2 => Notice::Settled(name()?),
-            3 => Notice::Made(name()?),
-            4 => Notice::OnPrefix(name()?),
-            5 => Notice::DirGone(name()?),
-            6 => Notice::DirSettled(name()?),
+            1 => Notice::Deleted(from.rest_text()?),
+            2 => Notice::Settled(from.rest_text()?),
+            3 => Notice::Made(from.rest_text()?),
+            4 => Notice::OnPrefix(from.rest_text()?),
+            5 => Notice::DirGone(from.rest_text()?),
+            6 => Notice::DirSettled(from.rest_text()?),
             7 => {
-                let (number, rest) = word(rest)?;
-                let (landed, rest) = rest.split_first()?;
-                let (length, rest) = word(rest)?;
-                let (from, to) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-                let (from, to) = (text(from)?, text(to)?);
-                Notice::Moved(Move { number, from, to, landed: *landed != 0 })
+                let (number, [landed]) = (from.word()?, from.flags()?);
+                let (old, new) = (from.text()?, from.rest_text()?);
+                Notice::Moved(Move { number, from: old, to: new, landed })
             }
             8 => {
-                let (on_prefix, rest) = rest.split_first()?;
-                let (name, rest) = counted(rest)?;
-                let (from, to) = counted(rest)?;
-                let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
-                let rename = (!from.is_empty()).then(|| (path(from), path(to)));
-                let name = String::from_utf8(name.to_vec()).ok()?;
-                Notice::Claimed(Claim { name, on_prefix: *on_prefix != 0, rename })
+                let ([on_prefix], name) = (from.flags()?, from.text()?);
+                let (old, new) = (from.counted()?, from.rest());
+                let rename = (!old.is_empty()).then(|| (path(old), path(new)));
+                Notice::Claimed(Claim { name, on_prefix, rename })
             }
-            9 => Notice::Unclaimed(name()?),
+            9 => Notice::Unclaimed(from.rest_text()?),
             _ => return None,
         };
-        Some((usize::try_from(rank).ok()?, told))
+        Some((rank, told))
     }
 }
 
@@ -206,20 +176,10 @@ impl ByOthers {
     }
 }
 
-fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk::<8>()?;
-    Some((u64::from_be_bytes(*word), rest))
-}
-
-/// Bytes after their number.
-fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = word(bytes)?;
-    rest.split_at_checked(usize::try_from(length).ok()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::crc32;
 
     fn step(id: &str) -> Move {
         Move { number: 3, from: format!("c/{id}.new"), to: format!("c/{id}"), landed: true }
@@ -241,6 +201,7 @@ mod tests {
         let [name, empty] = names;
         let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
         let claim = Claim { name: name.clone(), on_prefix: true, rename };
+        let mut all = Vec::new();
         for told in [
             Notice::Begun(key, "/tmp/x".into()),
             Notice::Deleted(name.clone()),
@@ -255,11 +216,13 @@ mod tests {
             Notice::Unclaimed(name),
         ] {
             let bytes = told.to_bytes(7);
+            all.extend(&bytes);
             assert_eq!(Notice::from_bytes(&bytes), Some((7, told)));
             for end in 0..9 {
                 assert_eq!(Notice::from_bytes(&bytes[..end]), None);
             }
         }
         assert_eq!(Notice::from_bytes(&[99; 40]), None);
+        assert_eq!(crc32(&all), 0x1b13_92ac, "the form is as it was");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::comm::Comm;
+use crate::comm::{Comm, words};
 use crate::error::Result;
 use crate::log;
 use crate::records::RunPassed;
@@ -42,6 +42,7 @@ pub(in crate::session) enum Count {
 }
 
 const COUNTS: usize = Count::EndNs as usize + 1;
+const WORDS_OF_RANK: usize = COUNTS + 2 * Reason::ALL.len();
 
 /// How often the cost of an allreduce is measured.
 const TRIES: usize = 51;
@@ -121,17 +122,16 @@ impl Tally {
         amended.values().copied().max().unwrap_or(0)
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let all = self.counts.iter().chain(self.passed.iter().flatten());
-        all.flat_map(|count| count.load(Ordering::Relaxed).to_be_bytes()).collect()
+    /// All counters: [`Count`], then files and bytes of each reason.
+    fn words(&self) -> [u64; WORDS_OF_RANK] {
+        let mut all = self.counts.iter().chain(self.passed.iter().flatten());
+        std::array::from_fn(|_| all.next().map_or(0, |count| count.load(Ordering::Relaxed)))
     }
 }
 
 /// All ranks' sum and largest value of one counter.
-fn over_ranks(all: &[Vec<u8>], count: usize) -> (u64, u64) {
-    let at = count * 8;
-    let words = all.iter().filter_map(|bytes| bytes.get(at..at + 8)?.try_into().ok());
-    let words = words.map(u64::from_be_bytes);
+fn over_ranks(all: &[[u64; WORDS_OF_RANK]], count: usize) -> (u64, u64) {
+    let words = all.iter().map(|words| words[count]);
     words.fold((0, 0), |(sum, most), word| (sum.saturating_add(word), most.max(word)))
 }
 
@@ -157,7 +157,7 @@ impl Session {
             return Ok(());
         }
         let in_all = self.tally.begun.elapsed();
-        let all = links.world.all_gather(&self.tally.to_bytes())?;
+        let all = words::all_gather(links.world.as_ref(), self.tally.words())?;
         let allreduce = measure_allreduce(links.world.as_ref())?;
         if self.site.rank != 0 {
             return Ok(());
@@ -197,7 +197,7 @@ impl Session {
 }
 
 /// Files and bytes of all ranks that went to the prefix by themselves, by reason.
-fn passed_of(all: &[Vec<u8>]) -> impl Iterator<Item = (Reason, u64, u64)> {
+fn passed_of(all: &[[u64; WORDS_OF_RANK]]) -> impl Iterator<Item = (Reason, u64, u64)> {
     Reason::ALL.into_iter().enumerate().filter_map(|(at, reason)| {
         let sum = |which: usize| over_ranks(all, COUNTS + 2 * at + which).0;
         Some((reason, sum(0), sum(1))).filter(|(_, files, _)| *files > 0)

@@ -1,0 +1,89 @@
+//! Numbers and messages of unknown length over a group of ranks.
+
+use super::Comm;
+use crate::bytes::{Reader, Writer};
+use crate::error::{Error, Result};
+
+/// Bytes that no message of [`swap`] has; a larger length is a sign of disorder.
+const MESSAGE_BYTES_MAX: u64 = 4 << 30;
+
+/// Returns the word of `root` on every rank. Collective.
+///
+/// # Errors
+/// [`Error::Comm`] if communication fails, or what came is no word.
+pub fn broadcast(comm: &dyn Comm, word: u64, root: usize) -> Result<u64> {
+    let mut bytes = Writer::new().word(word).take();
+    comm.broadcast(&mut bytes, root)?;
+    Ok(read::<1>(&bytes, root)?[0])
+}
+
+/// Returns every rank's words, in rank order, on every rank. Collective.
+///
+/// # Errors
+/// As [`broadcast`].
+pub fn all_gather<const N: usize>(comm: &dyn Comm, words: [u64; N]) -> Result<Vec<[u64; N]>> {
+    let mut out = Writer::new();
+    words.iter().for_each(|word| _ = out.word(*word));
+    let all = comm.all_gather(&out.take())?;
+    all.iter().enumerate().map(|(rank, bytes)| read(bytes, rank)).collect()
+}
+
+/// Sends `out` to rank `to` while receiving what rank `from` sends here; any lengths.
+///
+/// # Errors
+/// [`Error::Comm`] if communication fails, or a length is impossible.
+pub fn swap(comm: &dyn Comm, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
+    let own = Writer::new().word(out.len() as u64).take();
+    let mut length = [0; size_of::<u64>()];
+    comm.exchange(&own, to, &mut length, from)?;
+    let [length] = read(&length, from)?;
+    let length = usize::try_from(length).ok().filter(|_| length <= MESSAGE_BYTES_MAX);
+    let Some(length) = length else {
+        return Err(Error::Comm(format!("rank {from} announced a message of an impossible size")));
+    };
+    let mut into = vec![0; length];
+    comm.exchange(out, to, &mut into, from)?;
+    Ok(into)
+}
+
+fn read<const N: usize>(bytes: &[u8], from: usize) -> Result<[u64; N]> {
+    let mut reader = Reader::new(bytes);
+    let mut words = [0; N];
+    let whole = words.iter_mut().try_for_each(|word| {
+        *word = reader.word()?;
+        Some(())
+    });
+    let malformed = || Error::Comm(format!("what rank {from} sent is not {N} numbers"));
+    whole.and_then(|()| reader.done(words)).ok_or_else(malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::run;
+
+    #[test]
+    fn every_rank_has_what_was_sent() {
+        let found = run(3, |comm| {
+            let me = comm.rank();
+            let root = broadcast(&*comm, me as u64 + 7, 1).unwrap();
+            let all = all_gather(&*comm, [me as u64, u64::MAX]).unwrap();
+            let (left, right) = ((me + 2) % 3, (me + 1) % 3);
+            (root, all, swap(&*comm, &vec![1; me], right, left).unwrap())
+        });
+        for (me, (root, all, swapped)) in found.into_iter().enumerate() {
+            assert_eq!((root, swapped), (8, vec![1; (me + 2) % 3]));
+            assert_eq!(all, [[0, u64::MAX], [1, u64::MAX], [2, u64::MAX]]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_an_error() {
+        let found = run(2, |comm| {
+            let words = all_gather::<1>(&*comm, [0]);
+            let sent = comm.all_gather(&vec![0; comm.rank()]).unwrap();
+            (words, read::<1>(&sent[1], 1).is_err())
+        });
+        assert!(found.into_iter().all(|(words, refused)| words.is_ok() && refused));
+    }
+}
