@@ -25,6 +25,7 @@ import runs  # the same
 import salvage  # the same
 import schemes
 import slurm  # the same
+import slurm_losses  # the same
 import ssh  # the same
 import stores
 import stories

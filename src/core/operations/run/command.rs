@@ -5,6 +5,9 @@ use super::hosts::Host;
 use crate::operations::HostList;
 use crate::params::Environment;
 
+/// Options of srun and flux that give the number of nodes.
+const NODE_COUNT: &[&str] = &["N", "nodes"];
+
 /// A family of launchers, told apart by what they call themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launcher {
@@ -146,20 +149,32 @@ impl Line {
             Launcher::Flux if !down.is_empty() => vec![format!("--requires=-host:{down}")],
             Launcher::Srun | Launcher::Flux | Launcher::Other => Vec::new(),
         };
-        if let (Launcher::Srun | Launcher::Flux, Some(nodes)) = (self.launcher, nodes)
-            && self.values(&["N", "nodes"]).is_empty()
-        {
-            added.push(format!("--nodes={nodes}"));
+        let mut replaced = self.launcher.host_options().to_vec();
+        if let Some(count) = self.node_count(hosts.len(), nodes) {
+            replaced.extend(NODE_COUNT);
+            added.push(format!("--nodes={count}"));
             if self.launcher == Launcher::Srun {
                 let names = hosts.iter().map(|host| host.name.clone());
                 added.push(format!("--nodelist={}", HostList::of(names).compress()));
             }
         }
-        let mut line = self.without_hosts();
+        let mut line = self.without(&replaced);
         let behind = usize::from(self.launcher == Launcher::Flux) + 1;
         let behind = behind.min(line.len());
         line.splice(behind..behind, added);
         line
+    }
+
+    /// The number of nodes to be told to a launcher that takes none by name: `wanted`, unless the
+    /// line has one of its own; and never more than there are.
+    fn node_count(&self, there: usize, wanted: Option<usize>) -> Option<usize> {
+        if !matches!(self.launcher, Launcher::Srun | Launcher::Flux) {
+            return None;
+        }
+        match self.values(NODE_COUNT).last() {
+            Some((_, own)) => own.parse().ok().filter(|own| *own > there).map(|_: usize| there),
+            None => wanted.map(|wanted| wanted.min(there)),
+        }
     }
 
     /// Nodes as mpirun takes them. Where nothing says how many ranks a node is to have, they are
@@ -175,8 +190,9 @@ impl Line {
         hosts.iter().enumerate().filter_map(text).collect::<Vec<_>>().join(",")
     }
 
-    fn without_hosts(&self) -> Vec<String> {
-        let (names, mut kept, mut skip) = (self.launcher.host_options(), Vec::new(), false);
+    /// The words less the launcher's own options of these names.
+    fn without(&self, names: &[&str]) -> Vec<String> {
+        let (mut kept, mut skip) = (Vec::new(), false);
         for (at, word) in self.words.iter().enumerate() {
             if std::mem::take(&mut skip) {
                 continue;
@@ -297,6 +313,16 @@ mod tests {
         let named = "srun --nodes=2 --nodelist=n[1,4] -n4 ./app";
         assert_eq!(placed("srun -n4 ./app", two, "", Some(2)), named);
         assert_eq!(placed("srun -N 2 -n4 ./app", two, "", Some(3)), "srun -N 2 -n4 ./app");
+        // More than are left is what no launcher gives.
+        let fewer = format!("srun --exclude=n2 {}", &named["srun ".len()..]);
+        for text in ["srun -n4 ./app", "srun -N 3 -n4 ./app", "srun --nodes=3 -N3 -n4 ./app"] {
+            assert_eq!(placed(text, two, "n2", Some(3)), fewer, "{text}");
+        }
+        assert_eq!(
+            placed("srun -N3 ./app -N3", two, "", None),
+            "srun --nodes=2 --nodelist=n[1,4] ./app -N3"
+        );
+        assert_eq!(placed("srun -N 2-3 ./app", two, "", Some(3)), "srun -N 2-3 ./app");
     }
 
     #[test]
