@@ -83,6 +83,32 @@ def saved_without_a_loss(mpi):
 
 
 @story
+def saved_by_the_lines_of_the_manual(mpi):
+    """`scr_flush` saves the dataset that it names, of the job that its control directory names;
+    `scr_postrun` the newest."""
+    with Scene(POSIX, mpi, spare=1, SCR_COPY_TYPE="XOR", **SETTINGS) as scene:
+        lose(scene, "node3")
+        control = scene.cluster.on("node1", "sh", "-c", "echo /dev/shm/*/scr.gone").out.strip()
+
+        def outcome(name, *words, **settings):
+            link = scene.directory / name
+            link.symlink_to(SCR)
+            env = environment(mpi, SCR_CONF_FILE=str(scene.sample.config()), **settings)
+            line = scene.cluster.command("exec", "--", link, *words)
+            return Run(line, scene.directory, env).finish()
+
+        hosts = ("--jobset", "node[1-5]", "--down", "node3")
+        flush = outcome("scr_flush", "--cntldir", control, "--id", 2, *hosts)
+        assert (flush.status, flush.out) == (0, "checkpoint.20 is on the prefix now\n"), flush
+        assert states(scene) == {"checkpoint.20": "complete"}, flush
+        postrun = outcome("scr_postrun", "-p", scene.directory, SCR_JOB_ID="gone")
+        assert postrun.status == 0, postrun
+        assert "checkpoint.30 is on the prefix now" in postrun.out, postrun
+        assert states(scene)["checkpoint.30"] == "complete", postrun
+        restart_elsewhere(scene, 30)
+
+
+@story
 def what_cannot_be_saved(mpi):
     """SINGLE and a lost node: the index says what is missing; an older one stays current."""
     settings = {**SETTINGS, "SCR_FLUSH": "2"}
