@@ -69,6 +69,24 @@ def slurm_kills_a_hung_step(mpi):
         assert "going on from step 30" in told, told
 
 
+@story
+def slurm_halts_after_two_checkpoints(mpi):
+    """The program ends with a status that says failure; all the same there is no further run. The
+    next job goes on, since a run's own end stops no later one."""
+    with Scene(POSIX, mpi, SCR_HALT_STATUS="5", **SETTINGS) as scene, slurm_of(scene) as slurm:
+        run = [SCR, "run", "--runs", BIG_ENOUGH, "--pause", 0, "--", *srun(mpi), "-n", 4]
+        job = ([*run, *program(scene)], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
+        scene.cluster.sim("exec", "--", SCR, "halt", "--checkpoints", 2, scene.directory)
+        slurm.submit(*job)
+        status, told = slurm.status(), slurm.told()
+        assert status == 5, told
+        assert "halt condition SCR_NO_CHECKPOINTS_LEFT: no further run" in told, told
+        assert "going on" not in told, told
+        (slurm.work / "status").unlink()
+        slurm.submit(*job)
+        assert "going on from step 20" in expect_result(scene, slurm), told
+
+
 def paused(scene, point):
     """The sample, whose ranks stop at a point of the flush of checkpoint 30. Only they are told:
     whatever saves that checkpoint comes to the same points."""
