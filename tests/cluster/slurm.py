@@ -147,13 +147,13 @@ def variables_of(scene, slurm):
     }
 
 
-def lost_node(mpi, launcher):
+def lost_node(mpi, launcher, *options):
     """A node of the job is lost: the next run is on the spare one, in the same allocation."""
     with Scene(POSIX, mpi, ranks=3, nodes=4, SCR_COPY_TYPE="XOR", SCR_LEARN="0") as scene, \
             slurm_of(scene) as slurm:
         program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
         # Now and then a rank dies in srun's PMIx at the start: a run more, and nothing else.
-        command = [SCR, "run", "--runs", 6, "--pause", 0, "--nodes", 3, "--", *launcher, "-n", 3]
+        command = [SCR, "run", "--runs", 6, "--pause", 0, *options, "--", *launcher, "-n", 3]
         slurm.submit([*command, *program], variables_of(scene, slurm), "-N4",
                      "--ntasks-per-node=1")
         slurm.wait_for(scene.mark)
@@ -176,13 +176,13 @@ def srun(mpi):
 @story
 def slurm_with_mpirun(mpi):
     """The nodes of the job are in mpirun's own options."""
-    lost_node(mpi, [f"mpirun.{mpi}"])
+    lost_node(mpi, [f"mpirun.{mpi}"], "--nodes", 3)
 
 
 @story
 def slurm_with_srun(mpi):
-    """srun starts the ranks."""
-    lost_node(mpi, srun(mpi))
+    """srun starts the ranks. Its own number of nodes is that of the run; the other is a spare."""
+    lost_node(mpi, [*srun(mpi), "-N", 3])
 
 
 @story

@@ -33,7 +33,8 @@ pub struct Args {
     /// Launches in all, the first included; -1: as many as it takes. SCR_RUNS by default.
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     runs: Option<i64>,
-    /// Use so many nodes; the others of the allocation are spares.
+    /// Use so many nodes; the others of the allocation are spares. By default as many as the line
+    /// of srun or flux run asks for (-N 4).
     #[arg(short = 'N', long, value_name = "N")]
     nodes: Option<usize>,
     /// Healthy nodes that a launch needs. By default SCR_MIN_NODES, else --nodes, else as many as

@@ -97,7 +97,7 @@ impl Setup {
             tests: tests(&settings),
             tries: settings.get(keys::RETRIES).saturating_add(1),
             min_nodes: args.min_nodes.or(settings.get_optional(keys::MIN_NODES).map(count)),
-            nodes: args.nodes,
+            nodes: args.nodes.or_else(|| line.own_nodes()),
             patterns: patterns(&settings),
             prefix,
             line,

@@ -165,16 +165,30 @@ impl Line {
         line
     }
 
+    /// The number of nodes that the line itself asks for (`srun -N 4`).
+    #[must_use]
+    pub fn own_nodes(&self) -> Option<usize> {
+        self.own_node_count().and_then(|count| count.parse().ok())
+    }
+
+    /// The same as it stands there; it may be a range.
+    fn own_node_count(&self) -> Option<String> {
+        let counts = matches!(self.launcher, Launcher::Srun | Launcher::Flux);
+        let values = if counts { self.values(NODE_COUNT) } else { Vec::new() };
+        values.into_iter().next_back().map(|(_, count)| count)
+    }
+
     /// The number of nodes to be told to a launcher that takes none by name: `wanted`, unless the
-    /// line has one of its own; and never more than there are.
+    /// line has another one of its own; and never more than there are.
     fn node_count(&self, there: usize, wanted: Option<usize>) -> Option<usize> {
         if !matches!(self.launcher, Launcher::Srun | Launcher::Flux) {
             return None;
         }
-        match self.values(NODE_COUNT).last() {
-            Some((_, own)) => own.parse().ok().filter(|own| *own > there).map(|_: usize| there),
-            None => wanted.map(|wanted| wanted.min(there)),
-        }
+        let count = match self.own_node_count() {
+            Some(_) => self.own_nodes().filter(|own| *own > there || Some(*own) == wanted),
+            None => wanted,
+        };
+        count.map(|count| count.min(there))
     }
 
     /// Nodes as mpirun takes them. Where nothing says how many ranks a node is to have, they are
@@ -322,6 +336,13 @@ mod tests {
             placed("srun -N3 ./app -N3", two, "", None),
             "srun --nodes=2 --nodelist=n[1,4] ./app -N3"
         );
+        assert_eq!(
+            placed("srun -N2 ./app", two, "", Some(2)),
+            "srun --nodes=2 --nodelist=n[1,4] ./app"
+        );
+        assert_eq!(line("srun -N 5 --nodes=4 ./app -N 3").own_nodes(), Some(4));
+        assert_eq!(line("srun -n 4 ./app -N 3").own_nodes(), None);
+        assert_eq!(line("mpirun -N 2 ./app").own_nodes(), None, "ranks on each node");
         assert_eq!(placed("srun -N 2-3 ./app", two, "", Some(3)), "srun -N 2-3 ./app");
     }
 
