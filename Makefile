@@ -23,6 +23,7 @@ CLASSIC   := scr_check_node scr_cntl_dir scr_copy scr_env scr_flush scr_flush_fi
              scr_halt scr_index scr_list_down_nodes scr_log_event scr_postrun scr_prerun scr_print \
              scr_print_hash_file scr_rebuild_xor scr_retries_halt scr_run scr_scavenge scr_srun \
              scr_test_runtime scr_transfer
+VERSION   := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
              https://static.rust-lang.org/rustup/rustup-init.sh | \
@@ -31,7 +32,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build python-mpich sim-library shim engines interfaces examples
-.PHONY: demo test test-full test-cluster test-apps faults lint bench install clean
+.PHONY: demo test test-full test-cluster test-apps faults lint bench install deb clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -136,7 +137,7 @@ demo: build
 test: build python-mpich
 	python3 tests/run.py
 
-## test-full: the same with every case on both MPIs, where `test` takes them in turn (root)
+## test-full: the same with every case on both MPIs, where `test` takes them in turn; packages (root)
 test-full: build python-mpich
 	python3 tests/run.py --full
 
@@ -189,8 +190,25 @@ install: build
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr-$$mpi.pc; done
 	cp -r $(addprefix $(DIST)/share/,man bash-completion zsh fish) $(DESTDIR)$(PREFIX)/share/
 	cp -r $(DIST)/lib/python/scr $(DESTDIR)$(PYTHON_DIR)/
+	install -d $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
+	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
 	ln -sf scr/$(PLAIN_MPI)/libscr.so $(DESTDIR)$(PREFIX)/lib/libscr.so
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+# Who answers for the packages that are made here, and where they are put.
+PACKAGER ?= The SCR developers <scr@example.org>
+DEB      ?= $(CURDIR)/target/deb
+## deb: packages for Debian, in target/deb: scr, scr-openmpi, scr-mpich, scr-dev
+deb: PACKAGES += debhelper
+deb: build
+	rm -rf $(DEB) && mkdir -p $(DEB)/scr
+	cp -r packaging/debian README.md CHANGELOG.md docs $(DEB)/scr/
+	cd $(DEB)/scr/debian && sed -i 's|@VERSION@|$(VERSION)|; s|@PACKAGER@|$(PACKAGER)|; s|@DATE@|'"$$(date -R)"'|' \
+	  control changelog
+	$(MAKE) --old-file=build install DESTDIR=$(DEB)/scr/tree PREFIX=/usr \
+	  PYTHON_DIR=/usr/lib/python3/dist-packages
+	cd $(DEB)/scr && debian/rules binary
 
 ## clean: remove everything that was built
 clean:

@@ -9,7 +9,7 @@ named once more before the table of the times.
 usage: run.py [--full] [part ...]
 
 Without --full, the parts that start MPI programs take the two MPIs in turn where it makes no
-difference which one it is; with it, they run everything on both.
+difference which one it is; with it, they run everything on both, and the packages are tried.
 """
 
 import os
@@ -47,6 +47,7 @@ def parts(full):
         ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
+        *([("packages", [sys.executable, "tests/packages/packages.py"], {})] if full else []),
     ]
 
 
