@@ -54,8 +54,20 @@ pub fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
     words.splice(..1, std::iter::once("scr".into()).chain(tool));
     match *name {
         "scr_index" => index_words(words),
+        "scr_srun" => srun_words(words),
         _ => words,
     }
+}
+
+/// What the manual's command is given is for srun: `-n 4 ./app` becomes `-- srun -n 4 ./app`. A
+/// line that names srun itself is as it is called here, with options of `scr run` before it.
+fn srun_words(mut words: Vec<OsString>) -> Vec<OsString> {
+    let asks = words.get(2).is_none_or(|word| word == "--help" || word == "-h");
+    let is_srun = |word: &OsString| Path::new(word).file_name() == Some(OsStr::new("srun"));
+    if !asks && !words[2..].iter().any(is_srun) {
+        words.splice(2..2, ["--".into(), "srun".into()]);
+    }
+    words
 }
 
 /// `--add NAME` and `--add=NAME` become `add NAME`, wherever they stand; `--build NAME` is an
@@ -154,6 +166,11 @@ mod tests {
             ("scr_index --help", "scr index --help"),
             ("scr_index", "scr index list"),
             ("scr_log_event -T X", "scr log add -T X"),
+            ("scr_srun -n 4 ./app", "scr run -- srun -n 4 ./app"),
+            ("scr_srun -n 4 ./app -- x", "scr run -- srun -n 4 ./app -- x"),
+            ("scr_srun --runs 3 -- /usr/bin/srun -n4 a", "scr run --runs 3 -- /usr/bin/srun -n4 a"),
+            ("scr_srun --help", "scr run --help"),
+            ("scr_srun", "scr run"),
         ] {
             assert_eq!(translated(classic), ours);
         }

@@ -72,7 +72,7 @@ def slurm_kills_a_hung_step(mpi):
 @story
 def slurm_halts_after_two_checkpoints(mpi):
     """The program ends with a status that says failure; all the same there is no further run. The
-    next job goes on, since a run's own end stops no later one."""
+    next job goes on, since a run's own end stops no later one; it is started as in the manual."""
     with Scene(POSIX, mpi, SCR_HALT_STATUS="5", **SETTINGS) as scene, slurm_of(scene) as slurm:
         run = [SCR, "run", "--runs", BIG_ENOUGH, "--pause", 0, "--", *srun(mpi), "-n", 4]
         job = ([*run, *program(scene)], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
@@ -83,6 +83,9 @@ def slurm_halts_after_two_checkpoints(mpi):
         assert "halt condition SCR_NO_CHECKPOINTS_LEFT: no further run" in told, told
         assert "going on" not in told, told
         (slurm.work / "status").unlink()
+        manuals = slurm.work / "scr_srun"
+        manuals.symlink_to(SCR)
+        job[0][:job[0].index("srun") + 1] = [manuals]
         slurm.submit(*job)
         assert "going on from step 20" in expect_result(scene, slurm), told
 
