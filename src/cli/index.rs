@@ -210,7 +210,8 @@ fn verify(prefix: &Path, wanted: &[String], sizes: bool, as_json: bool) -> ExitC
     if found.is_right() { printed } else { ExitCode::FAILURE }
 }
 
-fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
+/// What was found on a prefix, a line for each thing.
+pub fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
     let mut text = String::new();
     let mut tell = |line: String| text += &format!("{line}\n");
     for one in &found.datasets {
@@ -241,7 +242,8 @@ fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
     text
 }
 
-fn verified_in_json(found: &VerifiedPrefix) -> Value {
+/// What was found on a prefix.
+pub fn verified_in_json(found: &VerifiedPrefix) -> Value {
     let dataset = |one: &Verified| {
         let (condition, faults) = match &one.condition {
             Condition::Right => ("right", &[][..]),
@@ -305,7 +307,8 @@ fn list(prefix: &Path, as_json: bool) -> Result<String> {
     Ok(format!("{}\n", table.trim_fmt()))
 }
 
-fn name(entry: &IndexEntry) -> &str {
+/// Name of a dataset, that of its directory if nothing else is known of it.
+pub fn name(entry: &IndexEntry) -> &str {
     entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name)
 }
 

@@ -10,6 +10,7 @@ macro_rules! eprintln {
 }
 
 mod after_launch;
+mod caches;
 mod check_node;
 mod classic;
 mod cntl_dir;
@@ -57,6 +58,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Tool {
+    /// Print files of a run, wherever they are: in the cache of a node, or on the prefix.
+    Cat(caches::cat::Args),
     /// On a node: look whether the directories of a job are there, with enough room.
     CheckNode(check_node::Args),
     /// Print a job's control or cache directories on this node.
@@ -65,12 +68,16 @@ enum Tool {
     Config(config::Args),
     /// On a node: copy what its cache has of a job that died to where scr scavenge finds it.
     Copy(copy::Args),
+    /// Copy files of a run, wherever they are: from the cache of a node, or the prefix.
+    Cp(caches::cp::Args),
     /// Find out why checkpoints are not protected, before a run, during it, and after it.
     Doctor(doctor::Args),
     /// Print which nodes of the allocation are no good.
     DownNodes(down_nodes::Args),
     /// Print what is known of the job that this is called in.
     Env(env::Args),
+    /// Run a command that sees cached files under their names below the prefix.
+    Exec(caches::exec::Args),
     /// Ask the flush file which datasets are in caches, on the prefix, on their way.
     FlushFile(flush_file::Args),
     /// Say when a run is to halt, or take that back.
@@ -81,11 +88,16 @@ enum Tool {
     Index(index::Args),
     /// Show the log of events, or write an event of your own.
     Log(log::Args),
+    /// List files of a run's datasets, and where they are.
+    Ls(caches::ls::Args),
     /// Write manual pages and completions.
     #[command(hide = true)]
     Manual(manual::Args),
     /// Print how many nodes the last run used.
     Nodes(nodes::Args),
+    /// On a node: answer what scr verify, ls, cat, cp and exec ask.
+    #[command(hide = true)]
+    OnNode(caches::on_node::Args),
     /// Prepare the prefix at the beginning of an allocation.
     Prerun(prerun::Args),
     /// Print what a metadata or redundancy file holds.
@@ -112,26 +124,34 @@ went wrong. No root is needed where ordinary users may make user namespaces. Exa
     Top(top::Args),
     /// On a node: bring flushes to their end that a run has left under way.
     Transfer(transfer::Args),
+    /// Look whether caches and prefix hold what was sealed, and repair damaged caches.
+    #[command(visible_alias = "scrub")]
+    Verify(caches::verify::Args),
 }
 
 fn main() -> ExitCode {
     let words = classic::with_tool(std::env::args_os().collect());
     let found = Cli::from_arg_matches(&command().get_matches_from(words));
     match found.unwrap_or_else(|error| error.exit()).tool {
+        Tool::Cat(args) => caches::cat::run(&args),
         Tool::CheckNode(args) => check_node::run(&args),
         Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
         Tool::Copy(args) => copy::run(&args),
+        Tool::Cp(args) => caches::cp::run(&args),
         Tool::Doctor(args) => doctor::run(&args),
         Tool::DownNodes(args) => down_nodes::run(&args),
         Tool::Env(args) => env::run(&args),
+        Tool::Exec(args) => caches::exec::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
         Tool::Log(args) => log::run(&args),
+        Tool::Ls(args) => caches::ls::run(&args),
         Tool::Manual(args) => manual::run(&args, command(), &classic::NAMES),
         Tool::Nodes(args) => nodes::run(&args),
+        Tool::OnNode(args) => caches::on_node::run(&args),
         Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Rebuild(args) => rebuild::run(&args),
@@ -143,6 +163,7 @@ fn main() -> ExitCode {
         Tool::TestRuntime(args) => test_runtime::run(&args),
         Tool::Top(args) => top::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
+        Tool::Verify(args) => caches::verify::run(&args),
     }
 }
 

@@ -1,5 +1,10 @@
 //! The `scr` command as a person or a script calls it, on one machine.
 
+mod caches;
+/// Nodes that are directories, as the tests of the core have them.
+#[allow(dead_code, reason = "those tests use the rest")]
+#[path = "../core/cache/cluster.rs"]
+mod cluster;
 mod copies;
 mod directories;
 mod doctor;
@@ -14,6 +19,10 @@ mod progress;
 mod refused;
 mod run;
 mod status;
+/// What their ranks write.
+#[allow(dead_code, reason = "those tests use the rest")]
+#[path = "../core/cache/job.rs"]
+mod written;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -87,6 +87,7 @@ fn each_help_has_an_example_and_the_exit_statuses() {
         &["index", "list"],
         &["index", "verify"],
         &["log", "show"],
+        &["ls"],
         &["nodes"],
         &["print"],
         &["rebuild"],
@@ -95,6 +96,7 @@ fn each_help_has_an_example_and_the_exit_statuses() {
         &["status"],
         &["test-runtime"],
         &["transfer"],
+        &["verify"],
     ];
     for words in readable {
         assert!(help_of(words).contains("--json"), "{words:?}");

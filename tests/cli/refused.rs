@@ -76,9 +76,11 @@ fn an_argument_that_is_wrong_is_named_and_the_status_is_2() {
 fn settings_that_are_no_good_are_told_by_each_command() {
     let commands = [
         &["check-node"][..],
+        &["cat", "x"],
         &["cntl-dir"],
         &["config", "--explain"],
         &["copy"],
+        &["cp", "x", "y"],
         &["down-nodes", "n1"],
         &["env"],
         &["log", "add", "HELLO"],
@@ -88,7 +90,9 @@ fn settings_that_are_no_good_are_told_by_each_command() {
         &["run", "--api", "--", "true"],
         &["scavenge"],
         &["test-runtime"],
+        &["ls"],
         &["transfer"],
+        &["verify"],
     ];
     let damages: [&[u8]; 4] =
         [b"SCR_CACHE_SIZE=two\n", b"SCR_NO_SUCH_SETTING=1\n", b"SCR_PREFIX='/x\n", &[0xff; 64]];

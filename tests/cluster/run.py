@@ -21,6 +21,7 @@ import flushes  # the same
 import launches  # the same
 import matrix
 import ordinary  # the same
+import outside  # the same
 import runs  # the same
 import salvage  # the same
 import schemes

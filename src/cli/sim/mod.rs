@@ -7,7 +7,7 @@
 
 mod keeper;
 mod launch;
-mod namespace;
+pub mod namespace;
 mod node;
 mod ordinary;
 mod state;

@@ -33,14 +33,30 @@ pub fn is_root() -> bool {
 
 /// Makes this process the super-user of a user namespace of its own. It must have one thread only.
 pub fn own_users() -> io::Result<()> {
+    own_users_with(0, Some((0, 0)))
+}
+
+/// Gives this process, which must have one thread only, mounts of its own. Who is not root needs a
+/// user namespace for that, in which he stays who he is.
+pub fn own_mounts() -> io::Result<()> {
+    if !is_root() {
+        return own_users_with(libc::CLONE_NEWNS, None);
+    }
+    // SAFETY: unshare gets a number.
+    answer(unsafe { libc::unshare(libc::CLONE_NEWNS) })
+}
+
+/// A user namespace and others in which this process is user and group `inside`, or who it was.
+fn own_users_with(others: libc::c_int, inside: Option<(u32, u32)>) -> io::Result<()> {
     // SAFETY: geteuid and getegid take nothing and cannot fail; unshare gets a number.
     let (user, group, made) =
-        unsafe { (libc::geteuid(), libc::getegid(), libc::unshare(libc::CLONE_NEWUSER)) };
+        unsafe { (libc::geteuid(), libc::getegid(), libc::unshare(libc::CLONE_NEWUSER | others)) };
     answer(made)?;
+    let (as_user, as_group) = inside.unwrap_or((user, group));
     // Whoever maps his own group only has to do without setgroups.
     std::fs::write("/proc/self/setgroups", "deny")?;
-    std::fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
-    std::fs::write("/proc/self/gid_map", format!("0 {group} 1"))
+    std::fs::write("/proc/self/uid_map", format!("{as_user} {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{as_group} {group} 1"))
 }
 
 /// Moves this process, which must have one thread only, to the user namespace of another one, whose
@@ -153,6 +169,9 @@ pub enum Mount<'a> {
     Processes,
     /// Another file or directory.
     Bind(&'a Path),
+    /// Directories in one, to be read only: those that it names, between colons, the first over the
+    /// others.
+    Overlay(&'a str),
     /// A mount that moves.
     Move(&'a Path),
     /// Nothing new: from here on, what happens below the target is not seen outside.
@@ -168,16 +187,40 @@ pub fn mount(what: &Mount, target: &Path) -> io::Result<()> {
         }
         Mount::Processes => (none.as_path(), "proc", 0, ""),
         Mount::Bind(source) => (*source, "", libc::MS_BIND | libc::MS_REC, ""),
+        Mount::Overlay(_) => (none.as_path(), "overlay", libc::MS_NOSUID | libc::MS_NODEV, ""),
         Mount::Move(source) => (*source, "", libc::MS_MOVE, ""),
         Mount::Private => (none.as_path(), "", libc::MS_SLAVE | libc::MS_REC, ""),
     };
     let source = c_string(source.as_os_str().as_bytes())?;
     let target = c_string(target.as_os_str().as_bytes())?;
+    let data = match what {
+        Mount::Overlay(lower) => format!("lowerdir={lower}"),
+        _ => data.to_owned(),
+    };
     let (kind, data) = (c_string(kind.as_bytes())?, c_string(data.as_bytes())?);
     // SAFETY: four NUL-terminated strings that outlive the call.
     answer(unsafe {
         libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
     })
+}
+
+/// Keeps this process and those that it starts from writing to what is mounted on `target` and
+/// below it, as [`own_mounts`] has let it.
+pub fn only_to_be_read(target: &Path) -> io::Result<()> {
+    let target = c_string(target.as_os_str().as_bytes())?;
+    let change = [libc::MOUNT_ATTR_RDONLY, 0, 0, 0];
+    // SAFETY: a NUL-terminated string and four numbers, whose size is told; all outlive the call.
+    let code = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            libc::AT_RECURSIVE,
+            change.as_ptr(),
+            size_of_val(&change),
+        )
+    };
+    if code == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Takes the mount on `target` away, for this process's namespace.

@@ -63,6 +63,7 @@ impl Flat<'_> {
             ranks: self.ranks,
             protection,
             lanes,
+            only: None,
         };
         let mut brought = remains.rebuild()?;
         let why = brought.withheld.first().map(|one| one.reason.clone());

@@ -117,7 +117,7 @@ fn judge_node(control: &Path, identity: &str) -> Result<Found> {
 
 /// Series of the run `there` that this one does not have, or has with other patterns; `None` if the
 /// runs differ in more than that.
-fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
+pub(super) fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
     let (their_run, theirs) = there.rsplit_once(" | ")?;
     let (our_run, ours) = identity.rsplit_once(" | ")?;
     let ours: Vec<&str> = ours.split("; ").collect();

@@ -17,6 +17,8 @@
 //! | `rebuild.rs` | the restart itself |
 //! | `remains.rs` | what a run has left, brought back by one process |
 //! | `flat.rs` | a dataset in one directory, as version 1.1 had it |
+//! | `health.rs`, `judged.rs` | what is damaged, and whether that can be repaired |
+//! | `mend.rs` | damaged files of a node, replaced by rebuilt ones |
 //! | `found.rs`, `traces.rs` | directories of nodes as a person has copied them |
 //! | `sharing.rs` | stores that several nodes reach |
 //! | `on_prefix.rs` | what a restart asks of files that the prefix has of a cached dataset |
@@ -35,8 +37,11 @@ mod encoding;
 pub(crate) mod evict;
 mod flat;
 mod found;
+mod health;
 mod identity;
+mod judged;
 pub mod layout;
+mod mend;
 mod node_catalog;
 mod on_prefix;
 mod packed;
@@ -68,10 +73,15 @@ pub use encoding::Encoding;
 pub use evict::{drop_open, evict, keep_spares};
 pub use flat::Flat;
 pub(crate) use found::Found;
+pub(crate) use health::unsealed_dirs;
+pub use health::{Damage, Depth, Fault, HeldPart, NodeState};
 pub(crate) use identity::{drop_other_size, other_size, size_in};
 pub use identity::{finish, holds_value};
+pub use judged::{Health, Judged, Prospect, Trouble, judge};
 pub(crate) use layout::sealed_id;
 pub use layout::{Layout, Store, on_node};
+pub use mend::{Left, Mended, Put};
+pub(crate) use mend::{mend_node, parts_of};
 pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;
@@ -84,7 +94,8 @@ pub use seal::{
     IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, trust, void,
 };
 pub use sharing::Sharing;
-pub use store::{FilemapFile, stores_in_records};
+pub use store::{FilemapFile, Held, stores_in_records};
+pub(crate) use store::{read_records, write_records};
 pub(crate) use sweep::is_dataset_name;
 
 /// One rank's files of a dataset, wherever that rank is.

@@ -5,6 +5,7 @@
 //! that run had.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::decide::{Claim, Decision, Verdict, decide};
@@ -39,6 +40,9 @@ pub(crate) struct Remains<'a> {
     pub protection: &'a dyn Protect,
     /// Threads at a time that read files, and what each thread calls first.
     pub lanes: (usize, &'a (dyn Fn() + Sync)),
+    /// If there is but a part of it: the dataset, and the ranks whose files are to be looked for.
+    /// Only those are rebuilt, their redundancy files, too, and have records.
+    pub only: Option<(u64, &'a BTreeSet<usize>)>,
 }
 
 /// A dataset that is whole.
@@ -76,7 +80,8 @@ impl Remains<'_> {
         let held = self.read_records(&mut brought.damaged)?;
         let claim = |at: usize| claim_of(&self.nodes[held[at].0].1, held[at].0, &held[at].1);
         let claims = in_lanes(self.lanes, held.len(), &claim);
-        let decisions = in_order(decide(&claims, self.ranks));
+        let mut decisions = in_order(decide(&claims, self.ranks));
+        decisions.retain(|one| self.only.is_none_or(|(id, _)| one.id == id));
         let told = claims.into_iter().zip(held.into_iter().map(|(_, held)| held));
         let told: Vec<Told> = told.collect();
         for decision in &decisions {
@@ -137,7 +142,7 @@ impl Remains<'_> {
             all.extend(found.held.into_iter().map(|held| (number, held)));
         }
         let seal = |held: &Held| (held.0, held.1.key.clone(), held.1.epoch);
-        let known: std::collections::BTreeSet<_> = all.iter().map(|(_, one)| seal(one)).collect();
+        let known: BTreeSet<_> = all.iter().map(|(_, one)| seal(one)).collect();
         let shared = self.nodes.first().map_or(&[][..], |(_, node)| &node.stores);
         for store in shared.iter().filter(|store| store.is_shared) {
             let found = records_in(store)?.into_iter().filter(|one| !known.contains(&seal(one)));
@@ -174,7 +179,10 @@ impl Remains<'_> {
                 (Reverse((claim.intact, protected)), claim.holder)
             });
         }
-        let inspect = |owner: usize| self.inspect(&of_owner[owner], encoding);
+        let inspect = |owner: usize| match self.leaves_out(owner) {
+            true => Ok((None, Part::Whole)),
+            false => self.inspect(&of_owner[owner], encoding),
+        };
         let mut found: Vec<Inspected> = Vec::new();
         for inspected in in_lanes(self.lanes, self.ranks, &inspect) {
             found.push(inspected?);
@@ -193,7 +201,7 @@ impl Remains<'_> {
         };
         let is_lost = |rank: &usize| parts[*rank] == Part::Lost;
         for mut round in rounds {
-            round.retain(|set| set.iter().any(is_lost));
+            round.retain(|set| self.only.is_some() || set.iter().any(is_lost));
             // Each member is a thread; few sets at a time keep as many files in reading.
             let members = round.iter().map(Vec::len).max().unwrap_or(1);
             let lanes = ((self.lanes.0 / members).max(1), self.lanes.1);
@@ -215,9 +223,14 @@ impl Remains<'_> {
                 }
             }
         }
-        let records: Option<Vec<DatasetRecord>> =
-            found.into_iter().map(|(record, _)| record).collect();
+        let wanted = found.into_iter().enumerate().filter(|(rank, _)| !self.leaves_out(*rank));
+        let records: Option<Vec<DatasetRecord>> = wanted.map(|(_, (record, _))| record).collect();
         Ok(records.ok_or_else(|| "a rank still has no record of it after the rebuild".into()))
+    }
+
+    /// Whether nothing of the rank is looked for.
+    fn leaves_out(&self, rank: usize) -> bool {
+        self.only.is_some_and(|(_, ranks)| !ranks.contains(&rank))
     }
 
     /// The first of a rank's copies that is right, else the best.

@@ -231,13 +231,31 @@ pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
 }
 
 /// Reads a filemap; none if it is not there.
-pub(super) fn read_records(path: &Path) -> Result<Vec<Held>> {
+pub(crate) fn read_records(path: &Path) -> Result<Vec<Held>> {
     let map = Filemap::read(path)?.unwrap_or_default();
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
+/// Changes a rank's record in the filemaps of a node that no launch uses.
+pub(super) fn change_record(
+    control_dir: &Path,
+    rank: usize,
+    record: &DatasetRecord,
+    change: impl Fn(&mut DatasetRecord),
+) -> Result<()> {
+    for path in filemaps(control_dir) {
+        let mut held = read_records(&path)?;
+        let is_it = |one: &&mut Held| one.0 == rank && one.1 == *record;
+        if let Some((_, found)) = held.iter_mut().find(is_it) {
+            change(found);
+            write_records(&path, &held)?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes a filemap durably. What fails once is done again: a passing error would end caching.
-pub(super) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
+pub(crate) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
     let map = filemap_of(held);
     again(|| map.write(path))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 mod add;
+mod caches;
 mod directories;
 pub mod doctor;
 mod halt;
@@ -11,14 +12,19 @@ mod index;
 mod inspect;
 mod log;
 mod older;
+mod reach;
 mod rebuild;
 pub mod run;
 mod scavenge;
 mod status;
 mod verify;
 
+pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put, Trouble};
 pub use crate::session::JobPlaces;
 pub use add::{add_dataset, has_summary};
+pub use caches::{
+    Brought, Caches, Exchange, Listed, Listing, Place, Question, Repair, VerifyCaches, answer_text,
+};
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
 pub use hosts::HostList;
@@ -29,6 +35,7 @@ pub use index::{
 pub use inspect::{Inspected, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
+pub use reach::Reach;
 pub use rebuild::publish_directories;
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,

@@ -2,15 +2,14 @@
 //! 11.10, postrun): every node that answers copies what it has, then this process rebuilds what is
 //! missing, publishes, and enters it into the index.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::reach::{Inquiry, Reach};
 use super::run::{Commands, Shell};
-use super::{read_nodes_file, state_dir};
+use super::state_dir;
 use crate::error::{Error, Result};
-use crate::params::{Environment, Settings, keys};
-use crate::progress::{self, Total};
+use crate::params::{Environment, Settings};
 use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::system;
 use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix};
@@ -79,71 +78,29 @@ impl Scavenge<'_> {
 
     /// All nodes, side by side; whether each had a cache.
     fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
-        let here = system::hostname();
-        let mut nodes = self.nodes.clone();
-        if nodes.is_empty() {
-            let told = read_nodes_file(&places.prefix).ok().flatten();
-            nodes = told.map(|nodes| nodes.hosts.into_keys().collect()).unwrap_or_default();
-        }
-        if nodes.is_empty() {
-            nodes.push(here.clone());
-        }
-        let step = &progress::step("copying from the nodes", Total::Things(nodes.len() as u64));
-        let ask = |node: &String| {
-            let answer = match *node == here {
-                true => local(places, node, holder, self.id),
-                false => self.remote(places, node),
-            };
-            step.add_thing();
-            answer
+        let reach = Reach {
+            settings: self.settings,
+            environment: self.environment,
+            nodes: self.nodes.clone(),
+            shell: self.shell,
+            commands: self.commands,
+            program: self.program,
+            limit: self.limit,
         };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                nodes.iter().map(|node| (node.clone(), scope.spawn(move || ask(node)))).collect();
-            let ended =
-                |(node, thread): (String, std::thread::ScopedJoinHandle<'_, Result<bool>>)| {
-                    let panicked = || Err(Error::Process("the copy has crashed".to_owned()));
-                    (node, thread.join().unwrap_or_else(|_| panicked()))
-                };
-            threads.into_iter().map(ended).collect()
-        })
-    }
-
-    fn remote(&self, places: &JobPlaces, node: &str) -> Result<bool> {
-        let mut words = vec!["env".to_owned()];
-        words.extend(self.variables(places).iter().map(|(name, value)| format!("{name}={value}")));
-        words.extend([self.program.display().to_string(), "copy".into(), "--node".into()]);
-        words.push(node.to_owned());
-        words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
-        let answer = self.commands.output(&self.shell.command(node, &words), self.limit)?;
-        match answer.split_whitespace().next() {
+        let words = |node: &str| {
+            let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
+            words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
+            words
+        };
+        let read = |answer: &str| match answer.split_whitespace().next() {
             Some(NOTHING) => Ok(false),
             Some(COPIED) => Ok(true),
             _ => Err(Error::Unreadable(format!("an answer that means nothing: {}", answer.trim()))),
-        }
-    }
-
-    /// What the copy on another node has to know: a remote shell begins with an environment of its
-    /// own.
-    fn variables(&self, places: &JobPlaces) -> BTreeMap<String, String> {
-        let ours = self.environment.iter().filter(|(name, _)| {
-            name.starts_with("SCR_")
-                && !["SCR_SIM", "SCR_LAUNCH"].iter().any(|no| name.starts_with(no))
-        });
-        let mut all: BTreeMap<String, String> =
-            ours.map(|(name, value)| (name.clone(), value.clone())).collect();
-        all.insert("SCR_PREFIX".into(), places.prefix.display().to_string());
-        all.insert("SCR_JOB_ID".into(), places.job.clone());
-        all.insert("SCR_USER_NAME".into(), places.user.clone());
-        all.insert(
-            "SCR_CNTL_BASE".into(),
-            self.settings.get(keys::CNTL_BASE).display().to_string(),
-        );
-        if let Some(path) = self.environment.get("SCR_CONF_FILE").filter(|path| !path.is_empty()) {
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-            all.insert("SCR_CONF_FILE".into(), absolute.display().to_string());
-        }
-        all
+        };
+        let here = |node: &str| local(places, node, holder, self.id);
+        let what = "copying from the nodes";
+        let inquiry = Inquiry { what, here: &here, words: &words, read: &read };
+        reach.ask(places, &reach.names(places), &inquiry)
     }
 }
 

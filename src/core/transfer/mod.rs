@@ -52,6 +52,7 @@ mod older;
 mod options;
 mod other_size;
 mod others;
+mod parts;
 mod polling;
 mod repair;
 mod replaced;
@@ -90,6 +91,7 @@ pub use other_size::{
     OnlyRebuild, OtherSize, Which, copy_remains, publish_other_size, publish_remains,
     stores_of_remains,
 };
+pub use parts::{copy_parts, put_parts_back, rebuild_parts};
 pub use repair::{Repaired, ids_with_folder, repair_prefix};
 pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;

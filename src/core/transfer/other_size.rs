@@ -178,7 +178,7 @@ fn stage_remains(
     Ok(found.len())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }
@@ -289,6 +289,7 @@ impl Run<'_> {
             ranks: self.ranks,
             protection: &OnlyRebuild { piece_bytes: self.ctx.protection.piece_bytes() },
             lanes,
+            only: None,
         };
         let step = progress::step("checking and rebuilding", Total::Bytes(None));
         let mut found = remains.rebuild()?;

@@ -22,10 +22,14 @@ use tempfile::TempDir;
 /// What all launches of the tests share.
 pub const IDENTITY: &str = "prefix=/p size=any patterns=x";
 
+/// User and job of nodes with real names.
+pub const JOB: (&str, &str) = ("me", "7");
+
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
     root: TempDir,
     more_stores: bool,
+    as_settings_say: bool,
 }
 
 /// A launch that is to come.
@@ -41,7 +45,7 @@ impl Cluster {
         // On a RAM disk an fsync costs nothing, and there are thousands.
         let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(root.path().join("prefix")).unwrap();
-        Cluster { root, more_stores: false }
+        Cluster { root, more_stores: false, as_settings_say: false }
     }
 
     /// Nodes have a second store, `ssd`, and all reach a third, `bb`.
@@ -49,8 +53,27 @@ impl Cluster {
         Cluster { more_stores: true, ..Cluster::new() }
     }
 
+    /// Each node has the directories of job `JOB` where settings with [`Cluster::base`] say, below
+    /// a root of its own.
+    pub fn with_real_names() -> Cluster {
+        Cluster { as_settings_say: true, ..Cluster::new() }
+    }
+
     pub fn prefix(&self) -> PathBuf {
         self.root.path().join("prefix")
+    }
+
+    /// Where a node of [`Cluster::with_real_names`] sees its own directories.
+    pub fn base(&self) -> PathBuf {
+        self.root.path().join("base")
+    }
+
+    /// Name of the first store.
+    pub fn store(&self) -> String {
+        match self.as_settings_say {
+            true => self.base().join("cache").display().to_string(),
+            false => "ram".to_owned(),
+        }
     }
 
     pub fn node(&self, host: &str) -> PathBuf {
@@ -76,6 +99,10 @@ impl Cluster {
 
     pub fn layout(&self, host: &str) -> Layout {
         let node = self.node(host);
+        if self.as_settings_say {
+            let control = self.base().join("control");
+            return Layout::new(&node, &control, &[self.store()], JOB);
+        }
         let store = |name: &str, dir: PathBuf| {
             let (name, cache_dir) = (name.to_owned(), dir.join(name));
             Store { is_shared: name == "bb", name, cache_dir, usable: true }

@@ -12,6 +12,7 @@ mod flush;
 mod found;
 mod generations;
 mod half;
+mod health;
 mod job;
 mod looking;
 mod older;

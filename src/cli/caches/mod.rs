@@ -1,0 +1,82 @@
+//! The caches of a run, looked at and read from outside: `scr verify`, `ls`, `cat`, `cp`, `exec`.
+
+pub mod cat;
+pub mod cp;
+pub mod exec;
+pub mod ls;
+pub mod on_node;
+pub mod verify;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scr_core::error::{Error, Result};
+use scr_core::operations::run::{Real, find};
+use scr_core::operations::{HostList, Listing, Reach};
+use scr_core::params::keys;
+
+use crate::job::shell;
+use crate::scavenge::LIMIT;
+
+/// Which run it is, and how its nodes are reached.
+#[derive(Default, clap::Args)]
+pub struct Run {
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(short, long, value_name = "DIRECTORY")]
+    prefix: Option<String>,
+    /// Nodes that are asked; SCR_NODELIST, else those of the last run by default.
+    #[arg(long, value_name = "HOSTS")]
+    nodes: Option<String>,
+    /// Nodes that are not asked.
+    #[arg(long, value_name = "HOSTS")]
+    exclude: Option<String>,
+    /// Seconds that a node may take; 3600 by default.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// The job's control directory, in place of SCR_CNTL_BASE, SCR_USER_NAME and SCR_JOB_ID.
+    #[arg(long, value_name = "DIRECTORY")]
+    cntldir: Option<PathBuf>,
+}
+
+impl Run {
+    /// Does `action` with what reaches the nodes.
+    fn with<T>(&self, action: impl FnOnce(Reach<'_>) -> Result<T>) -> Result<T> {
+        let (settings, environment) =
+            crate::classic::load_settings_in(self.prefix.as_deref(), self.cntldir.as_deref(), &[])?;
+        let list = self.nodes.clone().or_else(|| settings.get_optional(keys::NODELIST));
+        let nodes = HostList::expand(&list.unwrap_or_default())?;
+        let nodes = nodes.minus(&HostList::expand(self.exclude.as_deref().unwrap_or_default())?);
+        let shell = shell(&settings, &environment, &*find(&environment, None));
+        let program = std::env::current_exe()
+            .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
+        action(Reach {
+            settings: &settings,
+            environment: &environment,
+            nodes: nodes.hosts().to_vec(),
+            shell: &shell,
+            commands: &Real,
+            program: &program,
+            limit: self.timeout.map_or(LIMIT, Duration::from_secs),
+        })
+    }
+
+    /// Does `action` with all files of the run; says which nodes could not be asked.
+    fn with_files<T>(
+        &self,
+        tool: &'static str,
+        unsealed: bool,
+        action: impl FnOnce(&Reach<'_>, &Listing) -> Result<T>,
+    ) -> Result<T> {
+        self.with(|reach| {
+            let shown = crate::progress::show(tool);
+            let listing = Listing::of(&reach, unsealed);
+            drop(shown);
+            let listing = listing?;
+            for (node, why) in &listing.silent {
+                eprintln!("scr {tool}: {node} cannot be asked: {why}");
+            }
+            listing.left_out.iter().for_each(|what| eprintln!("scr {tool}: {what}"));
+            action(&reach, &listing)
+        })
+    }
+}

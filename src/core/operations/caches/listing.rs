@@ -1,0 +1,267 @@
+//! The files of a run's datasets under their names below the prefix, and where each of them is: in
+//! the cache of a node, or on the prefix. Of a name that several datasets have the newest counts.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::ask_nodes;
+use super::question::Question;
+use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
+use crate::error::{Error, Result};
+use crate::files::normalize;
+use crate::operations::reach::Reach;
+use crate::operations::{read_index, state_dir};
+use crate::patterns::{PatternConfig, PatternText, SeriesSet};
+use crate::records::{DatasetKey, FileMeta, Summary};
+use crate::session::JobPlaces;
+use crate::system::hostname;
+
+/// Where a file can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// On the prefix, under its name.
+    Prefix,
+    /// In a cache: the node, and the dataset's directory there.
+    Node(String, PathBuf),
+    /// In the cache of a node that does not answer, or nowhere.
+    Nowhere,
+}
+
+/// A file of a dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Name below the prefix, size, checksum, times.
+    pub meta: FileMeta,
+    /// World rank that wrote it, if that is known.
+    pub rank: Option<usize>,
+    /// Id of its dataset; 0 if that has none.
+    pub id: u64,
+    /// Series, captured id, generation of its dataset.
+    pub key: DatasetKey,
+    /// Its dataset is complete.
+    pub sealed: bool,
+    /// Where it is.
+    pub place: Place,
+    /// No newer dataset has a file of this name.
+    pub newest: bool,
+}
+
+/// All files of a run.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The job.
+    pub places: JobPlaces,
+    /// Name of this node.
+    pub here: String,
+    /// The files, by name, the newest of a name first.
+    pub files: Vec<Listed>,
+    /// Nodes that could not be asked, with the reason.
+    pub silent: Vec<(String, String)>,
+    /// Datasets that are left out, a sentence for each.
+    pub left_out: Vec<String>,
+}
+
+impl Listing {
+    /// Asks all nodes, and the prefix. Datasets that are not known to be complete are listed with
+    /// `unsealed` only.
+    ///
+    /// # Errors
+    /// The settings are wrong, the index cannot be read, or nothing tells which run's caches they
+    /// are.
+    pub fn of(reach: &Reach<'_>, unsealed: bool) -> Result<Listing> {
+        let places = JobPlaces::new(reach.settings, reach.environment)?;
+        let here = hostname();
+        let mut listing =
+            Listing { places, here, files: Vec::new(), silent: Vec::new(), left_out: Vec::new() };
+        let on_prefix = listing.add_prefix()?;
+        let nodes = reach.names(&listing.places);
+        let question = Question::Look { depth: Depth::Sizes, id: None, unsealed };
+        let about = ("asking the nodes", &question);
+        let mut states = Vec::new();
+        for (node, answer) in ask_nodes(reach, &listing.places, &nodes, about) {
+            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
+            match answer.and_then(|tree| NodeState::from_tree(&tree).ok_or_else(unknown)) {
+                Ok(state) => states.push((node, state)),
+                Err(error) => listing.silent.push((node, error.to_string())),
+            }
+        }
+        let judged = judge(&states)?;
+        for one in judged.datasets.iter().filter(|one| !on_prefix.contains(&one.id)) {
+            listing.add_sealed(reach, one, &states);
+        }
+        listing.add_unsealed(&judged, &states, unsealed);
+        let newest_first =
+            |one: &Listed| (one.meta.name.clone(), !one.sealed, std::cmp::Reverse(one.id));
+        listing.files.sort_by_key(newest_first);
+        for at in 0..listing.files.len() {
+            let earlier = at.checked_sub(1).map(|before| &listing.files[before].meta.name);
+            listing.files[at].newest = earlier != Some(&listing.files[at].meta.name);
+        }
+        Ok(listing)
+    }
+
+    /// What the prefix has under its names; ids of those datasets.
+    fn add_prefix(&mut self) -> Result<BTreeSet<u64>> {
+        let prefix = &self.places.prefix;
+        let mut ids = BTreeSet::new();
+        for entry in read_index(prefix)?.newest_first().filter(|entry| entry.is_restorable()) {
+            let folder = state_dir(prefix).join(format!("scr.dataset.{}", entry.id));
+            let summary = match Summary::read_from(&folder) {
+                Ok(Some(summary)) => summary,
+                Ok(None) => continue,
+                Err(error) => {
+                    self.left_out.push(error.to_string());
+                    continue;
+                }
+            };
+            ids.insert(entry.id);
+            for (rank, files) in summary.files {
+                let listed = |meta| Listed {
+                    meta,
+                    rank: Some(rank),
+                    id: entry.id,
+                    key: summary.dataset.key.clone(),
+                    sealed: true,
+                    place: Place::Prefix,
+                    newest: false,
+                };
+                self.files.extend(files.into_iter().map(listed));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// One that only caches have: any node knows all its files.
+    fn add_sealed(&mut self, reach: &Reach<'_>, one: &Health, states: &[(String, NodeState)]) {
+        let mut holders: Vec<usize> = one.holders.iter().flatten().copied().collect();
+        holders.sort_by_key(|holder| (states[*holder].0 != self.here, *holder));
+        holders.dedup();
+        let question = Question::Catalog { id: one.id };
+        let mut why = "no node has it".to_owned();
+        let catalog = holders.iter().find_map(|holder| {
+            let node = [states[*holder].0.clone()];
+            let about = ("asking for the names", &question);
+            let mut answers = ask_nodes(reach, &self.places, &node, about);
+            let read = answers.pop()?.1.map(|tree| Catalog::from_tree(&tree));
+            let fits = |found: &Catalog| (found.id, found.epoch) == (one.id, one.epoch);
+            match read {
+                Ok(catalog) => catalog.filter(fits),
+                Err(error) => {
+                    why = error.to_string();
+                    None
+                }
+            }
+        });
+        let Some(catalog) = catalog else {
+            self.left_out.push(format!("{}: its files cannot be listed: {why}", one.key.name()));
+            return;
+        };
+        for entry in catalog.entries {
+            let holder = one.holders.get(entry.rank).copied().flatten();
+            let cached = holder.and_then(|at| {
+                let (node, state) = &states[at];
+                let of_it = |claim: &crate::cache::Claim| {
+                    (claim.id, claim.epoch, claim.owner) == (one.id, one.epoch, entry.rank)
+                };
+                let part = state.parts.iter().find(|part| of_it(&part.claim))?;
+                Some(Place::Node(node.clone(), part.dir.clone()))
+            });
+            let place = match entry.meta.on_prefix {
+                true => Place::Prefix,
+                false => cached.unwrap_or(Place::Nowhere),
+            };
+            self.files.push(Listed {
+                meta: entry.meta,
+                rank: Some(entry.rank),
+                id: one.id,
+                key: one.key.clone(),
+                sealed: true,
+                place,
+                newest: false,
+            });
+        }
+    }
+
+    fn add_unsealed(&mut self, judged: &Judged, states: &[(String, NodeState)], wanted: bool) {
+        for (id, key, why) in judged.unsealed.iter().filter(|(id, ..)| *id > 0 && !wanted) {
+            self.left_out.push(format!("{} (dataset {id}): {why}", key.name()));
+        }
+        for (node, state) in states {
+            for part in state.parts.iter().filter(|part| !part.unsealed.is_empty()) {
+                let listed = |meta: &FileMeta| Listed {
+                    meta: meta.clone(),
+                    rank: None,
+                    id: part.claim.id,
+                    key: part.claim.key.clone(),
+                    sealed: false,
+                    place: Place::Node(node.clone(), part.dir.clone()),
+                    newest: false,
+                };
+                self.files.extend(part.unsealed.iter().map(listed));
+            }
+        }
+    }
+
+    /// The files that `word` means: those of a dataset, by id or name; a file or the files below a
+    /// directory, by path; or those that a pattern matches. A relative path is one below the
+    /// working directory, if that is below the prefix, else one below the prefix.
+    ///
+    /// # Errors
+    /// It means none, or is no pattern.
+    pub fn select(&self, word: &str, all: bool) -> Result<Vec<&Listed>> {
+        let of_dataset =
+            |one: &&Listed| (one.id > 0 && one.id.to_string() == word) || one.key.name() == word;
+        let found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let name = self.below_prefix(word);
+        let folder = format!("{name}/");
+        let is_below = |one: &&Listed| {
+            let path = &one.meta.name;
+            (*path == name || path.starts_with(&folder) || name.is_empty()) && (all || one.newest)
+        };
+        let found: Vec<&Listed> = self.files.iter().filter(is_below).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if word.contains(['*', '?', '[', '{']) {
+            let series = self.pattern(&name)?;
+            let matches =
+                |one: &&Listed| (all || one.newest) && series.match_path(&one.meta.name).is_some();
+            let found: Vec<&Listed> = self.files.iter().filter(matches).collect();
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let asked = match self.silent.len() {
+            0 => String::new(),
+            1 => format!("; {} does not answer", self.silent[0].0),
+            more => format!("; {more} nodes do not answer"),
+        };
+        Err(Error::Missing(format!("no complete dataset has a file {word}{asked}")))
+    }
+
+    fn pattern(&self, text: &str) -> Result<SeriesSet> {
+        let (name, place) = ("PATTERN".to_owned(), "the pattern".to_owned());
+        SeriesSet::new(&PatternConfig {
+            prefix: self.places.prefix.clone(),
+            checkpoint: vec![PatternText { name, place, text: text.to_owned() }],
+            ..PatternConfig::default()
+        })
+    }
+
+    /// A path as a name below the prefix, as far as it is one.
+    #[must_use]
+    pub fn below_prefix(&self, word: &str) -> String {
+        let prefix = &self.places.prefix;
+        let here = std::env::current_dir().ok().filter(|dir| dir.starts_with(prefix));
+        let base = here.as_ref().unwrap_or(prefix);
+        let path = normalize(Path::new(word), base);
+        let real = path.parent().and_then(|dir| dir.canonicalize().ok());
+        let real = real.and_then(|dir| Some(dir.join(path.file_name()?)));
+        let below = |path: &Path| path.strip_prefix(prefix).ok().map(Path::to_path_buf);
+        let name = below(&path).or_else(|| below(&real?)).unwrap_or(path);
+        name.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,223 @@
+//! What a process on a node is asked of its cache: words behind `scr on-node`, and lines that come
+//! back.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::bring;
+use super::exchange::folder_of;
+use crate::cache::{Catalog, Depth, NodeState};
+use crate::error::{Error, Result};
+use crate::files::lease::{self, Taken};
+use crate::kvtree::KvTree;
+use crate::kvtree::file::{from_file_bytes, to_file_bytes};
+use crate::operations::scavenge::holder;
+use crate::records::text::{hex_text, parse_hex};
+use crate::session::JobPlaces;
+use crate::transfer::{copy_parts, put_parts_back};
+
+/// A question to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// What does your cache hold? Of dataset `id` alone, if that is given.
+    Look {
+        /// How closely it is to look.
+        depth: Depth,
+        /// The dataset.
+        id: Option<u64>,
+        /// List files of datasets that are being written, too.
+        unsealed: bool,
+    },
+    /// Which files has dataset `id`, on all nodes?
+    Catalog {
+        /// The dataset.
+        id: u64,
+    },
+    /// Copy to the exchange folder what its list of wanted files names.
+    Bring {
+        /// Name of the folder.
+        folder: String,
+    },
+    /// Copy to the exchange folder what these ranks have of a dataset.
+    Parts {
+        /// Name of the folder.
+        folder: String,
+        /// The dataset.
+        id: u64,
+        /// The ranks.
+        ranks: BTreeSet<usize>,
+    },
+    /// Replace damaged files of a dataset by what was rebuilt in the exchange folder.
+    Mend {
+        /// Name of the folder.
+        folder: String,
+        /// The dataset.
+        id: u64,
+    },
+}
+
+/// What each line of an answer begins with: remote shells have greetings of their own.
+const LINE: &str = "scr-answer ";
+/// Digits on a line: pdsh cuts long ones.
+const DIGITS: usize = 200;
+
+impl Question {
+    /// The words that stand for it.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let text = match self {
+            Question::Look { depth, id, unsealed } => {
+                let depth = match depth {
+                    Depth::Records => "records",
+                    Depth::Sizes => "sizes",
+                    Depth::Contents => "contents",
+                };
+                let id = id.map_or_else(|| "all".to_owned(), |id| id.to_string());
+                format!("look {depth} {id} {}", if *unsealed { "unsealed" } else { "sealed" })
+            }
+            Question::Catalog { id } => format!("catalog {id}"),
+            Question::Bring { folder } => format!("bring {folder}"),
+            Question::Parts { folder, id, ranks } => {
+                let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+                format!("parts {folder} {id} {}", ranks.join(","))
+            }
+            Question::Mend { folder, id } => format!("mend {folder} {id}"),
+        };
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// The inverse of [`Question::words`]; `None` if they mean nothing.
+    #[must_use]
+    pub fn parse(words: &[String]) -> Option<Question> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Some(match words[..] {
+            ["look", depth, id, unsealed] => Question::Look {
+                depth: match depth {
+                    "records" => Depth::Records,
+                    "sizes" => Depth::Sizes,
+                    "contents" => Depth::Contents,
+                    _ => return None,
+                },
+                id: match id {
+                    "all" => None,
+                    id => Some(id.parse().ok()?),
+                },
+                unsealed: unsealed == "unsealed",
+            },
+            ["catalog", id] => Question::Catalog { id: id.parse().ok()? },
+            ["bring", folder] => Question::Bring { folder: folder.to_owned() },
+            ["parts", folder, id, ranks] => Question::Parts {
+                folder: folder.to_owned(),
+                id: id.parse().ok()?,
+                ranks: ranks.split(',').map(|rank| rank.parse().ok()).collect::<Option<_>>()?,
+            },
+            ["mend", folder, id] => {
+                Question::Mend { folder: folder.to_owned(), id: id.parse().ok()? }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Answers it on this node, which is called `node`.
+    ///
+    /// # Errors
+    /// A live run uses what is to be changed, or something cannot be read or written.
+    pub fn answer(&self, places: &JobPlaces, node: &str) -> Result<KvTree> {
+        let layout = &places.layout;
+        match self {
+            Question::Look { depth, id, unsealed } => {
+                NodeState::look(layout, *depth, *id, *unsealed).map(|state| state.to_tree())
+            }
+            Question::Catalog { id } => {
+                let dirs = layout.stores.iter().map(|store| layout.dataset_dir(&store.name, *id));
+                for dir in dirs {
+                    if let Some(catalog) = Catalog::read(&dir)? {
+                        return Ok(catalog.to_tree());
+                    }
+                }
+                Err(Error::Missing(format!("no list of the files of dataset {id} is there")))
+            }
+            Question::Bring { folder } => bring::on_node(places, &folder_of(places, folder)?, node),
+            Question::Parts { folder, id, ranks } => {
+                let folder = folder_of(places, folder)?;
+                alone(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
+                Ok(KvTree::new())
+            }
+            Question::Mend { folder, id } => {
+                let folder = folder_of(places, folder)?;
+                let mended = alone(places, || put_parts_back(layout, &folder, node, *id))?;
+                Ok(mended.to_tree())
+            }
+        }
+    }
+}
+
+/// Does `action` while no launch uses this node's cache; without one there is nothing to do.
+fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> Result<T> {
+    let control = &places.layout.control_dir;
+    if !control.is_dir() {
+        return Ok(T::default());
+    }
+    match lease::take(&control.join("lease"), &holder(), lease::PATIENCE, || {})? {
+        Taken::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
+        Taken::Ours(_lease) => action(),
+    }
+}
+
+/// An answer as it is printed.
+///
+/// # Errors
+/// If it is nested too deeply.
+pub fn answer_text(answer: &KvTree) -> Result<String> {
+    let digits = hex_text(&to_file_bytes(answer)?);
+    let mut text = String::new();
+    let mut rest = &digits[..];
+    while !rest.is_empty() {
+        let (line, behind) = rest.split_at(rest.len().min(DIGITS));
+        let _ = writeln!(text, "{LINE}{line}");
+        rest = behind;
+    }
+    Ok(text)
+}
+
+/// The inverse of [`answer_text`], whatever else was printed.
+pub(super) fn read_answer(text: &str) -> Result<KvTree> {
+    let meaningless = || {
+        let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        Error::Unreadable(format!("an answer that means nothing: {}", first.trim()))
+    };
+    let digits: String = text.lines().filter_map(|line| line.strip_prefix(LINE)).collect();
+    let bytes = parse_hex(&digits).filter(|bytes| !bytes.is_empty()).ok_or_else(meaningless)?;
+    from_file_bytes(&bytes).map_err(|_| meaningless())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_answers_survive_the_way() {
+        let folder = "0123456789abcdef".to_owned();
+        for question in [
+            Question::Look { depth: Depth::Contents, id: Some(7), unsealed: false },
+            Question::Look { depth: Depth::Records, id: None, unsealed: true },
+            Question::Catalog { id: 3 },
+            Question::Bring { folder: folder.clone() },
+            Question::Parts { folder: folder.clone(), id: 3, ranks: [0, 17].into() },
+            Question::Mend { folder, id: 3 },
+        ] {
+            assert_eq!(Question::parse(&question.words()), Some(question));
+        }
+        assert_eq!(Question::parse(&["look".into(), "well".into()]), None);
+
+        let mut answer = KvTree::new();
+        answer.set_value("TEXT", "x".repeat(1000));
+        let text = answer_text(&answer).unwrap();
+        let greeted = format!("Welcome to node2!\n{text}bye\n");
+        assert_eq!(read_answer(&greeted).unwrap(), answer);
+        assert!(text.lines().all(|line| line.len() <= 220));
+        for bad in ["", "Welcome\n", "scr-answer 12\n", &text[..400]] {
+            assert!(read_answer(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether what the caches of a run hold is what was sealed, on all its nodes; what its redundancy
+//! can bring back, and its repair.
+
+use std::collections::BTreeSet;
+
+use super::ask_nodes;
+use super::exchange::Exchange;
+use super::question::Question;
+use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
+use crate::error::{Error, Result};
+use crate::operations::reach::Reach;
+use crate::operations::scavenge::holder;
+use crate::operations::state_dir;
+use crate::params::keys;
+use crate::records::{FlushState, Record as _};
+use crate::session::{JobPlaces, alone_on_prefix};
+use crate::transfer::{Options, rebuild_parts};
+
+/// What is to be looked at.
+pub struct VerifyCaches<'a> {
+    /// The nodes.
+    pub reach: Reach<'a>,
+    /// How closely.
+    pub depth: Depth,
+    /// Repair what can be repaired.
+    pub repair: bool,
+    /// Datasets by id or name; all without any.
+    pub wanted: &'a [String],
+}
+
+/// What was done about damage on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    /// A file is right now: dataset, node, file.
+    Put(u64, String, Put),
+    /// A file is not.
+    Left(u64, String, Left),
+    /// A dataset could not be rebuilt, or a node could not take part; why.
+    Failed(u64, String),
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Caches {
+    /// Nodes that have something of the run.
+    pub nodes: Vec<String>,
+    /// Nodes that could not be asked, with the reason.
+    pub silent: Vec<(String, String)>,
+    /// The records of the run say that caches have what is nowhere else.
+    pub expected: bool,
+    /// Datasets, as they are after the repair.
+    pub judged: Judged,
+    /// Records and lists of ours that are damaged: node and sentence.
+    pub damaged: Vec<(String, String)>,
+    /// What was repaired, and what was not.
+    pub repairs: Vec<Repair>,
+}
+
+impl VerifyCaches<'_> {
+    /// Looks, and repairs what is to be repaired.
+    ///
+    /// # Errors
+    /// Nothing tells which run it was, or the prefix cannot be written to.
+    pub fn run(&self) -> Result<Caches> {
+        let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
+        let mut found = self.look(&places)?;
+        let can = |one: &Health| one.troubles.iter().any(|trouble| trouble.repairable);
+        if !self.repair || !found.judged.datasets.iter().any(can) {
+            return Ok(found);
+        }
+        let of_it = |(at, _): &(usize, &String)| !found.judged.strange.contains(at);
+        let nodes: Vec<String> =
+            found.nodes.iter().enumerate().filter(of_it).map(|(_, node)| node.clone()).collect();
+        let damaged: Vec<&Health> = found.judged.datasets.iter().filter(|one| can(one)).collect();
+        let mend = || {
+            let mut repairs = Vec::new();
+            for one in &damaged {
+                self.mend(&places, one, &nodes, &mut repairs)?;
+            }
+            Ok(repairs)
+        };
+        let repairs = match alone_on_prefix(&places.prefix, &holder(), mend) {
+            Err(Error::Busy(why)) => {
+                let refused = damaged.iter().map(|one| Repair::Failed(one.id, why.clone()));
+                found.repairs = refused.collect();
+                return Ok(found);
+            }
+            done => done?,
+        };
+        found = self.look(&places)?;
+        found.repairs = repairs;
+        Ok(found)
+    }
+
+    fn look(&self, places: &JobPlaces) -> Result<Caches> {
+        let names = self.reach.names(places);
+        let question = Question::Look { depth: self.depth, id: None, unsealed: false };
+        let about = ("looking at the nodes", &question);
+        let mut found = Caches { expected: expected(places), ..Caches::default() };
+        let mut states = Vec::new();
+        for (node, answer) in ask_nodes(&self.reach, places, &names, about) {
+            let state = answer.and_then(|tree| {
+                let unknown = || Error::Unreadable("an answer of another version of SCR".into());
+                NodeState::from_tree(&tree).ok_or_else(unknown)
+            });
+            match state {
+                Ok(state) => {
+                    let damaged = state.damaged.iter().map(|what| (node.clone(), what.clone()));
+                    found.damaged.extend(damaged);
+                    if state.identity.is_empty() && state.parts.is_empty() {
+                        continue;
+                    }
+                    found.nodes.push(node.clone());
+                    states.push((node, state));
+                }
+                Err(error) => found.silent.push((node, error.to_string())),
+            }
+        }
+        found.judged = judge(&states)?;
+        for at in &found.judged.strange {
+            let why = "it has the cache of another run".to_owned();
+            found.silent.push((found.nodes[*at].clone(), why));
+        }
+        let named = |one: &Health| {
+            let is_it = |word: &String| *word == one.id.to_string() || *word == one.key.name();
+            self.wanted.is_empty() || self.wanted.iter().any(is_it)
+        };
+        found.judged.datasets.retain(named);
+        Ok(found)
+    }
+
+    /// Brings parts of the struck sets together, rebuilds them, and puts back what was damaged.
+    fn mend(
+        &self,
+        places: &JobPlaces,
+        one: &Health,
+        nodes: &[String],
+        repairs: &mut Vec<Repair>,
+    ) -> Result<()> {
+        let id = one.id;
+        let struck = one.troubles.iter().filter(|trouble| trouble.repairable);
+        let ranks: BTreeSet<usize> = struck.flat_map(|trouble| trouble.set.clone()).collect();
+        let exchange = Exchange::new(&places.prefix)?;
+        let folder = exchange.name().to_owned();
+        let parts = Question::Parts { folder: folder.clone(), id, ranks: ranks.clone() };
+        let about = ("copying from the nodes", &parts);
+        for (node, answer) in ask_nodes(&self.reach, places, nodes, about) {
+            if let Err(error) = answer {
+                repairs.push(Repair::Failed(id, format!("{node}: {error}")));
+                return Ok(());
+            }
+        }
+        let piece = usize::try_from(self.reach.settings.get(keys::MPI_BUF_SIZE));
+        let lanes = Options::new(self.reach.settings).flush_width;
+        let wanted = (id, &ranks);
+        let rebuilt = rebuild_parts(exchange.path(), wanted, piece.unwrap_or(usize::MAX), lanes)?;
+        if let Err(why) = rebuilt {
+            repairs.push(Repair::Failed(id, why));
+            return Ok(());
+        }
+        let struck: BTreeSet<&String> = one.troubles.iter().map(|trouble| &trouble.node).collect();
+        let struck: Vec<String> = struck.into_iter().cloned().collect();
+        let about = ("repairing on the nodes", &Question::Mend { folder, id });
+        for (node, answer) in ask_nodes(&self.reach, places, &struck, about) {
+            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
+            match answer.and_then(|tree| Mended::from_tree(&tree).ok_or_else(unknown)) {
+                Ok(Mended { put, left }) => {
+                    repairs.extend(put.into_iter().map(|one| Repair::Put(id, node.clone(), one)));
+                    repairs.extend(left.into_iter().map(|one| Repair::Left(id, node.clone(), one)));
+                }
+                Err(error) => repairs.push(Repair::Failed(id, format!("{node}: {error}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the records say that something is in caches only; what cannot be read may.
+fn expected(places: &JobPlaces) -> bool {
+    let path = state_dir(&places.prefix).join("flush.scr");
+    match FlushState::read(&path) {
+        Ok(state) => state.is_some_and(|state| state.unflushed().next().is_some()),
+        Err(_) => true,
+    }
+}
+
+impl Caches {
+    /// Whether some dataset cannot be had from the caches any more. What nodes have that do not
+    /// answer is not lost.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        let is_lost = |one: &Health| {
+            let beyond = one.troubles.iter().any(|trouble| !trouble.repairable);
+            matches!(one.prospect, Prospect::Lost(_)) && (self.silent.is_empty() || beyond)
+        };
+        self.judged.datasets.iter().any(is_lost)
+    }
+
+    /// Whether something is damaged.
+    #[must_use]
+    pub fn has_damage(&self) -> bool {
+        let is_wrong = |one: &Health| {
+            !one.troubles.is_empty() || (self.silent.is_empty() && one.prospect != Prospect::Right)
+        };
+        self.judged.datasets.iter().any(is_wrong) || !self.damaged.is_empty()
+    }
+
+    /// Whether nodes that may have something could not be asked.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        !self.silent.is_empty() && (self.expected || !self.nodes.is_empty())
+    }
+}
