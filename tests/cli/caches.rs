@@ -129,6 +129,15 @@ fn a_damaged_file_is_named_and_rebuilt() {
         let back = fs::read(nodes.file(1, 1, 1)).unwrap();
         assert_eq!(Some(&back), nodes.content(1, 1).get("ckpt/1/part_1/rank_1"));
         assert_eq!(code(&nodes.run(&["verify"])), Some(0));
+
+        // Whatever has come in the place of a file.
+        let path = nodes.file(1, 0, 0);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let found = nodes.run(&["verify", "--sizes"]);
+        assert!(out(&found).contains("rank_0 is missing"), "{}", out(&found));
+        assert_eq!(code(&nodes.run(&["verify", "--repair"])), Some(0));
+        assert_eq!(Some(&fs::read(&path).unwrap()), nodes.content(1, 0).values().next());
         nodes.assert_clean();
     }
 }
@@ -202,10 +211,18 @@ fn a_damaged_prefix_is_lost_and_nothing_at_all_is_no_good_news() {
     let path = nodes.cluster.prefix().join(".scr/scr.dataset.1/summary.scr");
     fs::write(&path, "short").unwrap();
     let found = nodes.run(&["verify", "ckpt.10"]);
-    assert_eq!(code(&found), Some(3), "{}{}", out(&found), err(&found));
+    assert_eq!(code(&found), Some(1), "the caches have it: {}{}", out(&found), err(&found));
     assert!(out(&found).contains("prefix: ckpt.10 (dataset 1): wrong"), "{}", out(&found));
     assert!(out(&found).contains("cache: ckpt.10 (dataset 1, XOR): right"), "{}", out(&found));
     assert_eq!(code(&nodes.run(&["verify", "--only", "caches"])), Some(0));
+    assert_eq!(code(&nodes.run(&["verify", "--only", "prefix"])), Some(3));
+    // The other way round the prefix has what the caches have not.
+    let nodes = Nodes::new(&["SINGLE"]);
+    assert_eq!(code(&nodes.run(&["scavenge"])), Some(0));
+    nodes.flip(1, 2, 0, 5);
+    let found = nodes.run(&["verify"]);
+    assert_eq!(code(&found), Some(1), "{}{}", out(&found), err(&found));
+    assert!(out(&found).contains("; the prefix has it"), "{}", out(&found));
 
     let empty = tempfile::tempdir().unwrap();
     let nothing = scr(empty.path(), &["verify"]).output().unwrap();

@@ -75,18 +75,22 @@ pub fn run(args: &Args) -> ExitCode {
         return inside(args, view);
     }
     let done = args.run.with_files("exec", args.unsealed, |reach, listing| {
+        let prefix = &listing.places.prefix;
         let chosen = chosen(args, listing)?;
+        if chosen.is_empty() {
+            return Ok(become_command(args, prefix)); // All is on the prefix.
+        }
         let shown = crate::progress::show("exec");
         let brought = Brought::new(reach, listing, &chosen);
         drop(shown);
         let brought = brought?;
-        let exchange = Exchange::new(&listing.places.prefix)?;
+        let exchange = Exchange::new(prefix)?;
         let view = exchange.path().join("view");
         fs::create_dir(&view).map_err(|error| Error::io("cannot create", &view, error))?;
         for one in chosen {
             link(brought.path(one)?, &view.join(&one.meta.name))?;
         }
-        start(args, &listing.places.prefix, &view)
+        start(args, prefix, &view)
     });
     done.unwrap_or_else(|error| {
         eprintln!("scr exec: {error}");
@@ -153,6 +157,11 @@ fn inside(args: &Args, view: &Path) -> ExitCode {
             view
         }
     };
+    become_command(args, seen)
+}
+
+/// Returns only if the command cannot be run.
+fn become_command(args: &Args, seen: &Path) -> ExitCode {
     let Some((program, words)) = args.command.split_first() else {
         return ExitCode::from(CANNOT_RUN);
     };
@@ -166,9 +175,6 @@ fn inside(args: &Args, view: &Path) -> ExitCode {
 fn lay_over(prefix: &Path, view: &Path) -> io::Result<()> {
     let mut links = Vec::new();
     links_below(view, &mut links)?;
-    if links.is_empty() {
-        return Ok(()); // All is on the prefix.
-    }
     if links.len() > FILES_MAX {
         return Err(io::Error::other(format!("{} files are too many", links.len())));
     }

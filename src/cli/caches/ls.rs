@@ -19,8 +19,9 @@ working directory, if that is below the prefix, else one below the prefix. Of a 
 datasets have the newest complete one counts. -l says how many bytes, of which dataset, written by \
 which rank, and where: \"prefix\", the node whose cache has it, or \"nowhere\" if no node that \
 answers has it. Nodes are reached as scr run reaches them (SCR_REMOTE_SHELL); a run that is under \
-way does not notice. Outside the job it needs SCR_JOB_ID. The exit status is 0; 1 if there is no \
-such file, or nothing can be found out; 2 if an argument is wrong. Example:\n
+way does not notice. The job is that of the last run, unless SCR_JOB_ID names another. The exit \
+status is 0; 1 if there is no such file, or nothing can be found out; 2 if an argument is wrong. \
+Example:\n
     scr ls -l --prefix /pfs/me/run 'ckpt/step_*/rank_0.dat'")]
 pub struct Args {
     #[command(flatten)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 use scr_core::operations::run::{Real, find};
-use scr_core::operations::{HostList, Listing, Reach};
+use scr_core::operations::{HostList, Listing, Reach, read_nodes_file};
 use scr_core::params::keys;
 
 use crate::job::shell;
@@ -41,8 +41,18 @@ pub struct Run {
 impl Run {
     /// Does `action` with what reaches the nodes.
     fn with<T>(&self, action: impl FnOnce(Reach<'_>) -> Result<T>) -> Result<T> {
-        let (settings, environment) =
-            crate::classic::load_settings_in(self.prefix.as_deref(), self.cntldir.as_deref(), &[])?;
+        let load = |more: &[(&str, String)]| {
+            let (prefix, control) = (self.prefix.as_deref(), self.cntldir.as_deref());
+            crate::classic::load_settings_in(prefix, control, more)
+        };
+        let (mut settings, mut environment) = load(&[])?;
+        if settings.get_optional(keys::JOB_ID).is_none() {
+            // Outside the job the nodes file tells which one it was.
+            let told = read_nodes_file(&settings.get(keys::PREFIX)).ok().flatten();
+            if let Some(job) = told.map(|nodes| nodes.job).filter(|job| !job.is_empty()) {
+                (settings, environment) = load(&[("SCR_JOB_ID", job)])?;
+            }
+        }
         let list = self.nodes.clone().or_else(|| settings.get_optional(keys::NODELIST));
         let nodes = HostList::expand(&list.unwrap_or_default())?;
         let nodes = nodes.minus(&HostList::expand(self.exclude.as_deref().unwrap_or_default())?);

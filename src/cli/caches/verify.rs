@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use indicatif::HumanBytes;
 use scr_core::error::{Error, Result};
 use scr_core::operations::{
-    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, VerifiedPrefix, VerifyCaches,
-    find_dataset, verify_prefix,
+    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, Verified, VerifiedPrefix,
+    VerifyCaches, find_dataset, verify_prefix,
 };
 use scr_core::params::keys;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ run uses the prefix or a node. Nodes are reached as scr run reaches them (SCR_RE
 Fit for cron: with --quiet nothing is printed if all is right. The exit status says how it is \
 afterwards: 0 all is right; 1 something is damaged, and its redundancy, or the next start, can \
 bring it back; 2 it cannot be found out (a node does not answer, no run has left anything), or an \
-argument is wrong; 3 something is lost: no redundancy of the caches brings it back, or it is \
-damaged on the prefix. Example:\n
+argument is wrong; 3 something is lost: no redundancy of the caches brings it back and the prefix \
+has it not, or it is damaged on the prefix and the caches have it not. Example:\n
     scr verify --prefix /pfs/me/run --repair --quiet || mail -s 'checkpoint damaged' me")]
 pub struct Args {
     #[command(flatten)]
@@ -169,18 +169,18 @@ impl Outcome {
 }
 
 fn outcome(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>) -> Outcome {
-    let is_wrong =
-        |one: &scr_core::operations::Verified| matches!(one.condition, Condition::Wrong(_));
-    let prefix_lost = prefix.is_some_and(|found| found.datasets.iter().any(is_wrong));
-    let nothing =
-        prefix.is_none_or(|found| found.datasets.is_empty() && found.not_listed.is_empty());
+    let datasets = || prefix.iter().flat_map(|found| &found.datasets);
+    let mut wrong = datasets().filter(|one| matches!(one.condition, Condition::Wrong(_)));
+    let in_cache = |one: &Verified| caches.is_some_and(|found| found.can_give(one.entry.id));
+    let prefix_wrong = wrong.clone().next().is_some() || prefix.is_some_and(|one| one.no_index);
+    let prefix_lost = wrong.any(|one| !in_cache(one));
+    let nothing = prefix.is_none_or(|one| one.datasets.is_empty() && one.not_listed.is_empty())
+        && caches.is_none_or(|found| found.nodes.is_empty());
     if prefix_lost || caches.is_some_and(Caches::has_lost) {
         Outcome::Lost
-    } else if caches.is_some_and(Caches::has_damage) || prefix.is_some_and(|one| one.no_index) {
+    } else if prefix_wrong || caches.is_some_and(Caches::has_damage) {
         Outcome::Damaged
-    } else if caches.is_some_and(Caches::is_incomplete)
-        || (nothing && caches.is_none_or(|found| found.nodes.is_empty()))
-    {
+    } else if nothing || caches.is_some_and(Caches::is_incomplete) {
         Outcome::Unknown
     } else {
         Outcome::Right
@@ -197,7 +197,7 @@ fn in_words(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>, path: &Pat
         found.damaged.iter().for_each(|(node, what)| tell(format!("cache: {node}: {what}")));
         found.repairs.iter().for_each(|one| tell(format!("cache: {}", repair_in_words(one))));
         for one in &found.judged.datasets {
-            tell(format!("cache: {}", health_in_words(one, found.nodes.len())));
+            tell(format!("cache: {}", health_in_words(one, found)));
             one.troubles
                 .iter()
                 .for_each(|trouble| tell(format!("    {}", trouble_in_words(trouble))));
@@ -224,10 +224,14 @@ fn in_words(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>, path: &Pat
     text
 }
 
-fn health_in_words(one: &Health, nodes: usize) -> String {
+fn health_in_words(one: &Health, found: &Caches) -> String {
     let title = format!("{} (dataset {}, {})", one.key.name(), one.id, one.scheme);
     let (files, bytes) = (one.files, HumanBytes(one.bytes));
-    let looked = format!("{files} files, {bytes}, nodes: {nodes}");
+    let looked = format!("{files} files, {bytes}, nodes: {}", found.nodes.len());
+    let elsewhere = match found.on_prefix.contains(&one.id) {
+        true => "; the prefix has it",
+        false => "",
+    };
     match &one.prospect {
         Prospect::Right => format!("{title}: right ({looked})"),
         Prospect::Repairable => format!("{title}: damaged, can be rebuilt ({looked})"),
@@ -235,7 +239,7 @@ fn health_in_words(one: &Health, nodes: usize) -> String {
             "{title}: all files are right, too many redundancy files are not: the next start makes \
              them anew ({looked})"
         ),
-        Prospect::Lost(why) => format!("{title}: lost: {why} ({looked})"),
+        Prospect::Lost(why) => format!("{title}: lost: {why} ({looked}){elsewhere}"),
     }
 }
 
@@ -298,6 +302,7 @@ fn caches_in_json(found: &Caches) -> Value {
             "files": one.files,
             "bytes": one.bytes,
             "absent_ranks": one.absent,
+            "on_prefix": found.on_prefix.contains(&one.id),
             "damage": one.troubles.iter().map(trouble_in_json).collect::<Vec<_>>(),
         })
     };

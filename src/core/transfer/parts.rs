@@ -62,7 +62,9 @@ pub fn copy_parts(
     let size = |(from, _): &(PathBuf, PathBuf)| from.metadata().map_or(0, |found| found.len());
     let bytes = files.iter().map(size).fold(0, u64::saturating_add);
     let _step = progress::step("copying", Total::Bytes(Some(bytes)));
-    files.iter().try_for_each(|(from, to)| copy(from, to))?;
+    // What damage has put in the place of a file is as good as nothing.
+    let mut there = files.iter().filter(|(from, _)| from.is_file());
+    there.try_for_each(|(from, to)| copy(from, to))?;
     sync_dir(&node)
 }
 

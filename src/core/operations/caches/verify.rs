@@ -10,7 +10,7 @@ use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put
 use crate::error::{Error, Result};
 use crate::operations::reach::Reach;
 use crate::operations::scavenge::holder;
-use crate::operations::state_dir;
+use crate::operations::{read_index, state_dir};
 use crate::params::keys;
 use crate::records::{FlushState, Record as _};
 use crate::session::{JobPlaces, alone_on_prefix};
@@ -54,6 +54,8 @@ pub struct Caches {
     pub damaged: Vec<(String, String)>,
     /// What was repaired, and what was not.
     pub repairs: Vec<Repair>,
+    /// Datasets that the index of the prefix has, too.
+    pub on_prefix: BTreeSet<u64>,
 }
 
 impl VerifyCaches<'_> {
@@ -92,9 +94,31 @@ impl VerifyCaches<'_> {
         Ok(found)
     }
 
+    /// A run may evict on one node after the other what is being looked at: what is wrong counts
+    /// only if it is still there afterwards.
     fn look(&self, places: &JobPlaces) -> Result<Caches> {
+        let mut found = self.look_once(places, self.depth)?;
+        let named = |one: &Health| {
+            let is_it = |word: &String| *word == one.id.to_string() || *word == one.key.name();
+            self.wanted.is_empty() || self.wanted.iter().any(is_it)
+        };
+        found.judged.datasets.retain(named);
+        if found.judged.datasets.iter().any(|one| one.prospect != Prospect::Right) {
+            let now = self.look_once(places, Depth::Records)?.judged.datasets;
+            let seal = |one: &Health| (one.id, one.epoch);
+            let stays = |one: &Health| now.iter().any(|other| seal(other) == seal(one));
+            found.judged.datasets.retain(|one| one.prospect == Prospect::Right || stays(one));
+        }
+        // What a damaged index has is not known.
+        let index = read_index(&places.prefix).unwrap_or_default();
+        let there = index.newest_first().filter(|entry| entry.is_restorable());
+        found.on_prefix = there.map(|entry| entry.id).collect();
+        Ok(found)
+    }
+
+    fn look_once(&self, places: &JobPlaces, depth: Depth) -> Result<Caches> {
         let names = self.reach.names(places);
-        let question = Question::Look { depth: self.depth, id: None, unsealed: false };
+        let question = Question::Look { depth, id: None, unsealed: false };
         let about = ("looking at the nodes", &question);
         let mut found = Caches { expected: expected(places), ..Caches::default() };
         let mut states = Vec::new();
@@ -121,11 +145,6 @@ impl VerifyCaches<'_> {
             let why = "it has the cache of another run".to_owned();
             found.silent.push((found.nodes[*at].clone(), why));
         }
-        let named = |one: &Health| {
-            let is_it = |word: &String| *word == one.id.to_string() || *word == one.key.name();
-            self.wanted.is_empty() || self.wanted.iter().any(is_it)
-        };
-        found.judged.datasets.retain(named);
         Ok(found)
     }
 
@@ -185,15 +204,24 @@ fn expected(places: &JobPlaces) -> bool {
 }
 
 impl Caches {
-    /// Whether some dataset cannot be had from the caches any more. What nodes have that do not
-    /// answer is not lost.
+    /// Whether some dataset cannot be had any more, from caches or prefix. What nodes have that do
+    /// not answer is not lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         let is_lost = |one: &Health| {
             let beyond = one.troubles.iter().any(|trouble| !trouble.repairable);
-            matches!(one.prospect, Prospect::Lost(_)) && (self.silent.is_empty() || beyond)
+            matches!(one.prospect, Prospect::Lost(_))
+                && (self.silent.is_empty() || beyond)
+                && !self.on_prefix.contains(&one.id)
         };
         self.judged.datasets.iter().any(is_lost)
+    }
+
+    /// Whether the caches have dataset `id`, or can bring it back.
+    #[must_use]
+    pub fn can_give(&self, id: u64) -> bool {
+        let can = |one: &Health| one.id == id && !matches!(one.prospect, Prospect::Lost(_));
+        self.judged.datasets.iter().any(can)
     }
 
     /// Whether something is damaged.
