@@ -2,10 +2,13 @@
 //!
 //! Multiplication by a constant in GF(2^8) is linear over XOR, so the product of a byte is that of
 //! its low half-byte XOR that of its high one. Two tables of 16 bytes fit into two vector
-//! registers, where one instruction (`pshufb`) looks up 16 or 32 bytes at once. Without such
-//! instructions a table of 256 bytes does the same, byte by byte.
+//! registers, where one instruction (`pshufb`) looks up 16 or 32 bytes at once. Newer processors
+//! have an instruction for any such map of 64 bytes (`gf2p8affineqb`), which takes it as a matrix
+//! of bits. Without such instructions a table of 256 bytes does the same, byte by byte.
 
-/// Longest vector that the code uses, in bytes; what is left over goes byte by byte.
+/// Longest vector that each way uses, in bytes; what is left over goes byte by byte.
+#[cfg(target_arch = "x86_64")]
+const GFNI_BYTES: usize = 64;
 #[cfg(target_arch = "x86_64")]
 const AVX2_BYTES: usize = 32;
 #[cfg(target_arch = "x86_64")]
@@ -16,6 +19,8 @@ const SSSE3_BYTES: usize = 16;
 pub struct NibbleTables {
     low: [u8; 16],
     high: [u8; 16],
+    /// Row `i` says which bits of a byte make up bit `i` of its image; row 0 is the highest byte.
+    matrix: u64,
 }
 
 /// How the bytes are mapped; all give the same.
@@ -26,15 +31,22 @@ enum Way {
     Ssse3,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Gfni,
 }
 
 impl NibbleTables {
     /// Tables of `map`, which must be linear over XOR.
     #[must_use]
     pub fn new(map: impl Fn(u8) -> u8) -> Self {
+        let row = |bit: usize| -> u8 {
+            let column = |from: usize| (map(1 << from) >> bit & 1) << from;
+            (0..8).map(column).sum()
+        };
         NibbleTables {
             low: std::array::from_fn(|nibble| map(nibble as u8)),
             high: std::array::from_fn(|nibble| map((nibble as u8) << 4)),
+            matrix: u64::from_be_bytes(std::array::from_fn(row)),
         }
     }
 
@@ -49,47 +61,88 @@ impl NibbleTables {
     /// # Panics
     /// If the lengths differ: a defect of the caller.
     pub fn add_to(&self, target: &mut [u8], source: &[u8]) {
-        self.add_by(best(), target, source);
+        self.by::<true>(best(), target, source);
     }
 
-    fn add_by(&self, way: Way, target: &mut [u8], source: &[u8]) {
+    /// `target = map(source)`, byte by byte.
+    ///
+    /// # Panics
+    /// As [`NibbleTables::add_to`].
+    pub fn put(&self, target: &mut [u8], source: &[u8]) {
+        self.by::<false>(best(), target, source);
+    }
+
+    /// With `ADD` the images are added to the target, else they replace it.
+    fn by<const ADD: bool>(&self, way: Way, target: &mut [u8], source: &[u8]) {
         assert_eq!(target.len(), source.len(), "pieces of one step have one length");
         let done = match way {
             Way::Bytes => 0,
             #[cfg(target_arch = "x86_64")]
             Way::Ssse3 => {
                 // SAFETY: `best` or the test has asked the processor for SSSE3.
-                unsafe { self.add_ssse3(target, source) };
+                unsafe { self.ssse3::<ADD>(target, source) };
                 target.len() / SSSE3_BYTES * SSSE3_BYTES
             }
             #[cfg(target_arch = "x86_64")]
             Way::Avx2 => {
                 // SAFETY: `best` or the test has asked the processor for AVX2.
-                unsafe { self.add_avx2(target, source) };
+                unsafe { self.avx2::<ADD>(target, source) };
                 target.len() / AVX2_BYTES * AVX2_BYTES
+            }
+            #[cfg(target_arch = "x86_64")]
+            Way::Gfni => {
+                // SAFETY: `best` or the test has asked the processor for AVX-512F and GFNI.
+                unsafe { self.gfni::<ADD>(target, source) };
+                target.len() / GFNI_BYTES * GFNI_BYTES
             }
         };
         if done < target.len() {
-            self.add_bytes(&mut target[done..], &source[done..]);
+            self.bytes::<ADD>(&mut target[done..], &source[done..]);
         }
     }
 
-    fn add_bytes(&self, target: &mut [u8], source: &[u8]) {
+    fn bytes<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
+        let put = |byte: &mut u8, image: u8| *byte = if ADD { *byte ^ image } else { image };
         // Worth its 256 look-ups only for long pieces.
         if target.len() < 1024 {
-            target.iter_mut().zip(source).for_each(|(byte, other)| *byte ^= self.map(*other));
+            target.iter_mut().zip(source).for_each(|(byte, other)| put(byte, self.map(*other)));
             return;
         }
         let whole: [u8; 256] = std::array::from_fn(|byte| self.map(byte as u8));
         for (byte, other) in target.iter_mut().zip(source) {
-            *byte ^= whole[usize::from(*other)];
+            put(byte, whole[usize::from(*other)]);
+        }
+    }
+
+    /// All whole vectors of 64 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,gfni")]
+    fn gfni<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
+        use std::arch::x86_64::{
+            __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_set1_epi64,
+            _mm512_storeu_si512, _mm512_xor_si512,
+        };
+        let matrix = _mm512_set1_epi64(self.matrix.cast_signed());
+        let (targets, _) = target.as_chunks_mut::<GFNI_BYTES>();
+        let (sources, _) = source.as_chunks::<GFNI_BYTES>();
+        for (target, source) in targets.iter_mut().zip(sources) {
+            let address: *mut __m512i = target.as_mut_ptr().cast();
+            // SAFETY: the chunk has 64 bytes; unaligned addresses are allowed.
+            let bytes = unsafe { _mm512_loadu_si512(source.as_ptr().cast()) };
+            let mut new = _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix);
+            if ADD {
+                // SAFETY: as above.
+                new = _mm512_xor_si512(new, unsafe { _mm512_loadu_si512(address) });
+            }
+            // SAFETY: the chunk has the 64 bytes that are written.
+            unsafe { _mm512_storeu_si512(address, new) };
         }
     }
 
     /// All whole vectors of 16 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "ssse3")]
-    fn add_ssse3(&self, target: &mut [u8], source: &[u8]) {
+    fn ssse3<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
         use std::arch::x86_64::{
             __m128i, _mm_and_si128, _mm_loadu_si128, _mm_set1_epi8, _mm_shuffle_epi8,
             _mm_srli_epi16, _mm_storeu_si128, _mm_xor_si128,
@@ -103,13 +156,15 @@ impl NibbleTables {
         let (sources, _) = source.as_chunks::<SSSE3_BYTES>();
         for (target, source) in targets.iter_mut().zip(sources) {
             let address: *mut __m128i = target.as_mut_ptr().cast();
-            // SAFETY: both chunks have 16 bytes; unaligned addresses are allowed.
-            let (old, bytes) = unsafe {
-                (_mm_loadu_si128(address), _mm_loadu_si128(source.as_ptr().cast::<__m128i>()))
-            };
+            // SAFETY: the chunk has 16 bytes; unaligned addresses are allowed.
+            let bytes = unsafe { _mm_loadu_si128(source.as_ptr().cast::<__m128i>()) };
             let of_low = _mm_shuffle_epi8(low, _mm_and_si128(bytes, nibble));
             let of_high = _mm_shuffle_epi8(high, _mm_and_si128(_mm_srli_epi16::<4>(bytes), nibble));
-            let new = _mm_xor_si128(old, _mm_xor_si128(of_low, of_high));
+            let mut new = _mm_xor_si128(of_low, of_high);
+            if ADD {
+                // SAFETY: as above.
+                new = _mm_xor_si128(new, unsafe { _mm_loadu_si128(address) });
+            }
             // SAFETY: the chunk has the 16 bytes that are written.
             unsafe { _mm_storeu_si128(address, new) };
         }
@@ -118,7 +173,7 @@ impl NibbleTables {
     /// All whole vectors of 32 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn add_avx2(&self, target: &mut [u8], source: &[u8]) {
+    fn avx2<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
         use std::arch::x86_64::{
             __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
             _mm256_loadu_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi16,
@@ -134,14 +189,16 @@ impl NibbleTables {
         let (sources, _) = source.as_chunks::<AVX2_BYTES>();
         for (target, source) in targets.iter_mut().zip(sources) {
             let address: *mut __m256i = target.as_mut_ptr().cast();
-            // SAFETY: both chunks have 32 bytes; unaligned addresses are allowed.
-            let (old, bytes) = unsafe {
-                (_mm256_loadu_si256(address), _mm256_loadu_si256(source.as_ptr().cast::<__m256i>()))
-            };
+            // SAFETY: the chunk has 32 bytes; unaligned addresses are allowed.
+            let bytes = unsafe { _mm256_loadu_si256(source.as_ptr().cast::<__m256i>()) };
             let of_low = _mm256_shuffle_epi8(low, _mm256_and_si256(bytes, nibble));
             let of_high =
                 _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble));
-            let new = _mm256_xor_si256(old, _mm256_xor_si256(of_low, of_high));
+            let mut new = _mm256_xor_si256(of_low, of_high);
+            if ADD {
+                // SAFETY: as above.
+                new = _mm256_xor_si256(new, unsafe { _mm256_loadu_si256(address) });
+            }
             // SAFETY: the chunk has the 32 bytes that are written.
             unsafe { _mm256_storeu_si256(address, new) };
         }
@@ -152,6 +209,9 @@ impl NibbleTables {
 fn best() -> Way {
     #[cfg(target_arch = "x86_64")]
     {
+        if has_gfni() {
+            return Way::Gfni;
+        }
         if std::arch::is_x86_feature_detected!("avx2") {
             return Way::Avx2;
         }
@@ -160,6 +220,11 @@ fn best() -> Way {
         }
     }
     Way::Bytes
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_gfni() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("gfni")
 }
 
 #[cfg(test)]
@@ -181,6 +246,9 @@ mod tests {
             if std::arch::is_x86_feature_detected!("avx2") {
                 ways.push(Way::Avx2);
             }
+            if has_gfni() {
+                ways.push(Way::Gfni);
+            }
         }
         ways
     }
@@ -199,9 +267,29 @@ mod tests {
 
     fn check(way: Way, tables: &NibbleTables, source: &[u8]) {
         let before: Vec<u8> = (0..source.len()).map(|i| (i * 11) as u8).collect();
-        let mut target = before.clone();
-        tables.add_by(way, &mut target, source);
-        let right = |i: usize| target[i] == before[i] ^ rotate(source[i]);
+        let (mut sum, mut alone) = (before.clone(), before.clone());
+        tables.by::<true>(way, &mut sum, source);
+        tables.by::<false>(way, &mut alone, source);
+        let right = |i: usize| {
+            let image = rotate(source[i]);
+            (sum[i], alone[i]) == (before[i] ^ image, image)
+        };
         assert!((0..source.len()).all(right), "{way:?}, {} bytes", source.len());
+    }
+
+    #[test]
+    fn every_map_is_the_same_in_every_way() {
+        // Every bit to every bit: all linear maps are sums of these.
+        let source: Vec<u8> = (0..=255).collect();
+        for (from, to) in (0..8).flat_map(|from| (0..8).map(move |to| (from, to))) {
+            let map = |byte: u8| (byte >> from & 1) << to;
+            let tables = NibbleTables::new(map);
+            for way in ways() {
+                let mut images = vec![9; source.len()];
+                tables.by::<false>(way, &mut images, &source);
+                let right = source.iter().map(|byte| map(*byte));
+                assert!(images.iter().copied().eq(right), "{way:?}, bit {from} to bit {to}");
+            }
+        }
     }
 }

@@ -118,11 +118,10 @@ impl Multiplier {
     /// # Panics
     /// As [`Multiplier::add_to`].
     pub fn put(&self, target: &mut [u8], source: &[u8]) {
-        if self.constant == 1 {
-            target.copy_from_slice(source);
-        } else {
-            target.fill(0);
-            self.add_to(target, source);
+        match self.constant {
+            0 => target.fill(0),
+            1 => target.copy_from_slice(source),
+            _ => self.tables.put(target, source),
         }
     }
 }
