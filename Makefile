@@ -31,7 +31,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 # Where rustup puts it; a shell that was open before does not look there.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help deps build python-mpich sim-library shim engines interfaces examples
+.PHONY: help deps build browser python-mpich sim-library shim engines interfaces examples
 .PHONY: demo test test-full test-cluster test-apps faults lint bench install deb clean
 .DEFAULT_GOAL := build
 
@@ -120,6 +120,12 @@ $(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces 
 	@cp -f $(addprefix examples/heat_,common.py numpy.py h5py.py scr.py) $(@D)/
 	@touch $@
 
+# Opens the pages of scr report in test-full.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || \
+	  { echo "missing package; as root: apt-get install --no-install-recommends chromium"; exit 1; }
+
 # Debian's mpi4py is built for Open MPI; the tests of the Python examples under MPICH need another.
 MPI4PY_VERSION := 3.1.6
 python-mpich: target/python-mpich/mpi4py
@@ -138,7 +144,7 @@ test: build python-mpich
 	python3 tests/run.py
 
 ## test-full: the same with every case on both MPIs, where `test` takes them in turn; packages (root)
-test-full: build python-mpich
+test-full: build python-mpich browser
 	python3 tests/run.py --full
 
 ## test-cluster: the matrix of failures on virtual nodes, every case on both MPIs (root)

@@ -35,6 +35,7 @@ def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
     test = [CARGO, "test", "--release", "--no-fail-fast", "-p"]  # all of a crate's programs
+    page = [("page", [sys.executable, "tests/page/page.py"], {})]  # needs a browser
     return [
         ("core", [*test, "scr-core"], DRAWN),
         ("cli", [*test, "scr-cli"], DRAWN),
@@ -48,6 +49,7 @@ def parts(full):
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
         *([("packages", [sys.executable, "tests/packages/packages.py"], {})] if full else []),
+        *(page if full else []),
     ]
 
 

@@ -31,6 +31,7 @@ mod prerun;
 mod print;
 mod progress;
 mod rebuild;
+mod report;
 mod retries_halt;
 mod run;
 mod scavenge;
@@ -104,6 +105,8 @@ enum Tool {
     Print(print::Args),
     /// On the prefix: rebuild and publish what scr copy has brought from the nodes.
     Rebuild(rebuild::Args),
+    /// Report what the runs of a prefix did, what checkpoints cost and saved, how often to write.
+    Report(report::Args),
     /// Say whether a script may start the run again.
     RetriesHalt(retries_halt::Args),
     /// Run an MPI program under SCR; after a failure again, on healthy nodes.
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
         Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Rebuild(args) => rebuild::run(&args),
+        Tool::Report(args) => report::run(&args),
         Tool::RetriesHalt(args) => retries_halt::run(&args),
         Tool::Run(args) => run::run(&args),
         Tool::Scavenge(args) => scavenge::run(&args),

@@ -17,6 +17,7 @@ mod log;
 mod manual;
 mod progress;
 mod refused;
+mod report;
 mod run;
 mod status;
 /// What their ranks write.

@@ -14,6 +14,7 @@ mod log;
 mod older;
 mod reach;
 mod rebuild;
+pub mod report;
 pub mod run;
 mod scavenge;
 mod status;

@@ -14,6 +14,7 @@ use super::tally::Count;
 use crate::events::{Event, EventLog, Job};
 use crate::log;
 use crate::params::{Settings, Source, keys};
+use crate::records::RunPassed;
 use crate::session::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
 use crate::system::block_signals;
@@ -125,6 +126,16 @@ impl Session {
         &self,
     ) -> MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
         self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What went straight to the prefix on all ranks, an event for each reason. The run record has
+    /// it in a place of its own.
+    pub(in crate::session) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
+        let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
+        for (reason, one) in passed {
+            let event = Event::new("PASSED").dataset(0, one.example.clone());
+            log.tell(event.size(one.files, one.bytes).note(reason.clone()));
+        }
     }
 
     /// No more events: all are written, or the log is left behind.

@@ -21,6 +21,7 @@ impl Session {
         let of_node = merge(&links.node.all_gather(&encode(&self.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
         let all = merge(&leaders.all_gather(&encode(&of_node))?);
+        self.log_passed(&all);
         self.events.run.change(|record| {
             record.passed = all;
             record.passed_of_all = true;

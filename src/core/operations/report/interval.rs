@@ -1,0 +1,130 @@
+//! How often to write a checkpoint: the interval that loses the least time, of the cost of a
+//! checkpoint and the mean time between failures.
+//!
+//! J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (1974);
+//! J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
+//! Future Generation Computer Systems 22 (2006).
+
+use super::Report;
+
+/// What the interval was calculated from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs {
+    /// What one checkpoint takes of the program's time, in seconds: the median.
+    pub seconds: f64,
+    /// It counts from the first file of a checkpoint to its seal; else it is the seal alone, since
+    /// nothing has logged more.
+    pub whole: bool,
+    /// Mean time between failures, in seconds.
+    pub mtbf_seconds: f64,
+    /// Failures that it rests on; with none it is the time in which none came, or what was given.
+    pub failures: usize,
+    /// It was given, not measured.
+    pub given: bool,
+}
+
+/// The interval that is advised, and the one in use; in seconds from seal to seal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Advice {
+    /// What it rests on.
+    pub costs: Costs,
+    /// Young's interval.
+    pub young: f64,
+    /// Daly's interval.
+    pub daly: f64,
+    /// The mean of what was used; `None` if there is no second checkpoint.
+    pub used: Option<f64>,
+}
+
+/// Returns Young's interval from checkpoint to checkpoint, in seconds.
+#[must_use]
+pub fn young(cost: f64, mtbf: f64) -> f64 {
+    (2.0 * cost * mtbf).sqrt() + cost
+}
+
+/// Returns Daly's interval from checkpoint to checkpoint, in seconds.
+#[must_use]
+pub fn daly(cost: f64, mtbf: f64) -> f64 {
+    if cost >= 2.0 * mtbf {
+        return mtbf + cost;
+    }
+    let part = cost / (2.0 * mtbf);
+    (2.0 * cost * mtbf).sqrt() * (1.0 + part.sqrt() / 3.0 + part / 9.0)
+}
+
+/// Returns the part of the time that goes to checkpoints and to work done again, of 1, for an
+/// interval from checkpoint to checkpoint; to first order, so it may exceed 1.
+#[must_use]
+pub fn waste(interval: f64, costs: &Costs) -> f64 {
+    if interval <= 0.0 {
+        1.0
+    } else {
+        costs.seconds / interval + interval / (2.0 * costs.mtbf_seconds)
+    }
+}
+
+/// What the runs of `report` say. `mtbf_seconds`: the mean time between failures, if it is known.
+pub(super) fn advice(report: &Report, mtbf_seconds: Option<f64>) -> Option<Advice> {
+    let costs_of = |of: fn(&super::Point) -> Option<f64>| {
+        let all = report.points().filter_map(|(_, point)| of(point));
+        median(all.filter(|seconds| *seconds > 0.0).collect())
+    };
+    let whole = costs_of(|point| point.cost_seconds);
+    let seconds = whole.or_else(|| costs_of(|point| point.seal_seconds))?;
+    let failures = report.failures.len();
+    let ran = report.running_seconds() as f64;
+    let measured = ran / failures.max(1) as f64;
+    let mtbf = mtbf_seconds.unwrap_or(measured);
+    if mtbf <= 0.0 {
+        return None;
+    }
+    let given = mtbf_seconds.is_some();
+    let costs = Costs { seconds, whole: whole.is_some(), mtbf_seconds: mtbf, failures, given };
+    let (young, daly) = (young(seconds, mtbf), daly(seconds, mtbf));
+    Some(Advice { costs, young, daly, used: used(report) })
+}
+
+/// The mean time from seal to seal within a run.
+fn used(report: &Report) -> Option<f64> {
+    let (mut seconds, mut steps) = (0, 0);
+    for run in &report.runs {
+        let mut seals: Vec<u64> = run.points.iter().map(|point| point.sealed).collect();
+        seals.retain(|time| *time >= run.started);
+        if let (Some(first), Some(last)) = (seals.iter().min(), seals.iter().max()) {
+            seconds += last - first;
+            steps += seals.len() as u64 - 1;
+        }
+    }
+    (steps > 0 && seconds > 0).then(|| seconds as f64 / steps as f64)
+}
+
+fn median(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advised_interval_wastes_the_least() {
+        let costs =
+            Costs { seconds: 30.0, whole: true, mtbf_seconds: 86_400.0, failures: 1, given: false };
+        let young = young(30.0, 86_400.0);
+        assert!((young - 2306.8).abs() < 0.1, "{young}");
+        let daly = daly(30.0, 86_400.0);
+        assert!((daly - 2286.9).abs() < 0.1, "{daly}");
+        let best = waste(young - 30.0, &costs);
+        assert!(best < waste(600.0, &costs) && best < waste(9000.0, &costs));
+        assert!((best - 0.02635).abs() < 1e-4, "{best}");
+    }
+
+    #[test]
+    fn a_checkpoint_that_takes_longer_than_a_failure_does() {
+        assert_eq!(daly(100.0, 40.0), 140.0);
+        let costs =
+            Costs { seconds: 1.0, whole: true, mtbf_seconds: 1.0, failures: 0, given: true };
+        assert_eq!(waste(0.0, &costs), 1.0);
+    }
+}

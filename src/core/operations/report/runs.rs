@@ -1,0 +1,364 @@
+//! Launches, as their events and the run record tell them.
+
+use std::collections::BTreeMap;
+
+use crate::events::Logged;
+use crate::records::{RunPassed, RunRecord, Timestamp};
+
+/// The times of one launch in the log and in the run record differ by no more than this many
+/// seconds.
+const SAME_START: u64 = 5;
+
+/// How a launch ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Close {
+    /// It runs.
+    Runs,
+    /// With MPI_Finalize.
+    Ended,
+    /// Without MPI_Finalize, by its own doing.
+    Exited,
+    /// A halt condition ended it.
+    Halted,
+    /// It is gone and has not said why: killed, or its first node lost.
+    #[default]
+    Killed,
+}
+
+impl Close {
+    /// One word.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Close::Runs => "running",
+            Close::Ended => "ended",
+            Close::Exited => "exited",
+            Close::Halted => "halted",
+            Close::Killed => "died",
+        }
+    }
+}
+
+/// A checkpoint, or output, of a launch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Point {
+    /// Its id.
+    pub id: u64,
+    /// What people call it.
+    pub name: String,
+    /// When it was sealed, seconds since 1970.
+    pub sealed: u64,
+    /// Files of it.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds from its first file to its seal, as rank 0 has seen it.
+    pub cost_seconds: Option<f64>,
+    /// Seconds of the seal.
+    pub seal_seconds: Option<f64>,
+    /// Seconds of the flush.
+    pub flush_seconds: Option<f64>,
+    /// When it was on the prefix, seconds since 1970.
+    pub flushed: Option<u64>,
+    /// Why its flush failed.
+    pub failed: Option<String>,
+}
+
+/// One launch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunStory {
+    /// Id of the job.
+    pub job: String,
+    /// Who ran it.
+    pub user: String,
+    /// Number of ranks; 0: unknown.
+    pub ranks: u64,
+    /// Number of nodes; 0: unknown.
+    pub nodes: u64,
+    /// When it began, seconds since 1970.
+    pub started: u64,
+    /// Its end, or its last sign of life, seconds since 1970.
+    pub seen: u64,
+    /// How it ended.
+    pub close: Close,
+    /// What it went on from: id and name.
+    pub went_on_from: Option<(u64, String)>,
+    /// Seconds of its start, which is where lost ranks are rebuilt.
+    pub start_seconds: Option<f64>,
+    /// Ranks were rebuilt from redundancy data.
+    pub rebuilt: bool,
+    /// Its datasets in the order of their seals.
+    pub points: Vec<Point>,
+    /// Files that went straight to the prefix, by the reason's words.
+    pub passed: BTreeMap<String, RunPassed>,
+    /// `passed` counts all ranks; else what rank 0 has seen, or nothing.
+    pub passed_of_all: bool,
+    /// What went wrong, in words.
+    pub troubles: Vec<String>,
+}
+
+impl RunStory {
+    /// Adds up the bytes of all datasets.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.points.iter().fold(0, |sum, point| sum.saturating_add(point.bytes))
+    }
+
+    fn point(&mut self, id: u64) -> Option<&mut Point> {
+        self.points.iter_mut().rev().find(|point| point.id == id)
+    }
+}
+
+/// The launches that a log tells of. One begins with its START; what others have added to the log
+/// before the first one belongs to none.
+pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
+    let mut runs: Vec<RunStory> = Vec::new();
+    for event in events {
+        let Ok(time) = event.time.parse::<Timestamp>() else { continue };
+        let time = time.unix_seconds();
+        if event.get("event") == "START" {
+            runs.push(begun(event, time));
+        } else if event.get("event") == "FLUSH_END" {
+            flushed(&mut runs, event, time);
+        } else if let Some(run) = runs.last_mut() {
+            tell(run, event, time);
+        }
+    }
+    runs
+}
+
+/// `note`: `4 ranks, 2 nodes, <prefix>`.
+fn begun(event: &Logged, time: u64) -> RunStory {
+    let mut numbers = event.get("note").split(", ").map(|part| part.split(' ').next());
+    let mut number = || numbers.next().flatten().and_then(|text| text.parse().ok()).unwrap_or(0);
+    RunStory {
+        job: event.get("jobid").to_owned(),
+        user: event.get("user").to_owned(),
+        ranks: number(),
+        nodes: number(),
+        started: time,
+        seen: time,
+        ..RunStory::default()
+    }
+}
+
+fn tell(run: &mut RunStory, event: &Logged, time: u64) {
+    // A person's own events may have any time, and are no sign of life.
+    let of_run = !matches!(event.get("event"), "NODE_FAIL");
+    if of_run {
+        run.seen = run.seen.max(time);
+    }
+    let number = |key: &str| event.get(key).parse::<u64>().unwrap_or(0);
+    let seconds = seconds_of(event);
+    let (id, name, note) = (number("dset"), event.get("name"), event.get("note"));
+    let trouble = |what: &str| {
+        let of = if name.is_empty() { String::new() } else { format!(": {name}") };
+        let why = if note.is_empty() { String::new() } else { format!(": {note}") };
+        format!("{what}{of}{why}")
+    };
+    match event.get("event") {
+        "STARTED" => run.start_seconds = seconds,
+        "OFFERED" | "FETCH" | "CHECKED" if run.start_seconds.is_none() => offered(run, event, id),
+        "REBUILD" => run.rebuilt = true,
+        "SEALED" => {
+            let (files, bytes) = (number("files"), number("bytes"));
+            let known = run.points.iter().position(|point| point.id == id);
+            let was = known.map(|at| run.points.remove(at)).unwrap_or_default();
+            let (name, sealed, seal_seconds) = (name.to_owned(), time, seconds);
+            run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, ..was });
+        }
+        "CHECKPOINT_END" | "OUTPUT_END" => {
+            run.point(id).into_iter().for_each(|point| point.cost_seconds = seconds);
+        }
+        "FLUSH_FAILED" => {
+            run.point(id).into_iter().for_each(|point| point.failed = Some(note.to_owned()));
+            run.troubles.push(trouble("a flush failed"));
+        }
+        "DROPPED" => run.troubles.push(trouble("a dataset was dropped")),
+        "WITHHELD" => run.troubles.push(trouble("not offered at the start")),
+        "FALLBACK" => run.troubles.push(trouble("files went straight to the prefix")),
+        "NODE_FAIL" => run.troubles.push(trouble("a node was found to be down")),
+        "PASSED" => {
+            let (files, bytes) = (number("files"), number("bytes"));
+            let passed = RunPassed { files, bytes, example: name.to_owned() };
+            run.passed.insert(note.to_owned(), passed);
+            run.passed_of_all = true;
+        }
+        "HALT" => {
+            run.close = Close::Halted;
+            run.troubles.push(trouble("halted"));
+        }
+        "END" => run.close = Close::Ended,
+        "EXIT" if run.close != Close::Halted => run.close = Close::Exited,
+        _ => {}
+    }
+}
+
+/// A dataset is on the prefix, perhaps one of an earlier launch.
+fn flushed(runs: &mut [RunStory], event: &Logged, time: u64) {
+    let Some(last) = runs.last_mut() else { return };
+    last.seen = last.seen.max(time);
+    let Ok(id) = event.get("dset").parse() else { return };
+    if let Some(point) = runs.iter_mut().rev().find_map(|run| run.point(id)) {
+        point.flushed = Some(time);
+        point.flush_seconds = seconds_of(event);
+        point.failed = None;
+    }
+}
+
+fn seconds_of(event: &Logged) -> Option<f64> {
+    event.get("secs").parse::<f64>().ok().filter(|one| one.is_finite())
+}
+
+/// A checkpoint that the start has found. A note says what is wrong with one on the prefix.
+fn offered(run: &mut RunStory, event: &Logged, id: u64) {
+    let good = event.get("event") == "OFFERED" || event.get("note").is_empty();
+    let newer = run.went_on_from.as_ref().is_none_or(|(known, _)| id >= *known);
+    if good && newer && id > 0 {
+        run.went_on_from = Some((id, event.get("name").to_owned()));
+    }
+}
+
+/// What the run record knows of the last launch: added to what the log has of it, or all there is.
+pub(super) fn add_record(runs: &mut Vec<RunStory>, record: &RunRecord, lives: bool) {
+    let is_same = |run: &RunStory| run.started.abs_diff(record.started) <= SAME_START;
+    if !runs.last().is_some_and(is_same) {
+        runs.push(RunStory { started: record.started, ..RunStory::default() });
+        runs.sort_by_key(|run| run.started);
+    }
+    let Some(run) = runs.iter_mut().rev().find(|run| is_same(run)) else { return };
+    (run.job, run.user) = (record.job.clone(), record.user.clone());
+    (run.ranks, run.nodes) = (record.ranks, record.nodes.len() as u64);
+    run.seen = run.seen.max(record.updated);
+    match record.end.as_ref() {
+        Some(end) => {
+            run.seen = end.time.max(run.started);
+            if run.close != Close::Halted {
+                run.close = if end.how == "END" { Close::Ended } else { Close::Exited };
+            }
+        }
+        None if lives => run.close = Close::Runs,
+        None => {}
+    }
+    let is_logged = !run.points.is_empty() || run.start_seconds.is_some();
+    if !is_logged {
+        add_datasets(run, record);
+    }
+    if !record.passed.is_empty() {
+        run.passed.clone_from(&record.passed);
+        run.passed_of_all = record.passed_of_all;
+    }
+    run.troubles.extend(record.warnings.iter().cloned());
+}
+
+fn add_datasets(run: &mut RunStory, record: &RunRecord) {
+    let offers = record.events.iter().filter(|event| event.what == "OFFERED");
+    run.rebuilt = record.events.iter().any(|event| event.what == "REBUILD");
+    // Its text begins with `<name> (dataset <id>)`.
+    let ids = offers.filter_map(|event| {
+        let (name, rest) = event.text.split_once(" (dataset ")?;
+        Some((rest.split_once(')')?.0.parse::<u64>().ok()?, name.to_owned()))
+    });
+    run.went_on_from = ids.max();
+    for (id, one) in &record.datasets {
+        // What a start was offered has no seal of its own.
+        if one.seal_seconds.is_none() || one.sealed < record.started {
+            continue;
+        }
+        let flushed = one.flush_seconds.map(|seconds| one.sealed.saturating_add(seconds as u64));
+        run.points.push(Point {
+            id: *id,
+            name: one.name.clone(),
+            sealed: one.sealed,
+            files: one.files,
+            bytes: one.bytes,
+            cost_seconds: None,
+            seal_seconds: one.seal_seconds,
+            flush_seconds: one.flush_seconds,
+            flushed,
+            failed: one.failed.clone(),
+        });
+    }
+    run.points.sort_by_key(|point| point.sealed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::parse_line;
+    use crate::records::{RunDataset, RunEnd, RunEvent};
+
+    fn log(lines: &[(u64, &str)]) -> Vec<Logged> {
+        let line = |(at, text): &(u64, &str)| {
+            let time = Timestamp::from_unix_seconds(1_700_000_000 + at);
+            parse_line(&format!("{time}: user=me, jobid=7, host=n1, event={text}")).expect("a line")
+        };
+        lines.iter().map(line).collect()
+    }
+
+    fn two_launches() -> Vec<Logged> {
+        log(&[
+            (0, "START, note=\"4 ranks, 2 nodes, /p\""),
+            (1, "STARTED, secs=0.5"),
+            (10, "SEALED, dset=1, name=\"c.1\", secs=0.2, files=4, bytes=400"),
+            (10, "CHECKPOINT_END, dset=1, name=\"c.1\", secs=1.5"),
+            (12, "FLUSH_END, dset=1, name=\"c.1\", secs=2.0, files=4, bytes=400"),
+            (20, "SEALED, dset=2, name=\"c.2\", secs=0.2, files=4, bytes=400"),
+            (50, "NODE_FAIL, note=\"n2\""),
+            (60, "START, note=\"4 ranks, 3 nodes, /p\""),
+            (61, "REBUILD, dset=2, name=\"c.2\", note=\"XOR: ranks [1]\""),
+            (61, "OFFERED, dset=2, name=\"c.2\", files=4, bytes=400"),
+            (61, "OFFERED, dset=1, name=\"c.1\", files=4, bytes=400"),
+            (62, "STARTED, secs=1.0"),
+            (70, "PASSED, name=\"run.log\", files=1, bytes=9, note=\"it matches no pattern\""),
+            (71, "END, secs=11.0"),
+        ])
+    }
+
+    #[test]
+    fn events_become_launches() {
+        let runs = stories(&two_launches());
+        assert_eq!(runs.len(), 2);
+        let (first, second) = (&runs[0], &runs[1]);
+        assert_eq!((first.ranks, first.nodes, first.close), (4, 2, Close::Killed));
+        assert_eq!(first.seen - first.started, 20);
+        assert_eq!(first.points.len(), 2);
+        let one = &first.points[0];
+        assert_eq!((one.cost_seconds, one.seal_seconds), (Some(1.5), Some(0.2)));
+        assert_eq!((one.flush_seconds, one.flushed), (Some(2.0), Some(1_700_000_012)));
+        assert_eq!(first.troubles, ["a node was found to be down: n2"]);
+        assert_eq!((second.nodes, second.close, second.rebuilt), (3, Close::Ended, true));
+        assert_eq!(second.went_on_from, Some((2, "c.2".into())));
+        assert_eq!(second.passed["it matches no pattern"].bytes, 9);
+    }
+
+    #[test]
+    fn the_record_is_the_last_launch_or_adds_to_it() {
+        let dataset = RunDataset {
+            name: "c.3".into(),
+            sealed: 1_700_000_065,
+            seal_seconds: Some(0.1),
+            ..RunDataset::default()
+        };
+        let offered =
+            RunEvent { time: 0.0, what: "OFFERED".into(), text: "c.2 (dataset 2); 4 files".into() };
+        let record = RunRecord {
+            started: 1_700_000_061,
+            updated: 1_700_000_070,
+            end: Some(RunEnd { how: "END".into(), time: 1_700_000_071 }),
+            datasets: [(2, RunDataset::default()), (3, dataset)].into(),
+            events: vec![offered],
+            ..RunRecord::default()
+        };
+        let mut runs = Vec::new();
+        add_record(&mut runs, &record, false);
+        assert_eq!((runs.len(), runs[0].points.len(), runs[0].close), (1, 1, Close::Ended));
+        assert_eq!(runs[0].went_on_from, Some((2, "c.2".into())));
+        let mut runs = stories(&two_launches());
+        add_record(&mut runs, &record, false);
+        assert_eq!((runs.len(), runs[1].points.len()), (2, 0));
+        let mut runs = stories(&two_launches()[..7]);
+        add_record(&mut runs, &RunRecord { end: None, ..record }, true);
+        assert_eq!((runs.len(), runs[1].close), (2, Close::Runs));
+    }
+}
