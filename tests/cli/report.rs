@@ -15,8 +15,8 @@ const LOG: &str = "\
 files=4, bytes=4000
 2023-11-14T22:23:20: user=me, jobid=7, host=n1, event=CHECKPOINT_END, dset=1, \
 name=\"c <1>\", secs=9.0
-2023-11-14T22:23:40: user=me, jobid=7, host=n1, event=FLUSH_END, dset=1, name=\"c <1>\", secs=20.0, \
-files=4, bytes=4000
+2023-11-14T22:23:40: user=me, jobid=7, host=n1, event=FLUSH_END, dset=1, \
+name=\"c <1>\", secs=20.0, files=4, bytes=4000
 2023-11-14T22:33:20: user=me, jobid=7, host=n1, event=SEALED, dset=2, name=\"c 2\", secs=2.0, \
 files=4, bytes=4000
 2023-11-14T22:33:20: user=me, jobid=7, host=n1, event=CHECKPOINT_END, dset=2, \

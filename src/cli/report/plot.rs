@@ -40,15 +40,31 @@ pub struct Scale {
     from: f64,
     to: f64,
     log: bool,
+    /// Lines are at whole numbers only.
+    whole: bool,
 }
 
 impl Scale {
     pub fn across(low: f64, high: f64) -> Scale {
-        Scale { low, high: high.max(low + 1e-9), from: LEFT, to: WIDTH - RIGHT, log: false }
+        Scale {
+            low,
+            high: high.max(low + 1.0),
+            from: LEFT,
+            to: WIDTH - RIGHT,
+            log: false,
+            whole: true,
+        }
     }
 
     fn up(high: f64) -> Scale {
-        Scale { low: 0.0, high: high.max(1e-9), from: HEIGHT - BOTTOM, to: TOP, log: false }
+        Scale {
+            low: 0.0,
+            high: high.max(1e-9),
+            from: HEIGHT - BOTTOM,
+            to: TOP,
+            log: false,
+            whole: false,
+        }
     }
 
     /// Each step across is a factor.
@@ -73,7 +89,8 @@ impl Scale {
         let rough = (self.high - self.low) / TICKS;
         let power = 10_f64.powf(rough.log10().floor());
         let fits = [1.0, 2.0, 5.0, 10.0].into_iter().find(|one| one * power >= rough);
-        let step = fits.unwrap_or(10.0) * power;
+        let own = fits.unwrap_or(10.0) * power;
+        let step = if self.whole { own.max(1.0) } else { own };
         let first = (self.low / step).ceil() as i64;
         (first..)
             .map(|at| at as f64 * step)
@@ -208,7 +225,7 @@ mod tests {
     fn ticks_are_round_and_within() {
         assert_eq!(Scale::up(9.0).ticks(), [0.0, 5.0]);
         assert_eq!(Scale::up(4.0).ticks(), [0.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(Scale::across(1.0, 1.0).ticks(), [1.0]);
+        assert_eq!(Scale::across(1.0, 1.0).ticks(), [1.0, 2.0]);
         assert_eq!(Scale::across(3.0, 2000.0).in_factors().ticks(), [10.0, 100.0, 1000.0]);
         let scale = Scale::across(0.0, 10.0);
         assert_eq!((scale.place(0.0), scale.place(10.0)), (LEFT, WIDTH - RIGHT));
