@@ -24,6 +24,7 @@ mod halt;
 mod hosts;
 mod index;
 mod job;
+mod learn;
 mod log;
 mod manual;
 mod nodes;
@@ -87,6 +88,8 @@ enum Tool {
     Hosts(hosts::Args),
     /// Show and change what the prefix has and what the next run goes on from.
     Index(index::Args),
+    /// Run a program without caching, watch what it writes, and propose patterns for it.
+    Learn(learn::Args),
     /// Show the log of events, or write an event of your own.
     Log(log::Args),
     /// List files of a run's datasets, and where they are.
@@ -150,6 +153,7 @@ fn main() -> ExitCode {
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
         Tool::Index(args) => index::run(&args),
+        Tool::Learn(args) => learn::run(&args),
         Tool::Log(args) => log::run(&args),
         Tool::Ls(args) => caches::ls::run(&args),
         Tool::Manual(args) => manual::run(&args, command(), &classic::NAMES),

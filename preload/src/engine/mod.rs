@@ -14,5 +14,7 @@ pub(crate) mod open;
 pub(crate) mod pointer;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod start;
+#[cfg_attr(test, allow(dead_code))]
+mod watch;
 
 pub(crate) use pointer::{Active, active, own_process};

@@ -7,7 +7,7 @@ use std::sync::{Once, OnceLock};
 
 use super::open::{flavour_of, library_path, open_engine};
 use super::pointer::{self, Active, active, set_active};
-use super::{absence, ending};
+use super::{absence, ending, watch};
 use crate::base::lock;
 use crate::base::message::complain;
 use crate::child;
@@ -42,6 +42,11 @@ extern "C" fn names_changed() {
 pub(crate) fn start(version: &str, granted: c_int) {
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") {
         return;
+    }
+    if let Some(table) = watch::table() {
+        // SAFETY: a C string for the process's life, since there is a table.
+        let prefix = unsafe { CStr::from_ptr((table.prefix)()) }.to_bytes().to_vec();
+        return activate(table, prefix);
     }
     let Some(flavour) = flavour_of(version) else {
         let line = version.lines().next().unwrap_or_default();

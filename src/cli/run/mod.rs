@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+pub use setup::{preload, shim};
+
 /// Arguments of `scr run`.
 #[derive(clap::Args)]
 #[command(after_help = "\

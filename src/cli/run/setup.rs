@@ -170,7 +170,7 @@ fn manager(
 }
 
 /// The shim that belongs to this program.
-fn shim() -> Result<PathBuf> {
+pub fn shim() -> Result<PathBuf> {
     let program = std::env::current_exe()
         .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
     let path = program.parent().unwrap_or(Path::new("/")).join(SHIM);
@@ -183,7 +183,7 @@ fn shim() -> Result<PathBuf> {
 }
 
 /// LD_PRELOAD with the shim in front of what is there; one of that name is replaced.
-fn preload(shim: &Path, before: &str) -> String {
+pub fn preload(shim: &Path, before: &str) -> String {
     let own = shim.file_name();
     let others = before.split([':', ' ']).filter(|entry| !entry.is_empty());
     let others = others.filter(|entry| Path::new(entry).file_name() != own).map(str::to_owned);

@@ -10,6 +10,7 @@ mod halt;
 mod hosts;
 mod index;
 mod inspect;
+pub mod learn;
 mod log;
 mod older;
 mod reach;

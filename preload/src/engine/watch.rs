@@ -1,0 +1,268 @@
+//! A rank that is watched (`scr learn`): what it does to files below the prefix is written to a
+//! file of its own, and done as without us. No engine is opened, nothing is cached; in a run that
+//! is not watched, nothing of this is used.
+//!
+//! A line an event, `<seconds> <sync points> <what> <arguments>`, names with their control
+//! characters escaped: `open <token> <flags> <name>`, `close <token> <size>`, `rename <from> TAB
+//! <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`, `cut` (there were too many).
+//! The first line is `watch 1 <rank> <prefix>`.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use crate::base::message;
+use crate::engine::abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind,
+};
+
+/// The directory that watched ranks write to; who sets it makes it.
+pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";
+/// Lines that a rank writes at most.
+const LINES_MAX: u64 = 200_000;
+
+struct Watch {
+    file: File,
+    prefix: CString,
+    process: u32,
+    lines: AtomicU64,
+    tokens: AtomicU64,
+    syncs: AtomicU64,
+    /// Names of open files by token.
+    open: Mutex<HashMap<u64, Vec<u8>>>,
+}
+
+impl Watch {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Vec<u8>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
+
+/// The table of a rank that is watched, if this one is.
+pub(super) fn table() -> Option<Engine> {
+    let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
+    let begin = || match begin(&directory) {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            let place = directory.display();
+            message::complain(&format!("this run is not watched: {place}: {error}"));
+            None
+        }
+    };
+    WATCH.get_or_init(begin).as_ref()?;
+    Some(Engine {
+        size: size_of::<Engine>(),
+        version: ABI_VERSION,
+        init,
+        prefix,
+        sync,
+        idle,
+        note,
+        file_open,
+        open,
+        opened,
+        closed,
+        failed,
+        evacuate,
+        reserve,
+        lookup,
+        change: pass,
+        unlink,
+        rename,
+        link,
+        rmdir: pass,
+        list,
+        address,
+        alias,
+    })
+}
+
+fn begin(directory: &std::path::Path) -> std::io::Result<Watch> {
+    let place = match std::env::var_os("SCR_PREFIX").filter(|value| !value.is_empty()) {
+        Some(prefix) => std::fs::canonicalize(prefix)?,
+        None => std::env::current_dir()?,
+    };
+    let process = std::process::id();
+    let rank = message::rank().unwrap_or_else(|| "-".to_owned());
+    let mut name = [0; 256];
+    // SAFETY: the buffer is writable for its length, and its last byte stays 0.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let host = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy();
+    let path = directory.join(format!("{host}.{process}"));
+    let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+    let prefix = CString::new(place.as_os_str().as_bytes())?;
+    writeln!(file, "watch 1 {rank} {}", escaped(prefix.to_bytes()))?;
+    let [lines, tokens, syncs] = [0, 1, 0].map(AtomicU64::new);
+    Ok(Watch { file, prefix, process, lines, tokens, syncs, open: Mutex::default() })
+}
+
+/// The name as text of one line.
+fn escaped(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .flat_map(|c| match c {
+            '\\' => "\\\\".chars().collect::<Vec<char>>(),
+            c if c.is_control() => c.escape_default().collect(),
+            c => vec![c],
+        })
+        .collect()
+}
+
+fn name_of(path: *const c_char) -> Vec<u8> {
+    if path.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: not null, so a C string by the table's contract.
+    unsafe { CStr::from_ptr(path) }.to_bytes().to_vec()
+}
+
+fn watch() -> Option<&'static Watch> {
+    WATCH.get()?.as_ref()
+}
+
+/// One line more; a child that a fork has made writes none.
+fn tell(text: std::fmt::Arguments<'_>) {
+    let Some(watch) = watch().filter(|watch| watch.process == std::process::id()) else { return };
+    let line = watch.lines.fetch_add(1, Ordering::Relaxed);
+    if line > LINES_MAX {
+        return;
+    }
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+    let syncs = watch.syncs.load(Ordering::Relaxed);
+    let line = match line {
+        LINES_MAX => format!("{now:.6} {syncs} cut\n"),
+        _ => format!("{now:.6} {syncs} {text}\n"),
+    };
+    // One write: a run that is killed leaves whole lines. Without them there is less to see.
+    let _ = (&watch.file).write_all(line.as_bytes());
+}
+
+extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
+    1
+}
+
+extern "C" fn prefix() -> *const c_char {
+    watch().map_or(std::ptr::null(), |watch| watch.prefix.as_ptr())
+}
+
+extern "C" fn sync(_comm: usize, _kind: c_int) {
+    if let Some(watch) = watch() {
+        watch.syncs.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn idle() -> Idle {
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
+}
+
+extern "C" fn note(what: c_int, _path: *const c_char) {
+    if what == kind_of_event::FINALIZE_BEGIN {
+        tell(format_args!("end"));
+    }
+}
+
+extern "C" fn file_open(_comm: usize, path: *const c_char) {
+    tell(format_args!("mpi {}", escaped(&name_of(path))));
+}
+
+/// The caller has zeroed all but the path: that is [`kind::PASS`].
+fn answer(verdict: *mut Verdict, token: u64) {
+    // SAFETY: the shim's verdict, which nobody else uses meanwhile; only plain fields are written.
+    unsafe {
+        (*verdict).kind = kind::PASS;
+        (*verdict).token = token;
+    }
+}
+
+extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut Verdict) {
+    let Some(watch) = watch() else { return answer(verdict, 0) };
+    let name = name_of(path);
+    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    let token = if writes { watch.tokens.fetch_add(1, Ordering::Relaxed) } else { 0 };
+    if writes || std::fs::symlink_metadata(OsStr::from_bytes(&name)).is_ok_and(|at| !at.is_dir()) {
+        tell(format_args!("open {token} {flags} {}", escaped(&name)));
+    }
+    if writes {
+        watch.open().insert(token, name);
+    }
+    answer(verdict, token);
+}
+
+extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
+    if fd < 0 {
+        closed(token);
+    }
+    0
+}
+
+extern "C" fn closed(token: u64) -> c_int {
+    let name = watch().and_then(|watch| watch.open().remove(&token));
+    if let Some(name) = name {
+        let size = std::fs::metadata(OsStr::from_bytes(&name)).map_or(0, |about| about.len());
+        tell(format_args!("close {token} {size}"));
+    }
+    0
+}
+
+extern "C" fn failed(_token: u64, _errno: c_int) {}
+
+extern "C" fn evacuate(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
+    -1
+}
+
+extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_int {
+    0
+}
+
+extern "C" fn lookup(_path: *const c_char, _compares: c_int, verdict: *mut Verdict) {
+    answer(verdict, 0);
+}
+
+extern "C" fn pass(_path: *const c_char, verdict: *mut Verdict) {
+    answer(verdict, 0);
+}
+
+extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+    tell(format_args!("unlink {}", escaped(&name_of(path))));
+    answer(verdict, 0);
+}
+
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+    let (from, to) = (name_of(from), name_of(to));
+    tell(format_args!("rename {}\t{}", escaped(&from), escaped(&to)));
+    if let Some(watch) = watch() {
+        let mut open = watch.open();
+        open.values_mut().filter(|name| **name == from).for_each(|name| name.clone_from(&to));
+    }
+    answer(verdict, 0);
+}
+
+extern "C" fn link(
+    target: *const c_char,
+    path: *const c_char,
+    _symbolic: c_int,
+    verdict: *mut Verdict,
+) {
+    tell(format_args!("link {}\t{}", escaped(&name_of(target)), escaped(&name_of(path))));
+    answer(verdict, 0);
+}
+
+extern "C" fn list(_path: *const c_char, _entry: EntryFn, _context: *mut c_void) -> c_int {
+    0
+}
+
+extern "C" fn address() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {
+    std::ptr::null()
+}

@@ -1,0 +1,429 @@
+//! Series of patterns, and what is left alone and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::shapes::{Shape, shapes};
+use super::watched::{Watched, Written};
+use crate::patterns::{PatternConfig, PatternText, SeriesSet};
+
+/// The largest file that may be one that says which checkpoint is the newest, in bytes.
+const POINTER_MAX: u64 = 64 << 10;
+/// Patterns below one directory that become one for all that is in it.
+const BELOW_MIN: usize = 4;
+
+/// What a watched run suggests.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Proposal {
+    /// Number of ranks that were watched.
+    pub ranks: usize,
+    /// Collectives that they passed, at most.
+    pub syncs: u64,
+    /// Some rank did more than could be kept.
+    pub cut: bool,
+    /// The series; the first one has the most bytes.
+    pub series: Vec<ProposedSeries>,
+    /// Kinds of names that are left alone.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Patterns whose files belong together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProposedSeries {
+    /// The patterns.
+    pub patterns: Vec<ProposedPattern>,
+    /// Datasets of it in the run.
+    pub datasets: usize,
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Of these, what would be cached: not the first dataset, which SCR watches, and not what has
+    /// several writers or readers elsewhere.
+    pub cached_bytes: u64,
+    /// What keeps files of it on the prefix, and what else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// One pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProposedPattern {
+    /// As in the config file.
+    pub text: String,
+    /// Files that it matched, each writing counted.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// One of their names.
+    pub example: String,
+    /// How that file was called before it was renamed.
+    pub temporary: Option<String>,
+    /// It says which checkpoint is the newest.
+    pub pointer: bool,
+}
+
+/// Names of a kind that are no checkpoints, as far as one can see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Their names as a pattern.
+    pub text: String,
+    /// How many.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Proposal {
+    /// Gives the lines of a config file.
+    #[must_use]
+    pub fn config(&self) -> String {
+        let mut text = String::new();
+        for (at, series) in self.series.iter().enumerate() {
+            let name = parameter(at);
+            let all: Vec<&str> = series.patterns.iter().map(|one| one.text.as_str()).collect();
+            text += &format!("{name}={}\n", all.join(", "));
+        }
+        text
+    }
+}
+
+fn parameter(at: usize) -> String {
+    match at {
+        0 => "SCR_CHECKPOINT_PATTERN".to_owned(),
+        at => format!("SCR_CHECKPOINT_PATTERN_{}", at + 1),
+    }
+}
+
+/// Shapes that belong together, and when their datasets began: collectives passed by then.
+struct Group {
+    shapes: Vec<Shape>,
+    /// By id, or by generation.
+    begun: Vec<u64>,
+    ids: BTreeSet<String>,
+    pointers: BTreeSet<String>,
+}
+
+/// Proposes patterns for what was watched.
+pub(super) fn propose(watched: &Watched) -> Proposal {
+    let files = &watched.files;
+    let (mut groups, mut loose, mut skipped) = (Vec::<Group>::new(), Vec::new(), Vec::new());
+    for shape in shapes(files) {
+        match reason_to_skip(files, &shape) {
+            Some(reason) => skipped.push(skip(files, &shape, reason)),
+            None if shape.files.iter().any(|(_, id)| id.is_some()) => {
+                add(files, &mut groups, shape)
+            }
+            None => loose.push(shape),
+        }
+    }
+    let mut generations = Vec::<Group>::new();
+    for shape in loose {
+        match pointed_at(files, &groups, &shape) {
+            Some(at) => {
+                groups[at].pointers.insert(shape.pattern.clone());
+                groups[at].shapes.push(shape);
+            }
+            None => add_generations(files, &mut generations, shape),
+        }
+    }
+    groups.extend(generations);
+    groups.iter_mut().for_each(|group| join_below(files, group));
+    let mut series: Vec<ProposedSeries> =
+        groups.iter().map(|group| describe(files, group)).collect();
+    series.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+    let mut proposal =
+        Proposal { ranks: watched.ranks, syncs: watched.syncs, cut: watched.cut, series, skipped };
+    try_out(watched, &mut proposal);
+    proposal
+}
+
+/// Why names of this kind are no checkpoints, as far as one can see.
+fn reason_to_skip(files: &[Written], shape: &Shape) -> Option<&'static str> {
+    let all = || shape.files.iter().map(|(at, _)| &files[*at]);
+    if all().any(|file| file.appended) {
+        return Some("it is appended to, like a log");
+    }
+    let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    all().for_each(|file| *times.entry(&file.name).or_default() += 1);
+    if ids.len() < 2 && times.values().all(|count| *count < 2) {
+        return Some("it was written once: watch a run with two checkpoints or more");
+    }
+    let next = |one: &Written| {
+        let later = all().filter(|file| file.rank == one.rank && file.syncs > one.syncs);
+        later.map(|file| file.begun).fold(f64::INFINITY, f64::min)
+    };
+    let is_brief = |file: &Written| file.gone.is_some_and(|gone| gone < next(file));
+    if all().all(|file| !file.link && is_brief(file)) {
+        return Some("it is deleted before the next one is written");
+    }
+    None
+}
+
+fn skip(files: &[Written], shape: &Shape, reason: &'static str) -> Skipped {
+    let bytes = shape.files.iter().map(|(at, _)| files[*at].bytes).sum();
+    Skipped { text: shape.pattern.clone(), files: shape.files.len(), bytes, reason }
+}
+
+/// Shapes with the same ids belong together; the last one may not have been reached by all.
+fn add(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
+    let ids: BTreeSet<String> = shape.files.iter().filter_map(|(_, id)| id.clone()).collect();
+    let fits =
+        |group: &Group| group.ids.symmetric_difference(&ids).count() <= usize::from(ids.len() > 2);
+    let mut begun: BTreeMap<&String, u64> = BTreeMap::new();
+    for (at, id) in &shape.files {
+        if let Some(id) = id {
+            let first = begun.entry(id).or_insert(files[*at].syncs);
+            *first = files[*at].syncs.min(*first);
+        }
+    }
+    let mut begun: Vec<u64> = begun.into_values().collect();
+    begun.sort_unstable();
+    match groups.iter_mut().find(|group| fits(group)) {
+        Some(group) => {
+            group.ids.extend(ids);
+            group.shapes.push(shape);
+        }
+        None => {
+            groups.push(Group { shapes: vec![shape], begun, ids, pointers: BTreeSet::new() });
+        }
+    }
+}
+
+/// When a shape without ids was written: collectives that were passed before each generation.
+fn generations(files: &[Written], shape: &Shape) -> Vec<u64> {
+    let first = shape.files.first().map(|(at, _)| files[*at].name.as_str());
+    let of_first = shape.files.iter().map(|(at, _)| &files[*at]);
+    of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
+}
+
+/// The series whose newest dataset a shape without ids names: small, and written once for each.
+fn pointed_at(files: &[Written], groups: &[Group], shape: &Shape) -> Option<usize> {
+    let small = shape.files.iter().all(|(at, _)| files[*at].bytes <= POINTER_MAX);
+    let written = generations(files, shape);
+    let goes_along = |group: &Group| {
+        let ends = group.begun.iter().skip(1).copied().chain([u64::MAX]);
+        let windows: Vec<(u64, u64)> = group.begun.iter().copied().zip(ends).collect();
+        let within =
+            |from: u64, to: u64| written.iter().filter(|time| (from..to).contains(*time)).count();
+        written.len().abs_diff(windows.len()) <= 1
+            && windows.iter().all(|(from, to)| within(*from, *to) <= 1)
+    };
+    let directory = |pattern: &str| pattern.split('/').next().unwrap_or_default().to_owned();
+    let near = |group: &Group| {
+        group.shapes.iter().any(|one| directory(&one.pattern) == directory(&shape.pattern))
+    };
+    let fits = |at: &usize| small && goes_along(&groups[*at]);
+    let nearest = (0..groups.len()).filter(fits).find(|at| near(&groups[*at]));
+    nearest.or_else(|| (0..groups.len()).find(fits))
+}
+
+/// Shapes without ids that are written anew together are one series.
+fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
+    let written = generations(files, &shape);
+    let together = |group: &Group| {
+        let gaps = written.windows(2).map(|pair| pair[1] - pair[0]);
+        let least = gaps.min().unwrap_or(0);
+        group.begun.len() == written.len()
+            && group.begun.iter().zip(&written).all(|(a, b)| 2 * a.abs_diff(*b) < least.max(1))
+    };
+    match groups.iter_mut().find(|group| together(group)) {
+        Some(group) => group.shapes.push(shape),
+        None => groups.push(Group {
+            shapes: vec![shape],
+            begun: written,
+            ids: BTreeSet::new(),
+            pointers: BTreeSet::new(),
+        }),
+    }
+}
+
+/// Many patterns below one directory become one, if nothing else is written there.
+fn join_below(files: &[Written], group: &mut Group) {
+    let heads: BTreeSet<String> = group.shapes.iter().filter_map(|one| head(group, one)).collect();
+    for head in heads {
+        let below = |one: &Shape| one.pattern.starts_with(&format!("{head}/"));
+        let count = group.shapes.iter().filter(|one| below(one)).count();
+        let own: BTreeSet<usize> = group
+            .shapes
+            .iter()
+            .filter(|one| below(one))
+            .flat_map(|one| &one.files)
+            .map(|(at, _)| *at)
+            .collect();
+        let joined = format!("{head}/**");
+        let foreign = |set: &SeriesSet| {
+            let mut others = (0..files.len()).filter(|at| !own.contains(at));
+            others.any(|at| set.match_path(&files[at].name).is_some())
+        };
+        if count < BELOW_MIN || compiled(&[joined.clone()]).is_none_or(|set| foreign(&set)) {
+            continue;
+        }
+        let (inside, outside): (Vec<Shape>, Vec<Shape>) =
+            group.shapes.drain(..).partition(|one| below(one));
+        group.shapes = outside;
+        let files = inside.into_iter().flat_map(|one| one.files).collect();
+        group.shapes.push(Shape { pattern: joined, files });
+    }
+}
+
+/// The directory whose contents may become one pattern: that with the id in it, or without ids the
+/// one that the file is in.
+fn head(group: &Group, shape: &Shape) -> Option<String> {
+    let end = match shape.pattern.rfind("{id}").filter(|_| !group.ids.is_empty()) {
+        Some(at) => at + shape.pattern[at..].find('/')?,
+        None if group.ids.is_empty() => shape.pattern.rfind('/')?,
+        None => return None,
+    };
+    Some(shape.pattern[..end].to_owned())
+}
+
+fn describe(files: &[Written], group: &Group) -> ProposedSeries {
+    let pattern = |shape: &Shape| {
+        let all = || shape.files.iter().map(|(at, _)| &files[*at]);
+        let example = all().last().cloned().unwrap_or_default();
+        ProposedPattern {
+            text: shape.pattern.clone(),
+            files: shape.files.len(),
+            bytes: all().map(|file| file.bytes).sum(),
+            example: example.name,
+            temporary: example.temporary,
+            pointer: group.pointers.contains(&shape.pattern),
+        }
+    };
+    let mut patterns: Vec<ProposedPattern> = group.shapes.iter().map(pattern).collect();
+    patterns.sort_by_key(|one| (one.pointer, std::cmp::Reverse(one.bytes)));
+    let all = || group.shapes.iter().flat_map(|one| &one.files).map(|(at, _)| &files[*at]);
+    let stays = |file: &&Written| file.writers.len() > 1 || file.read_elsewhere;
+    let second = group.begun.get(1).copied().unwrap_or(u64::MAX);
+    let cached = all().filter(|file| file.syncs >= second && !stays(file));
+    let count = |of: fn(&Written) -> bool| all().filter(|file| of(file)).count();
+    let notes = [
+        (
+            count(|file| file.writers.len() > 1),
+            "files have several writers: they stay on the \
+          prefix, and count as part of the checkpoint",
+        ),
+        (
+            count(|file| file.read_elsewhere),
+            "files are read by another rank during the run: if its \
+          node is another one, they stay on the prefix",
+        ),
+        (count(|file| file.reopened), "files are opened again and changed: they are sealed anew"),
+    ];
+    let notes = notes.iter().filter(|(count, _)| *count > 0);
+    ProposedSeries {
+        bytes: patterns.iter().map(|one| one.bytes).sum(),
+        patterns,
+        datasets: group.ids.len().max(group.begun.len()),
+        cached_bytes: cached.map(|file| file.bytes).sum(),
+        notes: notes.map(|(count, what)| format!("{count} {what}")).collect(),
+    }
+}
+
+fn compiled(patterns: &[String]) -> Option<SeriesSet> {
+    let text = |(at, text): (usize, &String)| PatternText {
+        name: parameter(at),
+        place: "the proposal".to_owned(),
+        text: text.clone(),
+    };
+    let checkpoint = patterns.iter().enumerate().map(text).collect();
+    let prefix = std::path::PathBuf::from("/");
+    let token = ":".to_owned();
+    SeriesSet::new(&PatternConfig { prefix, checkpoint, token, ..PatternConfig::default() }).ok()
+}
+
+/// Takes the proposal as a run would: what is not matched, or by two series, is told.
+fn try_out(watched: &Watched, proposal: &mut Proposal) {
+    let lists: Vec<String> = proposal
+        .series
+        .iter()
+        .map(|one| {
+            let all: Vec<&str> = one.patterns.iter().map(|one| one.text.as_str()).collect();
+            all.join(", ")
+        })
+        .collect();
+    let Some(set) = compiled(&lists) else { return };
+    for (at, series) in proposal.series.iter_mut().enumerate() {
+        for pattern in &series.patterns {
+            let matched = set.match_path(&pattern.example);
+            if matched.is_none_or(|found| found.series != at) {
+                let name = &pattern.example;
+                series.notes.push(format!("{name} is matched by a pattern of another series"));
+            }
+        }
+    }
+    debug_assert!(watched.ranks > 0, "nobody else proposes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watched::{of_texts, tests::rank};
+    use super::*;
+
+    /// Four ranks take three checkpoints; `names`: what each writes at a step, a name to rename from
+    /// behind a `<`.
+    fn run(names: &dyn Fn(usize, usize) -> Vec<(String, usize)>) -> Proposal {
+        let text = |of: usize| {
+            let mut lines = Vec::new();
+            for step in [10, 20, 30] {
+                let mut all = Vec::new();
+                for (at, (name, bytes)) in names(step, of).iter().enumerate() {
+                    let (to, from) = name.split_once('<').unwrap_or((name, name));
+                    all.push(format!("open {at}{step} 577 /p/{from}"));
+                    all.push(format!("close {at}{step} {bytes}"));
+                    if to != from {
+                        all.push(format!("rename /p/{from}\t/p/{to}"));
+                    }
+                }
+                all.resize(20, "-".to_owned());
+                lines.extend(all);
+            }
+            rank(of, &lines.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        propose(&of_texts(&(0..4).map(text).collect::<Vec<_>>()).expect("a run"))
+    }
+
+    #[test]
+    fn files_of_a_step_are_one_series_with_its_pointer() {
+        let found = run(&|step, rank| {
+            let mut all = vec![(format!("ckpt/s_{step}/r_{rank}.dat"), 1_000_000)];
+            if rank == 0 {
+                all.push((format!("ckpt/s_{step}/header"), 99));
+                all.push(("ckpt/latest<ckpt/latest.new".to_owned(), 3));
+            }
+            if (step, rank) == (10, 0) {
+                all.push(("once".to_owned(), 7));
+            }
+            all
+        });
+        let want = "SCR_CHECKPOINT_PATTERN=\
+                    ckpt/s_{id}/r_{rank}.dat, ckpt/s_{id}/header, ckpt/latest\n";
+        assert!(found.config().starts_with(want), "{}", found.config());
+        let series = &found.series[0];
+        assert_eq!((series.datasets, series.cached_bytes), (3, 8_000_000 + 2 * 102));
+        assert!(series.patterns[2].pointer && series.notes.is_empty(), "{series:?}");
+        assert_eq!(series.patterns[2].temporary.as_deref(), Some("ckpt/latest.new"));
+        assert_eq!(found.skipped[0].text, "once");
+    }
+
+    #[test]
+    fn names_in_turn_are_series_without_id() {
+        let found = run(&|step, rank| {
+            let name = if step == 20 { "b" } else { "a" };
+            vec![(format!("{name}.{rank}.rst"), 100)]
+        });
+        // b was written once: a longer run would tell.
+        assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=a.{rank}.rst\n");
+        assert_eq!(found.skipped[0].text, "b.{rank}.rst");
+    }
+
+    #[test]
+    fn many_files_of_a_directory_become_one_pattern() {
+        let found = run(&|step, rank| {
+            let name = |field: &&str| (format!("p{rank}/0.{step}5/{field}"), 10);
+            ["U", "p", "phi", "T"].iter().map(name).collect()
+        });
+        assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=p{rank}/{id}/**\n");
+        assert_eq!(found.series[0].patterns[0].files, 48);
+    }
+}

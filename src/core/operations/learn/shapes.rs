@@ -1,0 +1,177 @@
+//! Names of a kind: what is the same in them, and what each number in them stands for.
+//!
+//! A number is the writer's if each rank has one of its own, always; it is the dataset's id if a
+//! rank that has gone on to the next one never comes back, and passes a collective in between. What
+//! else varies is anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::watched::Written;
+
+/// Names of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shape {
+    /// As a pattern.
+    pub pattern: String,
+    /// Its files, oldest first: index, and id.
+    pub files: Vec<(usize, Option<String>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Role {
+    Same,
+    Rank,
+    Id,
+    Any,
+}
+
+/// Sorts all writings by the kind of their names.
+pub(super) fn shapes(files: &[Written]) -> Vec<Shape> {
+    let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, file) in files.iter().enumerate() {
+        kinds.entry(masked(&file.name)).or_default().push(at);
+    }
+    kinds.into_values().map(|members| shape(files, members)).collect()
+}
+
+fn shape(files: &[Written], members: Vec<usize>) -> Shape {
+    let names: Vec<Vec<String>> = members.iter().map(|at| parts(&files[*at].name)).collect();
+    let columns = names.first().map_or(0, |first| first.len() / 2);
+    let column = |at: usize| names.iter().map(move |parts| parts[2 * at + 1].as_str());
+    let mut roles: Vec<Role> =
+        (0..columns).map(|at| role(files, &members, &column(at).collect::<Vec<_>>())).collect();
+    // The first id is the dataset's; another one is it again only if it is always equal.
+    if let Some(first) = roles.iter().position(|role| *role == Role::Id) {
+        for at in first + 1..columns {
+            if roles[at] == Role::Id && !column(first).eq(column(at)) {
+                roles[at] = Role::Any;
+            }
+        }
+    }
+    let id = roles.iter().position(|role| *role == Role::Id);
+    let pattern = names.first().map(|first| pattern(first, &roles)).unwrap_or_default();
+    let id_of = |parts: &Vec<String>| id.map(|at| parts[2 * at + 1].clone());
+    let files = members.iter().zip(&names).map(|(at, parts)| (*at, id_of(parts))).collect();
+    Shape { pattern, files }
+}
+
+fn pattern(parts: &[String], roles: &[Role]) -> String {
+    let mut text = String::new();
+    for (at, part) in parts.iter().enumerate() {
+        match roles.get(at / 2).filter(|_| at % 2 == 1) {
+            Some(Role::Rank) => text.push_str("{rank}"),
+            Some(Role::Id) => text.push_str("{id}"),
+            Some(Role::Any) => text.push('*'),
+            // What would mean something else in a pattern is matched by any character.
+            _ => {
+                text.extend(part.chars().map(|c| if "*?[]{},\\'#$".contains(c) { '?' } else { c }))
+            }
+        }
+    }
+    text
+}
+
+fn role(files: &[Written], members: &[usize], values: &[&str]) -> Role {
+    if values.iter().all(|value| *value == values[0]) {
+        return Role::Same;
+    }
+    let mut by_rank: BTreeMap<usize, Vec<(&str, u64)>> = BTreeMap::new();
+    for (at, value) in members.iter().zip(values) {
+        by_rank.entry(files[*at].rank).or_default().push((value, files[*at].syncs));
+    }
+    let own = by_rank.values().map(|all| all.iter().map(|(value, _)| *value).collect());
+    let own: Vec<BTreeSet<&str>> = own.collect();
+    let distinct: BTreeSet<&&str> = own.iter().flatten().collect();
+    let one_each = own.iter().all(|values| values.len() == 1);
+    if one_each && own.len() > 1 && distinct.len() == own.len() {
+        return Role::Rank;
+    }
+    match by_rank.values().all(|all| goes_on(all)) {
+        true => Role::Id,
+        false => Role::Any,
+    }
+}
+
+/// Whether values follow one another for good, with a collective in between.
+fn goes_on(all: &[(&str, u64)]) -> bool {
+    let mut left = BTreeSet::new();
+    all.windows(2).all(|pair| {
+        let ((value, syncs), (next, later)) = (pair[0], pair[1]);
+        value == next || left.insert(value) && !left.contains(next) && later > syncs
+    })
+}
+
+/// The name with a mark for each number; the same for names of a kind.
+fn masked(name: &str) -> String {
+    parts(name).chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>().join("\u{1}")
+}
+
+/// Text and number in turn, text first and last.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for (at, component) in name.split('/').enumerate() {
+        let text = parts.last_mut().filter(|_| at > 0);
+        text.into_iter().for_each(|text| text.push('/'));
+        if is_number(component) {
+            parts.extend([component.to_owned(), String::new()]);
+            continue;
+        }
+        for letter in component.chars() {
+            let in_number = parts.len() % 2 == 0;
+            match (letter.is_ascii_digit(), in_number) {
+                (true, true) | (false, false) => {}
+                _ => parts.push(String::new()),
+            }
+            parts.last_mut().into_iter().for_each(|part| part.push(letter));
+        }
+        if parts.len() % 2 == 0 {
+            parts.push(String::new());
+        }
+    }
+    parts
+}
+
+/// `10`, `0.005`, `1e-05`: a time step's directory.
+fn is_number(component: &str) -> bool {
+    let digits = component.starts_with(|c: char| c.is_ascii_digit());
+    digits && component.parse::<f64>().is_ok_and(f64::is_finite) && !component.ends_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, rank: usize, syncs: u64) -> Written {
+        Written { name: name.into(), rank, syncs, ..Written::default() }
+    }
+
+    fn patterns(files: &[Written]) -> Vec<String> {
+        shapes(files).into_iter().map(|shape| shape.pattern).collect()
+    }
+
+    #[test]
+    fn numbers_are_told_apart() {
+        let mut all = Vec::new();
+        for step in [10, 20, 30] {
+            for rank in 0..3 {
+                all.push(file(&format!("r{rank}/s.{step}.h5"), rank, step));
+                all.push(file(&format!("p{rank}/0.{step}5/U"), rank, step));
+            }
+            // One rank writes two parts a step; names in turn come back.
+            all.push(file(&format!("w1.{step}"), 0, step));
+            all.push(file(&format!("w2.{step}"), 0, step));
+            all.push(file(&format!("turn.{}", step / 10 % 2), 0, step));
+        }
+        all.push(file("a[1]", 0, 1));
+        let want = ["a?1?", "p{rank}/{id}/U", "r{rank}/s.{id}.h5", "turn.*", "w*.{id}"];
+        assert_eq!(patterns(&all), want);
+    }
+
+    #[test]
+    fn names_come_in_parts() {
+        assert_eq!(parts("a1/0.05/b"), ["a", "1", "/", "0.05", "/b"]);
+        assert_eq!(parts("12"), ["", "12", ""]);
+        assert_eq!(parts("x"), ["x"]);
+        assert_eq!(masked("a1.h5"), masked("a22.h6"));
+    }
+}

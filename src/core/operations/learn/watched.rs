@@ -1,0 +1,306 @@
+//! What watched ranks have written down (`preload/src/engine/watch.rs`), put together: every
+//! writing of every file below the prefix.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// open(2)'s flags that count here.
+const WRITES: i64 = (libc::O_WRONLY | libc::O_RDWR) as i64;
+const TRUNCATES: i64 = libc::O_TRUNC as i64;
+const APPENDS: i64 = libc::O_APPEND as i64;
+
+/// One writing of a file: from its making, or from its being made anew, to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Written {
+    /// Its name in the end, relative to the prefix.
+    pub name: String,
+    /// Who wrote first.
+    pub rank: usize,
+    /// All who wrote.
+    pub writers: BTreeSet<usize>,
+    /// When it began, seconds since 1970.
+    pub begun: f64,
+    /// Collectives that its first writer had passed by then.
+    pub syncs: u64,
+    /// Bytes, as of its last close.
+    pub bytes: u64,
+    /// Its name before the program renamed it.
+    pub temporary: Option<String>,
+    /// It was opened to append to it.
+    pub appended: bool,
+    /// It was opened again after other ranks' or its own close, without being made anew.
+    pub reopened: bool,
+    /// A rank that did not write it has read it.
+    pub read_elsewhere: bool,
+    /// It is a link.
+    pub link: bool,
+    /// Descriptors on it that are open in the end.
+    pub open: usize,
+    /// When the program deleted it.
+    pub gone: Option<f64>,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Watched {
+    /// The prefix directory of the ranks.
+    pub prefix: PathBuf,
+    /// Number of ranks that wrote down what they did.
+    pub ranks: usize,
+    /// All writings in the order of their beginnings.
+    pub files: Vec<Written>,
+    /// Collectives that the ranks passed, at most.
+    pub syncs: u64,
+    /// Some rank did more than is written down.
+    pub cut: bool,
+}
+
+struct Line {
+    time: f64,
+    rank: usize,
+    syncs: u64,
+    what: String,
+    rest: String,
+}
+
+/// Reads what the ranks of a run have left in `directory`.
+///
+/// # Errors
+/// If it cannot be read, or no rank has left anything.
+pub(super) fn read(directory: &Path) -> Result<Watched> {
+    let unreadable = |error| Error::io("cannot read", directory, error);
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let bytes = std::fs::read(&path).map_err(|error| Error::io("cannot read", &path, error))?;
+        texts.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    texts.sort();
+    of_texts(&texts).ok_or_else(|| Error::Refused("no rank of the program was watched".to_owned()))
+}
+
+/// The same from the texts. Lines that are none are left out.
+pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut watched = Watched::default();
+    for (at, text) in texts.iter().enumerate() {
+        let Some((head, body)) = text.split_once('\n') else { continue };
+        let Some((rank, prefix)) =
+            head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '))
+        else {
+            continue;
+        };
+        watched.prefix = PathBuf::from(unescaped(prefix));
+        watched.ranks += 1;
+        let rank = rank.parse().unwrap_or(at);
+        lines.extend(body.lines().filter_map(|line| parse(line, rank)));
+    }
+    lines.sort_by(|a, b| a.time.total_cmp(&b.time));
+    let mut story = Story { prefix: watched.prefix.clone(), ..Story::default() };
+    for line in &lines {
+        watched.syncs = watched.syncs.max(line.syncs);
+        watched.cut |= line.what == "cut";
+        story.tell(line);
+    }
+    watched.files = story.files;
+    (watched.ranks > 0).then_some(watched)
+}
+
+fn parse(line: &str, rank: usize) -> Option<Line> {
+    let mut words = line.splitn(4, ' ');
+    let (time, syncs, what) = (words.next()?, words.next()?, words.next()?);
+    let time = time.parse().ok().filter(|time: &f64| time.is_finite())?;
+    let rest = words.next().unwrap_or_default().to_owned();
+    Some(Line { time, rank, syncs: syncs.parse().ok()?, what: what.to_owned(), rest })
+}
+
+fn unescaped(text: &str) -> String {
+    let (mut plain, mut letters) = (String::new(), text.chars());
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, true) => plain.extend(letters.next()),
+            (letter, false) => plain.push(letter),
+        }
+    }
+    plain
+}
+
+/// What is known up to some moment.
+#[derive(Default)]
+struct Story {
+    prefix: PathBuf,
+    files: Vec<Written>,
+    /// The writing that a name stands for now.
+    named: BTreeMap<String, usize>,
+    /// By rank and token.
+    open: BTreeMap<(usize, u64), usize>,
+}
+
+impl Story {
+    fn tell(&mut self, line: &Line) {
+        match line.what.as_str() {
+            "open" => self.opened(line),
+            "close" => self.closed(line),
+            "mpi" => {}
+            "unlink" => {
+                if let Some(name) = self.name(&line.rest) {
+                    self.remove(&name, line.time);
+                }
+            }
+            "rename" => {
+                if let Some((from, to)) = line.rest.split_once('\t') {
+                    self.renamed(from, to, line.time);
+                }
+            }
+            "link" => self.linked(line),
+            _ => {}
+        }
+    }
+
+    /// The name below the prefix; SCR's own files are nobody's.
+    fn name(&self, path: &str) -> Option<String> {
+        let path = unescaped(path);
+        let name = Path::new(&path).strip_prefix(&self.prefix).ok()?.to_str()?.to_owned();
+        let own = name.is_empty() || name == ".scr" || name.starts_with(".scr/");
+        (!own).then_some(name)
+    }
+
+    fn opened(&mut self, line: &Line) {
+        let mut words = line.rest.splitn(3, ' ');
+        let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
+        let (Some(token), Some(flags)) = (number(), number()) else { return };
+        let Some(name) = words.next().and_then(|path| self.name(path)) else { return };
+        let known = self.named.get(&name).copied();
+        if flags & WRITES == 0 {
+            if let Some(at) = known {
+                let file = &mut self.files[at];
+                file.read_elsewhere |= !file.writers.contains(&line.rank);
+            }
+            return;
+        }
+        let goes_on = |file: &Written| {
+            flags & TRUNCATES == 0 || file.open > 0 && !file.writers.contains(&line.rank)
+        };
+        let at = match known.filter(|at| goes_on(&self.files[*at])) {
+            Some(at) => at,
+            None => self.begun(name, line),
+        };
+        let file = &mut self.files[at];
+        file.reopened |= known == Some(at) && file.open == 0;
+        file.appended |= flags & APPENDS != 0;
+        file.writers.insert(line.rank);
+        file.open += 1;
+        self.open.insert((line.rank, token.unsigned_abs()), at);
+    }
+
+    fn begun(&mut self, name: String, line: &Line) -> usize {
+        let (rank, begun, syncs) = (line.rank, line.time, line.syncs);
+        self.named.insert(name.clone(), self.files.len());
+        self.files.push(Written { name, rank, begun, syncs, ..Written::default() });
+        self.files.len() - 1
+    }
+
+    fn closed(&mut self, line: &Line) {
+        let mut words = line.rest.split(' ').map(|word| word.parse::<u64>().unwrap_or(0));
+        let token = words.next().unwrap_or(0);
+        if let Some(at) = self.open.remove(&(line.rank, token)) {
+            let file = &mut self.files[at];
+            file.open = file.open.saturating_sub(1);
+            file.bytes = words.next().unwrap_or(0);
+        }
+    }
+
+    fn remove(&mut self, name: &str, time: f64) {
+        if let Some(at) = self.named.remove(name) {
+            self.files[at].gone = Some(time);
+        }
+    }
+
+    /// A file, or a directory with all that is in it.
+    fn renamed(&mut self, from: &str, to: &str, time: f64) {
+        let (from, to) = (self.name(from), self.name(to));
+        let Some(from) = from else { return };
+        let below = format!("{from}/");
+        let moved: Vec<String> = self
+            .named
+            .keys()
+            .filter(|name| **name == from || name.starts_with(&below))
+            .cloned()
+            .collect();
+        for name in moved {
+            let Some(to) = &to else {
+                self.remove(&name, time);
+                continue;
+            };
+            let Some(at) = self.named.remove(&name) else { continue };
+            let new = format!("{to}{}", &name[from.len()..]);
+            self.named.insert(new.clone(), at);
+            let file = &mut self.files[at];
+            file.temporary.get_or_insert(name);
+            file.name = new;
+        }
+    }
+
+    fn linked(&mut self, line: &Line) {
+        let Some((_, path)) = line.rest.split_once('\t') else { return };
+        let Some(name) = self.name(path) else { return };
+        let at = self.begun(name, line);
+        let file = &mut self.files[at];
+        file.link = true;
+        file.writers.insert(line.rank);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A rank's text: `<what> <arguments>` a line, ten milliseconds and a collective apart.
+    pub fn rank(rank: usize, lines: &[&str]) -> String {
+        let line = |(at, text): (usize, &&str)| format!("{}.{rank} {at} {text}\n", 1000 + at);
+        let body: String = lines.iter().enumerate().map(line).collect();
+        format!("watch 1 {rank} /p\n{body}")
+    }
+
+    #[test]
+    fn writings_are_told_apart() {
+        let one = rank(
+            0,
+            &[
+                "open 1 577 /p/s.new",
+                "close 1 10",
+                "rename /p/s.new\t/p/s",
+                "open 2 577 /p/s.new",
+                "close 2 20",
+                "rename /p/s.new\t/p/s",
+                "open 3 1089 /p/log",
+                "open 4 65 /p/all",
+                "open 0 0 /p/own.1",
+                "open 5 577 /elsewhere/x",
+                "unlink /p/s",
+            ],
+        );
+        let other = rank(
+            1,
+            &["", "", "", "open 9 577 /p/own.1", "close 9 7", "", "", "", "open 7 66 /p/all"],
+        );
+        let found = of_texts(&[one, other, "no watch".into()]).expect("a run");
+        let names: Vec<&str> = found.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!((found.ranks, names), (2, vec!["s", "s", "own.1", "log", "all"]));
+        assert_eq!(found.files[0].temporary.as_deref(), Some("s.new"));
+        assert_eq!((found.files[0].bytes, found.files[0].gone), (10, None));
+        assert_eq!((found.files[1].bytes, found.files[1].gone), (20, Some(1010.0)));
+        assert!(found.files[2].read_elsewhere && found.files[3].appended);
+        assert_eq!(found.files[4].writers.len(), 2);
+    }
+
+    #[test]
+    fn any_text_is_taken() {
+        for text in ["watch 1 x /p\n1 2\n", "watch 1 0 /p\nnan 1 open 1 1 /p/a\n1 1 close\n", "\n"]
+        {
+            of_texts(&[text.to_owned()]);
+        }
+    }
+}
