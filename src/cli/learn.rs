@@ -142,6 +142,7 @@ fn in_words(proposal: &Proposal) -> String {
         let _ = writeln!(text, "  ... and {more} more kinds of names"); // cannot fail
     }
     if !proposal.series.is_empty() {
+        text += "\nA series that nobody restarts from is output: call it SCR_OUTPUT_PATTERN.\n";
         let _ = write!(text, "\nFor .scrconf\n{}", proposal.config()); // cannot fail
     }
     text

@@ -3,15 +3,17 @@
 //! is not watched, nothing of this is used.
 //!
 //! A line an event, `<seconds> <sync points> <what> <arguments>`, names with their control
-//! characters escaped: `open <token> <flags> <name>`, `close <token> <size>`, `rename <from> TAB
-//! <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`, `cut` (there were too many).
+//! characters escaped: `open <token> <flags> <changed> <name>`,
+//! `close <token> <size> <changed>`, `rename <from> TAB <to>`, `unlink <name>`,
+//! `link <target> TAB <name>`, `mpi <name>`, `end`, `cut` (there were too many). `<changed>` is the file's time of modification; 0: there is none.
 //! The first line is `watch 1 <rank> <prefix>`.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -187,13 +189,20 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     let name = name_of(path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     let token = if writes { watch.tokens.fetch_add(1, Ordering::Relaxed) } else { 0 };
-    if writes || std::fs::symlink_metadata(OsStr::from_bytes(&name)).is_ok_and(|at| !at.is_dir()) {
-        tell(format_args!("open {token} {flags} {}", escaped(&name)));
+    let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
+    if writes || about.as_ref().is_some_and(|about| !about.is_dir()) {
+        let changed = about.map_or(0, changed);
+        tell(format_args!("open {token} {flags} {changed} {}", escaped(&name)));
     }
     if writes {
         watch.open().insert(token, name);
     }
     answer(verdict, token);
+}
+
+/// Time of modification in nanoseconds.
+fn changed(about: Metadata) -> i64 {
+    about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
 }
 
 extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
@@ -206,8 +215,9 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
 extern "C" fn closed(token: u64) -> c_int {
     let name = watch().and_then(|watch| watch.open().remove(&token));
     if let Some(name) = name {
-        let size = std::fs::metadata(OsStr::from_bytes(&name)).map_or(0, |about| about.len());
-        tell(format_args!("close {token} {size}"));
+        let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
+        let (size, changed) = about.map_or((0, 0), |about| (about.len(), changed(about)));
+        tell(format_args!("close {token} {size} {changed}"));
     }
     0
 }

@@ -94,11 +94,13 @@ fn parameter(at: usize) -> String {
 }
 
 /// Shapes that belong together, and when their datasets began: collectives passed by then.
+#[derive(Default)]
 struct Group {
     shapes: Vec<Shape>,
     /// By id, or by generation.
     begun: Vec<u64>,
-    ids: BTreeSet<String>,
+    /// The same by id.
+    ids: BTreeMap<String, u64>,
     pointers: BTreeSet<String>,
 }
 
@@ -106,7 +108,7 @@ struct Group {
 pub(super) fn propose(watched: &Watched) -> Proposal {
     let files = &watched.files;
     let (mut groups, mut loose, mut skipped) = (Vec::<Group>::new(), Vec::new(), Vec::new());
-    for shape in shapes(files) {
+    for shape in shapes(files, watched.syncs) {
         match reason_to_skip(files, &shape) {
             Some(reason) => skipped.push(skip(files, &shape, reason)),
             None if shape.files.iter().any(|(_, id)| id.is_some()) => {
@@ -116,16 +118,17 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
         }
     }
     let mut generations = Vec::<Group>::new();
-    for shape in loose {
-        match pointed_at(files, &groups, &shape) {
+    loose.into_iter().for_each(|shape| add_generations(files, &mut generations, shape));
+    for group in generations {
+        match pointed_at(files, &groups, &group) {
             Some(at) => {
-                groups[at].pointers.insert(shape.pattern.clone());
-                groups[at].shapes.push(shape);
+                let names = group.shapes.iter().map(|one| one.pattern.clone());
+                groups[at].pointers.extend(names);
+                groups[at].shapes.extend(group.shapes);
             }
-            None => add_generations(files, &mut generations, shape),
+            None => groups.push(group),
         }
     }
-    groups.extend(generations);
     groups.iter_mut().for_each(|group| join_below(files, group));
     let mut series: Vec<ProposedSeries> =
         groups.iter().map(|group| describe(files, group)).collect();
@@ -139,10 +142,10 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
 /// Why names of this kind are no checkpoints, as far as one can see.
 fn reason_to_skip(files: &[Written], shape: &Shape) -> Option<&'static str> {
     let all = || shape.files.iter().map(|(at, _)| &files[*at]);
-    if all().any(|file| file.appended) {
+    let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
+    if ids.len() < 2 && all().any(|file| file.appended) {
         return Some("it is appended to, like a log");
     }
-    let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     all().for_each(|file| *times.entry(&file.name).or_default() += 1);
     if ids.len() < 2 && times.values().all(|count| *count < 2) {
@@ -166,27 +169,30 @@ fn skip(files: &[Written], shape: &Shape, reason: &'static str) -> Skipped {
 
 /// Shapes with the same ids belong together; the last one may not have been reached by all.
 fn add(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
-    let ids: BTreeSet<String> = shape.files.iter().filter_map(|(_, id)| id.clone()).collect();
-    let fits =
-        |group: &Group| group.ids.symmetric_difference(&ids).count() <= usize::from(ids.len() > 2);
-    let mut begun: BTreeMap<&String, u64> = BTreeMap::new();
+    let mut ids: BTreeMap<String, u64> = BTreeMap::new();
     for (at, id) in &shape.files {
-        if let Some(id) = id {
-            let first = begun.entry(id).or_insert(files[*at].syncs);
-            *first = files[*at].syncs.min(*first);
-        }
+        id.iter().for_each(|id| earlier(&mut ids, id, files[*at].syncs));
     }
-    let mut begun: Vec<u64> = begun.into_values().collect();
-    begun.sort_unstable();
-    match groups.iter_mut().find(|group| fits(group)) {
-        Some(group) => {
-            group.ids.extend(ids);
-            group.shapes.push(shape);
-        }
-        None => {
-            groups.push(Group { shapes: vec![shape], begun, ids, pointers: BTreeSet::new() });
-        }
-    }
+    let fits = |group: &Group| {
+        let differ = group.ids.keys().filter(|id| !ids.contains_key(*id)).count()
+            + ids.keys().filter(|id| !group.ids.contains_key(*id)).count();
+        differ <= usize::from(ids.len() > 2)
+    };
+    let at = groups.iter().position(fits).unwrap_or_else(|| {
+        groups.push(Group::default());
+        groups.len() - 1
+    });
+    let group = &mut groups[at];
+    ids.iter().for_each(|(id, syncs)| earlier(&mut group.ids, id, *syncs));
+    group.begun = group.ids.values().copied().collect();
+    group.begun.sort_unstable();
+    group.shapes.push(shape);
+}
+
+/// Keeps the smaller one.
+fn earlier(ids: &mut BTreeMap<String, u64>, id: &str, syncs: u64) {
+    let known = ids.entry(id.to_owned()).or_insert(syncs);
+    *known = syncs.min(*known);
 }
 
 /// When a shape without ids was written: collectives that were passed before each generation.
@@ -196,44 +202,54 @@ fn generations(files: &[Written], shape: &Shape) -> Vec<u64> {
     of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
 }
 
-/// The series whose newest dataset a shape without ids names: small, and written once for each.
-fn pointed_at(files: &[Written], groups: &[Group], shape: &Shape) -> Option<usize> {
-    let small = shape.files.iter().all(|(at, _)| files[*at].bytes <= POINTER_MAX);
-    let written = generations(files, shape);
+/// The series whose newest dataset is named by files without ids: small, each of one name and by
+/// one rank, and written once for each dataset.
+fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize> {
+    let is_pointer = |shape: &Shape| {
+        let all = || shape.files.iter().map(|(at, _)| &files[*at]);
+        let first = all().next();
+        all().all(|file| {
+            file.bytes <= POINTER_MAX
+                && first.is_some_and(|first| (first.rank, &first.name) == (file.rank, &file.name))
+        })
+    };
     let goes_along = |group: &Group| {
         let ends = group.begun.iter().skip(1).copied().chain([u64::MAX]);
         let windows: Vec<(u64, u64)> = group.begun.iter().copied().zip(ends).collect();
         let within =
-            |from: u64, to: u64| written.iter().filter(|time| (from..to).contains(*time)).count();
-        written.len().abs_diff(windows.len()) <= 1
+            |from: u64, to: u64| own.begun.iter().filter(|time| (from..to).contains(*time)).count();
+        own.begun.len().abs_diff(windows.len()) <= 1
             && windows.iter().all(|(from, to)| within(*from, *to) <= 1)
     };
-    let directory = |pattern: &str| pattern.split('/').next().unwrap_or_default().to_owned();
-    let near = |group: &Group| {
-        group.shapes.iter().any(|one| directory(&one.pattern) == directory(&shape.pattern))
-    };
-    let fits = |at: &usize| small && goes_along(&groups[*at]);
+    let directory = |shape: &Shape| shape.pattern.split('/').next().map(str::to_owned);
+    let place = own.shapes.first().and_then(directory);
+    let near = |group: &Group| group.shapes.iter().any(|one| directory(one) == place);
+    let pointers = own.shapes.iter().all(is_pointer);
+    let fits = |at: &usize| pointers && !groups[*at].ids.is_empty() && goes_along(&groups[*at]);
     let nearest = (0..groups.len()).filter(fits).find(|at| near(&groups[*at]));
     nearest.or_else(|| (0..groups.len()).find(fits))
 }
 
-/// Shapes without ids that are written anew together are one series.
+/// Shapes without ids that are written anew together are one series; the first or the last time may
+/// be that of some only.
 fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
     let written = generations(files, &shape);
     let together = |group: &Group| {
-        let gaps = written.windows(2).map(|pair| pair[1] - pair[0]);
-        let least = gaps.min().unwrap_or(0);
-        group.begun.len() == written.len()
-            && group.begun.iter().zip(&written).all(|(a, b)| 2 * a.abs_diff(*b) < least.max(1))
+        let (short, long) = match written.len() < group.begun.len() {
+            true => (&written, &group.begun),
+            false => (&group.begun, &written),
+        };
+        let mut gaps: Vec<u64> = long.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(0).max(1);
+        long.len() - short.len() <= 1
+            && short.iter().all(|a| long.iter().any(|b| 2 * a.abs_diff(*b) < usual))
     };
     match groups.iter_mut().find(|group| together(group)) {
         Some(group) => group.shapes.push(shape),
-        None => groups.push(Group {
-            shapes: vec![shape],
-            begun: written,
-            ids: BTreeSet::new(),
-            pointers: BTreeSet::new(),
-        }),
+        None => {
+            groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() });
+        }
     }
 }
 
@@ -360,8 +376,8 @@ mod tests {
     use super::super::watched::{of_texts, tests::rank};
     use super::*;
 
-    /// Four ranks take three checkpoints; `names`: what each writes at a step, a name to rename from
-    /// behind a `<`.
+    /// Four ranks take three checkpoints; `names`: what each writes at a step, a name to rename
+    /// from behind a `<`.
     fn run(names: &dyn Fn(usize, usize) -> Vec<(String, usize)>) -> Proposal {
         let text = |of: usize| {
             let mut lines = Vec::new();
@@ -369,8 +385,8 @@ mod tests {
                 let mut all = Vec::new();
                 for (at, (name, bytes)) in names(step, of).iter().enumerate() {
                     let (to, from) = name.split_once('<').unwrap_or((name, name));
-                    all.push(format!("open {at}{step} 577 /p/{from}"));
-                    all.push(format!("close {at}{step} {bytes}"));
+                    all.push(format!("open {at}{step} 577 0 /p/{from}"));
+                    all.push(format!("close {at}{step} {bytes} 9"));
                     if to != from {
                         all.push(format!("rename /p/{from}\t/p/{to}"));
                     }

@@ -1,8 +1,8 @@
 //! Names of a kind: what is the same in them, and what each number in them stands for.
 //!
 //! A number is the writer's if each rank has one of its own, always; it is the dataset's id if a
-//! rank that has gone on to the next one never comes back, and passes a collective in between. What
-//! else varies is anything.
+//! rank that has gone on to the next one never comes back, and passes a collective in between; from
+//! the first to the last there is a part of the run. What else varies is anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,21 +25,30 @@ enum Role {
     Any,
 }
 
-/// Sorts all writings by the kind of their names.
-pub(super) fn shapes(files: &[Written]) -> Vec<Shape> {
+/// The part of a run's collectives that lies between a program's first and last checkpoint, at
+/// least: less is a checkpoint in parts.
+const SPAN_PART: u64 = 100;
+
+/// Sorts all writings by the kind of their names; the run passed `syncs` collectives.
+pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<Shape> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, file) in files.iter().enumerate() {
         kinds.entry(masked(&file.name)).or_default().push(at);
     }
-    kinds.into_values().map(|members| shape(files, members)).collect()
+    kinds.into_values().map(|members| shape(files, syncs, members)).collect()
 }
 
-fn shape(files: &[Written], members: Vec<usize>) -> Shape {
+fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> Shape {
     let names: Vec<Vec<String>> = members.iter().map(|at| parts(&files[*at].name)).collect();
     let columns = names.first().map_or(0, |first| first.len() / 2);
     let column = |at: usize| names.iter().map(move |parts| parts[2 * at + 1].as_str());
     let mut roles: Vec<Role> =
         (0..columns).map(|at| role(files, &members, &column(at).collect::<Vec<_>>())).collect();
+    let times = || members.iter().map(|at| files[*at].syncs);
+    let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
+    if span < syncs / SPAN_PART {
+        roles.iter_mut().filter(|role| **role == Role::Id).for_each(|role| *role = Role::Any);
+    }
     // The first id is the dataset's; another one is it again only if it is always equal.
     if let Some(first) = roles.iter().position(|role| *role == Role::Id) {
         for at in first + 1..columns {
@@ -146,7 +155,7 @@ mod tests {
     }
 
     fn patterns(files: &[Written]) -> Vec<String> {
-        shapes(files).into_iter().map(|shape| shape.pattern).collect()
+        shapes(files, 30).into_iter().map(|shape| shape.pattern).collect()
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Written {
     pub temporary: Option<String>,
     /// It was opened to append to it.
     pub appended: bool,
-    /// It was opened again after other ranks' or its own close, without being made anew.
+    /// It was opened again after its last close, without being made anew.
     pub reopened: bool,
     /// A rank that did not write it has read it.
     pub read_elsewhere: bool,
@@ -38,6 +38,10 @@ pub struct Written {
     pub link: bool,
     /// Descriptors on it that are open in the end.
     pub open: usize,
+    /// Its time of modification when it was opened, if it was there.
+    pub before: i64,
+    /// Something was written to it, or it was made.
+    pub changed: bool,
     /// When the program deleted it.
     pub gone: Option<f64>,
 }
@@ -104,6 +108,7 @@ pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
         watched.cut |= line.what == "cut";
         story.tell(line);
     }
+    story.files.retain(|file| file.changed);
     watched.files = story.files;
     (watched.ranks > 0).then_some(watched)
 }
@@ -134,6 +139,8 @@ struct Story {
     files: Vec<Written>,
     /// The writing that a name stands for now.
     named: BTreeMap<String, usize>,
+    /// Names that MPI-IO opens, on several ranks perhaps.
+    shared: BTreeSet<String>,
     /// By rank and token.
     open: BTreeMap<(usize, u64), usize>,
 }
@@ -143,7 +150,7 @@ impl Story {
         match line.what.as_str() {
             "open" => self.opened(line),
             "close" => self.closed(line),
-            "mpi" => {}
+            "mpi" => self.shared.extend(self.name(&line.rest)),
             "unlink" => {
                 if let Some(name) = self.name(&line.rest) {
                     self.remove(&name, line.time);
@@ -168,10 +175,13 @@ impl Story {
     }
 
     fn opened(&mut self, line: &Line) {
-        let mut words = line.rest.splitn(3, ' ');
+        let mut words = line.rest.splitn(4, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
-        let (Some(token), Some(flags)) = (number(), number()) else { return };
+        let (Some(token), Some(flags), Some(before)) = (number(), number(), number()) else {
+            return;
+        };
         let Some(name) = words.next().and_then(|path| self.name(path)) else { return };
+        let fresh = flags & TRUNCATES != 0 || before == 0;
         let known = self.named.get(&name).copied();
         if flags & WRITES == 0 {
             if let Some(at) = known {
@@ -180,15 +190,24 @@ impl Story {
             }
             return;
         }
-        let goes_on = |file: &Written| {
-            flags & TRUNCATES == 0 || file.open > 0 && !file.writers.contains(&line.rank)
+        // What is opened again later is written anew, as far as one can see: Fortran truncates at
+        // the end of what it has written.
+        let again = |file: &Written| file.open == 0 && file.rank == line.rank;
+        let goes_on = |file: &Written| match flags & TRUNCATES {
+            0 => {
+                let as_before = flags & APPENDS != 0 || self.shared.contains(&file.name);
+                as_before || !again(file) || line.syncs == file.syncs
+            }
+            _ => file.open > 0 && !file.writers.contains(&line.rank),
         };
         let at = match known.filter(|at| goes_on(&self.files[*at])) {
             Some(at) => at,
             None => self.begun(name, line),
         };
         let file = &mut self.files[at];
-        file.reopened |= known == Some(at) && file.open == 0;
+        file.reopened |= known.is_some() && file.open == 0 && flags & TRUNCATES == 0;
+        file.changed |= fresh;
+        file.before = if file.open == 0 { before } else { file.before };
         file.appended |= flags & APPENDS != 0;
         file.writers.insert(line.rank);
         file.open += 1;
@@ -209,6 +228,7 @@ impl Story {
             let file = &mut self.files[at];
             file.open = file.open.saturating_sub(1);
             file.bytes = words.next().unwrap_or(0);
+            file.changed |= words.next() != u64::try_from(file.before).ok();
         }
     }
 
@@ -248,7 +268,7 @@ impl Story {
         let Some(name) = self.name(path) else { return };
         let at = self.begun(name, line);
         let file = &mut self.files[at];
-        file.link = true;
+        (file.link, file.changed) = (true, true);
         file.writers.insert(line.rank);
     }
 }
@@ -269,36 +289,39 @@ pub(super) mod tests {
         let one = rank(
             0,
             &[
-                "open 1 577 /p/s.new",
-                "close 1 10",
+                "open 1 577 0 /p/s.new",
+                "close 1 10 8",
                 "rename /p/s.new\t/p/s",
-                "open 2 577 /p/s.new",
-                "close 2 20",
+                "open 2 577 0 /p/s.new",
+                "close 2 20 9",
                 "rename /p/s.new\t/p/s",
-                "open 3 1089 /p/log",
-                "open 4 65 /p/all",
-                "open 0 0 /p/own.1",
-                "open 5 577 /elsewhere/x",
+                "open 3 1089 0 /p/log",
+                "open 4 65 0 /p/all",
+                "open 0 0 5 /p/own.1",
+                "open 5 577 0 /elsewhere/x",
+                "open 6 2 7 /p/input",
+                "close 6 10 7",
                 "unlink /p/s",
             ],
         );
         let other = rank(
             1,
-            &["", "", "", "open 9 577 /p/own.1", "close 9 7", "", "", "", "open 7 66 /p/all"],
+            &["", "", "", "open 9 577 0 /p/own.1", "close 9 7 9", "", "", "", "open 7 66 6 /p/all"],
         );
         let found = of_texts(&[one, other, "no watch".into()]).expect("a run");
         let names: Vec<&str> = found.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!((found.ranks, names), (2, vec!["s", "s", "own.1", "log", "all"]));
         assert_eq!(found.files[0].temporary.as_deref(), Some("s.new"));
         assert_eq!((found.files[0].bytes, found.files[0].gone), (10, None));
-        assert_eq!((found.files[1].bytes, found.files[1].gone), (20, Some(1010.0)));
+        assert_eq!((found.files[1].bytes, found.files[1].gone), (20, Some(1012.0)));
         assert!(found.files[2].read_elsewhere && found.files[3].appended);
         assert_eq!(found.files[4].writers.len(), 2);
     }
 
     #[test]
     fn any_text_is_taken() {
-        for text in ["watch 1 x /p\n1 2\n", "watch 1 0 /p\nnan 1 open 1 1 /p/a\n1 1 close\n", "\n"]
+        for text in
+            ["watch 1 x /p\n1 2\n", "watch 1 0 /p\nnan 1 open 1 1 0 /p/a\n1 1 close\n", "\n"]
         {
             of_texts(&[text.to_owned()]);
         }
