@@ -3,9 +3,12 @@
 //! is not watched, nothing of this is used.
 //!
 //! A line an event, `<seconds> <sync points> <what> <arguments>`, names with their control
-//! characters escaped: `open <token> <flags> <changed> <name>`,
-//! `close <token> <size> <changed>`, `rename <from> TAB <to>`, `unlink <name>`,
-//! `link <target> TAB <name>`, `mpi <name>`, `end`, `cut` (there were too many). `<changed>` is the file's time of modification; 0: there is none.
+//! characters escaped:
+//! * `open <token> <flags> <changed> <name>`, `close <token> <size> <changed>`; `<changed>` is the
+//!   file's time of modification, 0 if there is none;
+//! * `rename <from> TAB <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`;
+//! * `end`, `cut` (there were too many).
+//!
 //! The first line is `watch 1 <rank> <prefix>`.
 
 use std::collections::HashMap;
