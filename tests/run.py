@@ -35,7 +35,10 @@ def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
     test = [CARGO, "test", "--release", "--no-fail-fast", "-p"]  # all of a crate's programs
-    page = [("page", [sys.executable, "tests/page/page.py"], {})]  # needs a browser
+    more = [
+        ("packages", [sys.executable, "tests/packages/packages.py"], {}),
+        ("page", [sys.executable, "tests/page/page.py"], {}),  # needs a browser
+    ]
     return [
         ("core", [*test, "scr-core"], DRAWN),
         ("cli", [*test, "scr-cli"], DRAWN),
@@ -48,8 +51,7 @@ def parts(full):
         ("faults", [sys.executable, "tests/faults/faults.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
-        *([("packages", [sys.executable, "tests/packages/packages.py"], {})] if full else []),
-        *(page if full else []),
+        *(more if full else []),
     ]
 
 
