@@ -18,6 +18,7 @@ use super::decide::{Claim, Decision, parse_ranks, ranks_text};
 use super::disk::{make_own_dir, matches};
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{note_protection, protect, protection_of};
+use super::untouched;
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -173,6 +174,7 @@ pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Resul
     for key in ["OWN", "MEMBERS", "ENCODING", "BEFORE"] {
         wish.remove(key);
     }
+    untouched::forget(&mut wish);
     let (set, descriptor) = agree(ctx.world, ctx.protection.choose(&wish))?;
     let mut record = DatasetRecord { descriptor, dir: next, ..old.clone() };
     record.descriptor.set_value("STORE", store_of(old));

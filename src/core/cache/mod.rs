@@ -10,6 +10,7 @@
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
 //! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
+//! | `untouched.rs` | which redundancy files a start need not read |
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `survey.rs` | what the records of all ranks say, judged once a node |
@@ -56,6 +57,7 @@ mod store;
 mod survey;
 mod sweep;
 mod traces;
+mod untouched;
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use super::encoding::encode_again;
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{member_data, note_protection, protection_of};
 use super::survey::Facts;
-use super::{Ctx, Protect, encoding, sweep};
+use super::{Ctx, Protect, encoding, sweep, untouched};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, DatasetState, FileMeta};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
@@ -60,10 +60,11 @@ pub(super) enum Part {
 pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
     let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).1)?;
     let trusted = comparing_sets(ctx, case, &parts);
-    let mut outcome = attempt(ctx, case, &trusted)?;
-    if outcome.is_err() && !trusted.is_empty() {
+    let mut outcome = attempt(ctx, case, &trusted, Look::Program)?;
+    let unread = outcome.is_err() && any(ctx.world, has_redundancy(ctx, case))?;
+    if unread || outcome.is_err() && !trusted.is_empty() {
         // It may be that what was not looked at is damaged. Nothing of that set was changed.
-        outcome = attempt(ctx, case, &[])?;
+        outcome = attempt(ctx, case, &[], Look::Content)?;
     }
     if let Ok(recovered) = &mut outcome {
         // What the first attempt has brought back was there for the second.
@@ -86,18 +87,26 @@ fn comparing_sets(ctx: &Ctx, case: &Case, parts: &[Part]) -> Vec<usize> {
     }
 }
 
+/// Whether this rank's record names redundancy files.
+fn has_redundancy(ctx: &Ctx, case: &Case) -> bool {
+    ctx.filemap.get_id(case.chosen.id).is_some_and(|record| !protection_of(&record).is_empty())
+}
+
 fn lost(parts: &[Part]) -> impl Iterator<Item = usize> {
     (0..parts.len()).filter(|rank| parts[*rank] == Part::Lost)
 }
 
-/// As [`recover`]; what the `trusted` ranks have is not looked at before the rebuild.
+/// As [`recover`]; what the `trusted` ranks have is not looked at before the rebuild, what others
+/// have is by `look`.
 fn attempt(
     ctx: &Ctx,
     case: &Case,
     trusted: &[usize],
+    look: Look,
 ) -> Result<std::result::Result<Recovered, String>> {
     let me = ctx.world.rank();
-    let look = if trusted.contains(&me) { Look::Sizes } else { Look::Content };
+    let all_read = look == Look::Content;
+    let look = if trusted.contains(&me) { Look::Sizes } else { look };
     let (mut record, part) = inspect(ctx, case, look);
     let parts = gather_parts(ctx, part)?;
     let rebuilt = lost(&parts).collect();
@@ -112,7 +121,7 @@ fn attempt(
         let needed = own_set.is_some_and(|s| s.iter().any(|rank| parts[*rank] == Part::Lost));
         let mut outcome = rebuild_round(ctx, case, round, &mut record, (part, look));
         let failed = matches!(&outcome, Err(error) if !matches!(error, Error::Comm(_)));
-        if failed && !needed && trusted.is_empty() {
+        if failed && !needed && all_read {
             // Nothing but redundancy is lost, and that can be made anew from the files.
             must_encode = true;
             outcome = Ok(());
@@ -161,7 +170,10 @@ fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
 pub(super) enum Look {
     /// Whether they have their recorded size.
     Sizes,
-    /// Their checksum, too.
+    /// The checksum of the program's files, too, and of redundancy files that are not known to be
+    /// untouched.
+    Program,
+    /// The checksum of all of them.
     Content,
 }
 
@@ -185,10 +197,18 @@ pub(super) fn inspect_record(
     let dir = layout.data_dir(&record);
     let record = DatasetRecord { dir: dir.clone(), ..record };
     let mut program = record.files.iter().filter(|file| !file.on_prefix);
-    let whole = |file: &FileMeta| matches(&dir.join(&file.name), file, look == Look::Content);
+    let whole = |file: &FileMeta| matches(&dir.join(&file.name), file, look != Look::Sizes);
+    let protects = |file: &FileMeta| {
+        let content = match look {
+            Look::Sizes => false,
+            Look::Program => !untouched::is_untouched(&record, &dir, file),
+            Look::Content => true,
+        };
+        matches(&dir.join(&file.name), file, content)
+    };
     let part = if !program.all(whole) {
         Part::Lost
-    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(whole) {
+    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(protects) {
         Part::Whole
     } else {
         Part::Unprotected

@@ -22,7 +22,7 @@ use super::decide::ranks_text;
 use super::disk::{describe, make_own_dir};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
-use super::{Catalog, Ctx, NodeCatalog, Store};
+use super::{Catalog, Ctx, NodeCatalog, Store, untouched};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
@@ -177,6 +177,7 @@ fn prepare_unvoted(
     test_pause("seal.encode");
     let protection = protect(ctx, request.set, &record)?;
     note_protection(&mut record, &protection);
+    untouched::remember(&mut record, &dir, &protection.files);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
     let checked = fill_checksums(&mut record, &protection);
     // What the directory is called from the commit on; until then a restart looks under both names.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::remove_file_if_there;
 use crate::error::{Error, Result};
-use crate::system::{block_signals, random_u64};
+use crate::system::{block_signals, boot_id, random_u64};
 
 /// Between two signs of life.
 const SIGN: Duration = Duration::from_secs(3);
@@ -160,9 +160,9 @@ fn myself() -> String {
 }
 
 fn sight() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = boot_id().unwrap_or_default();
     let seen = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    format!("{} {}", boot.trim(), seen.display())
+    format!("{boot} {}", seen.display())
 }
 
 /// When a process has begun, in the kernel's ticks.

@@ -27,8 +27,8 @@ pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
-    block_signals, exit_at_once, group_id, hostname, monotonic_ms, name_of_user, random_u64,
-    send_signal, thread_id, unix_seconds, user_id, user_name,
+    block_signals, boot_id, exit_at_once, group_id, hostname, monotonic_ms, name_of_user,
+    random_u64, send_signal, thread_id, unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};

@@ -5,6 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::check;
 
+/// Identity of the node's present boot: random, another one after each start. `None` if the system
+/// does not tell.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 /// Longest host name that is read; Linux allows 64 bytes.
 const NAME_BYTES_MAX: usize = 256;
 

@@ -1,11 +1,14 @@
-//! How often a restart reads what is in the cache: once, be there something to rebuild or not.
+//! How often a restart reads what is in the cache: once, and redundancy that nobody has touched only
+//! if there is something to rebuild.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use scr_core::cache;
+use scr_core::cache::{self, Ctx};
 
 use super::cluster::{Cluster, IDENTITY, offered_ids};
-use super::job::{Dataset, run};
+use super::job::{Dataset, restart, run};
 
 /// Large enough that records do not count.
 const BYTES: usize = 4 << 20;
@@ -29,16 +32,115 @@ fn bytes_on(cluster: &Cluster, host: &str) -> u64 {
     files.map(|path| fs::metadata(path).unwrap().len()).sum()
 }
 
+/// The large redundancy files of the dataset on a node.
+fn redundancy_on(cluster: &Cluster, host: &str) -> Vec<PathBuf> {
+    let dir = cluster.layout(host).dataset_dir("ram", 1).join(".scr");
+    let files = super::flush::files_below(&dir).into_iter();
+    files.filter(|path| fs::metadata(path).unwrap().len() >= 1 << 20).collect()
+}
+
+/// What each rank reads in a restart, in bytes.
+fn read_by_restart(cluster: &Cluster, hosts: &str) -> Vec<u64> {
+    let outcome = cluster.launch(hosts).run(|ctx| {
+        let before = read_bytes();
+        let report = cache::rebuild(ctx, IDENTITY).unwrap();
+        assert_eq!(offered_ids(&report), [1], "{report:?}");
+        read_bytes() - before
+    });
+    outcome.results.into_iter().map(Option::unwrap).collect()
+}
+
+/// About as much: records are read, too.
+fn is_about(read: u64, bytes: u64) -> bool {
+    read > bytes - bytes / 10 && read < bytes + bytes / 10
+}
+
 #[test]
-fn a_restart_reads_every_file_once() {
+fn redundancy_is_read_only_if_somebody_has_touched_it() {
+    for scheme in [("PARTNER", 1), ("XOR", 1), ("RS", 2)] {
+        let cluster = Cluster::new();
+        run(&cluster, "abcd", &[dataset(scheme)]);
+        let own = BYTES as u64;
+        let read = read_by_restart(&cluster, "abcd");
+        assert!(read.iter().all(|read| is_about(*read, own)), "{scheme:?}: {read:?}");
+
+        // Nothing changes but the times.
+        let (mut touched, mut bytes) = (redundancy_on(&cluster, "c"), own);
+        for path in &touched {
+            fs::write(path, fs::read(path).unwrap()).unwrap();
+            bytes += fs::metadata(path).unwrap().len();
+        }
+        let read = read_by_restart(&cluster, "abcd");
+        assert!(is_about(read[2], bytes) && is_about(read[3], own), "{scheme:?}: {read:?}");
+
+        // What is damaged is made anew, so that it protects.
+        flip(&touched.remove(0));
+        read_by_restart(&cluster, "abcd");
+        cluster.lose("b");
+        assert_eq!(offered_ids(&restart(&cluster, "aecd", &[dataset(scheme)])), [1], "{scheme:?}");
+    }
+}
+
+/// Damage that no time tells of, as if below the file system: of what rank 2 keeps.
+fn damage_unseen(ctx: &Ctx, cluster: &Cluster) {
+    let mut record = ctx.filemap.get_id(1).unwrap();
+    let dir = cluster.layout("c").dataset_dir("ram", 1);
+    for path in redundancy_on(cluster, "c") {
+        flip(&path);
+        let found = fs::metadata(&path).unwrap();
+        let identity = format!(
+            "{} {} {}.{:09} {}.{:09}",
+            found.ino(),
+            found.len(),
+            found.mtime(),
+            found.mtime_nsec(),
+            found.ctime(),
+            found.ctime_nsec()
+        );
+        let name = path.strip_prefix(&dir).unwrap().to_str().unwrap();
+        record.descriptor.path_mut(&["UNTOUCHED", "FILE"]).set_value(name, identity);
+    }
+    ctx.filemap.record_prepared(record).unwrap();
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn unseen_damage_of_redundancy_is_found_before_it_serves() {
+    // Of two copies the farther one is right; of anything else there is not enough left.
+    for (scheme, expected) in [(("PARTNER", 2), &[1][..]), (("XOR", 1), &[]), (("PARTNER", 1), &[])]
+    {
+        let cluster = Cluster::new();
+        run(&cluster, "abcd", &[dataset(scheme)]);
+        let outcome = cluster.launch("abcd").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            if ctx.world.rank() == 2 {
+                damage_unseen(ctx, &cluster);
+            }
+        });
+        assert!(outcome.results.iter().all(Option::is_some));
+        let read = read_by_restart(&cluster, "abcd");
+        assert!(is_about(read[2], BYTES as u64), "{scheme:?}: it was seen, {read:?}");
+        cluster.lose("b");
+        // Compares what is offered with what was written.
+        let report = restart(&cluster, "aecd", &[dataset(scheme)]);
+        assert_eq!(offered_ids(&report), expected, "{scheme:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_restart_that_rebuilds_reads_every_file_once() {
     for scheme in [("XOR", 1), ("RS", 2)] {
-        for lost in ["", "b", "a"] {
+        for lost in ["b", "a"] {
             let cluster = Cluster::new();
             run(&cluster, "abcd", &[dataset(scheme)]);
-            let hosts = if lost.is_empty() { "abcd".into() } else { "abcd".replace(lost, "e") };
-            if !lost.is_empty() {
-                cluster.lose(lost);
-            }
+            let hosts = "abcd".replace(lost, "e");
+            cluster.lose(lost);
             let outcome = cluster.launch(&hosts).run(|ctx| {
                 let before = read_bytes();
                 let report = cache::rebuild(ctx, IDENTITY).unwrap();
