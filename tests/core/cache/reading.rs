@@ -1,5 +1,5 @@
-//! How often a restart reads what is in the cache: once, and redundancy that nobody has touched only
-//! if there is something to rebuild.
+//! How often a restart reads what is in the cache: once, and redundancy that nobody has touched
+//! only if there is something to rebuild.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -62,7 +62,8 @@ impl Machine {
         self.tick(now_ms);
         self.mark_unsafe(file, Why::Writers);
         self.series[file.series].news.taken.push((file.name.clone(), count));
-        // Even while files are open: until it knows, the one that has written it reads its own copy.
+        // Even while files are open: until it knows, the one that has written it reads its own
+        // copy.
         self.agreement.changed(2);
         Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }

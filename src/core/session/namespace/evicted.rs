@@ -1,8 +1,8 @@
 //! Names of files that have left the cache before they were due: stat and listings have them until
 //! the program deletes them.
 //!
-//! Whether the PFS has such a file is asked when somebody asks for its name, not when it is evicted:
-//! that would be a look at the PFS for each file of the job on every rank.
+//! Whether the PFS has such a file is asked when somebody asks for its name, not when it is
+//! evicted: that would be a look at the PFS for each file of the job on every rank.
 
 use super::view::{Place, View};
 use crate::session::namespace::answer::Attributes;
