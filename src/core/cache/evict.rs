@@ -16,17 +16,10 @@ use crate::files::remove_tree;
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
 use crate::redundancy::Spares;
-use crate::system::{Planted, planted};
 
 /// Removes dataset `id` from the cache. Collective over the ranks that share a store, which is the
 /// node as a rule: others need not be waited for.
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
-    if planted(Planted::RecordFirst) {
-        let own = |one: &(usize, DatasetRecord)| one.1.dataset_id == id;
-        let held = ctx.filemap.held().into_iter().filter(own);
-        let all: Vec<_> = held.map(|(owner, record)| (owner, record.key)).collect();
-        ctx.filemap.remove_held(&all)?;
-    }
     let gone = remove_data(ctx, &|record| record.dataset_id == id, &|_| false)?;
     agree(ctx.node, ctx.filemap.forget(&gone))
 }

@@ -14,8 +14,6 @@ pub enum Planted {
     NoRedundancy,
     /// The cache is cleared before the last flush.
     ClearEarly,
-    /// The record goes first, the data that it names after it.
-    RecordFirst,
 }
 
 thread_local! {

@@ -51,3 +51,8 @@ fn older_ones_that_go_too_early_are_found() {
 fn missing_redundancy_is_found() {
     assert!(is_found(Mistake::Planted(Planted::NoRedundancy), What::Node, 1));
 }
+
+#[test]
+fn a_seal_that_does_not_hear_of_the_others_is_found() {
+    assert!(is_found(Mistake::Planted(Planted::SealAlone), What::Fails(libc::EIO, true), 1));
+}
