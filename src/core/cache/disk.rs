@@ -36,6 +36,23 @@ pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// `dir` and all directories below it, but for those that are called `without`.
+pub(crate) fn folders_below(dir: &Path, without: &str) -> Result<Vec<PathBuf>> {
+    let mut found = vec![dir.to_path_buf()];
+    let mut at = 0;
+    while let Some(folder) = found.get(at).cloned() {
+        let fail = |e| Error::io("cannot list the directory", &folder, e);
+        for entry in fs::read_dir(&folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            if entry.file_name() != without && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.push(entry.path());
+            }
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
 /// All files below `dir`, relative to it.
 pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();

@@ -15,11 +15,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::agree::agree;
 use super::decide::ranks_text;
-use super::disk::{describe, make_own_dir};
+use super::disk::{describe, folders_below, make_own_dir};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
 use super::{Catalog, Ctx, NodeCatalog, Store, untouched};
@@ -156,9 +157,11 @@ fn prepare_unvoted(
     let open_dir = ctx.layout.open_dir(request.store, request.key);
     // An amended dataset lies under its id already, and so does one whose last seal failed late.
     let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
-    let local = make_own_dir(&dir.join(OWN_FOLDER))
-        .and_then(|()| measure(&dir, ctx.prefix, &request.files));
+    let is_shared = ctx.sharing.is_shared(ctx.layout.store_index(request.store));
+    let local =
+        make_own_folder(&dir).and_then(|()| measure((&dir, is_shared), ctx.prefix, &request.files));
     let files = agree_here(ctx, local)?;
+    let named = sync_names(ctx, &request);
     let mut record = DatasetRecord {
         key: request.key.clone(),
         dataset_id: request.id,
@@ -182,11 +185,12 @@ fn prepare_unvoted(
     let checked = fill_checksums(&mut record, &protection);
     // What the directory is called from the commit on; until then a restart looks under both names.
     record.dir = sealed_dir.clone();
-    let mut write = || ctx.filemap.record_prepared(record.clone());
-    let recorded = checked.and_then(|()| still(&mut write));
+    let mut write = || ctx.filemap.record_prepared_unnamed(record.clone());
+    let recorded = named.and(checked).and_then(|()| still(&mut write));
     test_pause("seal.prepared");
     agree_here(ctx, recorded)?;
 
+    let named = sync_records(ctx);
     keep_records(ctx, &record)?;
     let files = record.files;
     let about = (request.id, request.epoch, request.key);
@@ -194,6 +198,7 @@ fn prepare_unvoted(
     let whole = Catalog::gather_on_leaders(ctx, about, &files)
         .and_then(|whole| whole.iter().try_for_each(write).map(|()| whole));
     let catalog = NodeCatalog::share(ctx, whole);
+    let catalog = named.and(catalog);
     let vote = catalog.and_then(|catalog| still(&mut || Ok(())).map(|()| catalog));
     let catalog = agree_here(ctx, vote)?;
     Ok(Prepared {
@@ -224,9 +229,47 @@ fn touched() -> Error {
     Error::Refused("the program wrote to the dataset while it was being sealed".into())
 }
 
-/// Finds size, mode and times of each file and makes its content durable. Checksums follow with the
-/// encoding, which reads the files anyway.
-fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta>> {
+/// Makes the folder of ours in a dataset's directory; its name becomes durable with those of the
+/// files ([`sync_names`]).
+fn make_own_folder(dir: &Path) -> Result<()> {
+    make_own_dir(dir)?;
+    let folder = dir.join(OWN_FOLDER);
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if !folder.is_dir() => Err(Error::io("cannot create", &folder, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names of all files of the node durable: a file is not sure to have its name after its
+/// own fsync. One rank does it for all, after all have made theirs.
+fn sync_names(ctx: &Ctx, request: &SealRequest) -> Result<()> {
+    let index = |store: &Store| ctx.layout.store_index(&store.name);
+    for store in ctx.led_stores() {
+        if ctx.sharing.is_shared(index(store)) {
+            continue; // where others reach it, only the writer's own client can send what it holds
+        }
+        let sealed = ctx.layout.dataset_dir(&store.name, request.id);
+        let open = ctx.layout.open_dir(&store.name, request.key);
+        for dir in [sealed, open].iter().filter(|dir| dir.exists()) {
+            folders_below(dir, OWN_FOLDER)?.iter().try_for_each(|folder| sync_dir(folder))?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for the records of all ranks of the node: nothing rests on them before the last vote.
+fn sync_records(ctx: &Ctx) -> Result<()> {
+    if ctx.is_node_leader() { sync_dir(&ctx.layout.control_dir) } else { Ok(()) }
+}
+
+/// Finds size, mode and times of each file and makes its content durable, and its name, too, where
+/// it lies on the prefix or `dir` `is_shared` by nodes. Checksums follow with the encoding, which
+/// reads the files anyway.
+fn measure(
+    (dir, is_shared): (&Path, bool),
+    prefix: &Path,
+    files: &[FileMeta],
+) -> Result<Vec<FileMeta>> {
     let measure_one = |file: &FileMeta| {
         let path = if file.on_prefix { prefix } else { dir }.join(&file.name);
         let meta = describe(&path, &file.name)?;
@@ -240,12 +283,12 @@ fn measure(dir: &Path, prefix: &Path, files: &[FileMeta]) -> Result<Vec<FileMeta
         Ok(FileMeta { on_prefix: file.on_prefix, ..meta })
     };
     let measured = files.iter().map(measure_one).collect::<Result<Vec<_>>>()?;
-    // A file is not sure to have its name after its own fsync.
     let folders = |file: &FileMeta| -> Vec<PathBuf> {
         let top = if file.on_prefix { prefix } else { dir };
         Path::new(&file.name).ancestors().skip(1).map(|folder| top.join(folder)).collect()
     };
-    let folders: BTreeSet<PathBuf> = files.iter().flat_map(folders).collect();
+    let own = files.iter().filter(|file| file.on_prefix || is_shared);
+    let folders: BTreeSet<PathBuf> = own.flat_map(folders).collect();
     folders.iter().try_for_each(|folder| sync_dir(folder))?;
     Ok(measured)
 }

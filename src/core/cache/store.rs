@@ -43,7 +43,8 @@ impl FilemapFile {
     }
 
     /// The first file of a dataset is about to be opened in `store`: state Open. Nothing is written
-    /// if the record is there already.
+    /// if the record is there already. After a power cut it may be as if the dataset had not begun:
+    /// the name of the record is made durable with the seal's.
     pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
         if self.get(key).is_some() {
             return Ok(());
@@ -54,13 +55,20 @@ impl FilemapFile {
             ..DatasetRecord::default()
         };
         record.descriptor.set_value("STORE", store);
-        self.put_held(self.rank, record)
+        self.put_unnamed(record)
     }
 
     /// Everything of this rank's part is durable: state Prepared.
     pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
         debug_assert_eq!(record.state, DatasetState::Prepared);
         self.put_held(self.rank, record)
+    }
+
+    /// The same, but durable only with the next sync of the control directory, which one rank makes
+    /// for all of its node.
+    pub(super) fn record_prepared_unnamed(&self, record: DatasetRecord) -> Result<()> {
+        debug_assert_eq!(record.state, DatasetState::Prepared);
+        self.put_unnamed(record)
     }
 
     /// Back to Open, before a write-open of a file of a sealed but unconfirmed dataset returns.
@@ -127,10 +135,11 @@ impl FilemapFile {
 
     /// Adds or replaces the record of `owner` for its key.
     pub(super) fn put_held(&self, owner: usize, record: DatasetRecord) -> Result<()> {
-        self.change(|held| {
-            held.retain(|(rank, old)| (*rank, &old.key) != (owner, &record.key));
-            held.push((owner, record));
-        })
+        self.change(put(owner, record))
+    }
+
+    fn put_unnamed(&self, record: DatasetRecord) -> Result<()> {
+        self.change_by(put(self.rank, record), |map| map.to_tree().replace_file(&self.path))
     }
 
     /// Forgets records whose data is gone. What a newer dataset of its series has outdated goes
@@ -176,11 +185,21 @@ impl FilemapFile {
     }
 
     fn change(&self, edit: impl FnOnce(&mut Vec<Held>)) -> Result<()> {
+        self.change_by(edit, |map| map.write(&self.path))
+    }
+
+    fn change_by(
+        &self,
+        edit: impl FnOnce(&mut Vec<Held>),
+        write: impl Fn(&Filemap) -> Result<()>,
+    ) -> Result<()> {
         let mut current = self.lock();
         let mut next = current.clone();
         edit(&mut next);
         next.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
-        write_records(&self.path, &next)?;
+        let map = filemap_of(&next);
+        // What fails once is done again: a passing error would end caching.
+        again(|| write(&map))?;
         *current = next;
         Ok(())
     }
@@ -188,6 +207,13 @@ impl FilemapFile {
     fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
         // The content is replaced as a whole, so a panic elsewhere cannot leave half of it.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put(owner: usize, record: DatasetRecord) -> impl FnOnce(&mut Vec<Held>) {
+    move |held| {
+        held.retain(|(rank, old)| (*rank, &old.key) != (owner, &record.key));
+        held.push((owner, record));
     }
 }
 

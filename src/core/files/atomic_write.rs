@@ -25,10 +25,25 @@ pub fn is_temporary_name(name: &str) -> bool {
 /// # Errors
 /// If any step fails. Up to the rename the older file is untouched, and the temporary is removed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let (Some(name), Some(dir)) = (path.file_name(), path.parent()) else {
+    replace_atomic(path, bytes)?;
+    sync_dir(folder_of(path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// As [`write_atomic`], but until the directory is synced, by whoever does that for several files,
+/// a power cut may leave the older content.
+///
+/// # Errors
+/// If any step fails; the older file is untouched, and the temporary is removed.
+pub fn replace_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let Some(name) = path.file_name() else {
         return Err(Error::io("cannot write", path, ErrorKind::InvalidInput.into()));
     };
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let dir = folder_of(path);
     let temporary = dir.join(temporary_name(&name.to_string_lossy()));
     let written = write_and_sync(&temporary, bytes, path)
         .and_then(|()| replace(&temporary, path))
@@ -37,8 +52,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
         // The first error is the one to report; a leftover is recognised by its name.
         let _ = fs::remove_file(&temporary);
     }
-    written?;
-    sync_dir(dir)
+    written
 }
 
 fn temporary_name(name: &str) -> PathBuf {

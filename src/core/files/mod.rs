@@ -20,7 +20,7 @@ mod lock;
 mod path;
 mod stand_in;
 
-pub use atomic_write::{is_temporary_name, read_optional, write_atomic};
+pub use atomic_write::{is_temporary_name, read_optional, replace_atomic, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file};
 pub use copy::{Copied, CopyOptions, Durable, copy_file};
 pub use directory::{

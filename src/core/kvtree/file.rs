@@ -185,4 +185,13 @@ impl KvTree {
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<()> {
         files::write_atomic(path.as_ref(), &to_file_bytes(self)?)
     }
+
+    /// As [`KvTree::write_file`], but a power cut may leave the older file until somebody syncs the
+    /// directory.
+    ///
+    /// # Errors
+    /// As [`KvTree::write_file`].
+    pub fn replace_file(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::replace_atomic(path.as_ref(), &to_file_bytes(self)?)
+    }
 }
