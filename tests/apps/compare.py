@@ -1,7 +1,6 @@
 """Runs of an application on this host, with and without the shim, and what must be equal."""
 
 import contextlib
-import functools
 import os
 import pathlib
 import re
@@ -16,6 +15,8 @@ sys.path.insert(0, str(ROOT / "tests" / "hard"))
 
 # pylint: disable-next=wrong-import-position
 from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402
+
+import yields  # noqa: E402
 
 PLACE = ROOT / "target" / "apps"
 TALLY = re.compile(
@@ -49,19 +50,6 @@ def shim_settings(application, where, **settings):
     }
 
 
-@functools.cache
-def yielding():
-    """A library below the program that makes MPICH yield where it waits; made once."""
-    made = PLACE / "libyielding.so"
-    PLACE.mkdir(parents=True, exist_ok=True)
-    source = ROOT / "tests" / "support" / "yielding.c"
-    subprocess.run(
-        ["cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", made, source, "-ldl"],
-        check=True,
-    )
-    return str(made)
-
-
 def run_stage(application, stage, where, settings):
     """One mpirun on this host; returns its output. SCR's words are in the error output."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
@@ -69,7 +57,7 @@ def run_stage(application, stage, where, settings):
     env.update(application.environment)
     env.update(settings)
     if application.mpi == "mpich":
-        env["LD_PRELOAD"] = ":".join(filter(None, (env.get("LD_PRELOAD"), yielding())))
+        env["LD_PRELOAD"] = ":".join(filter(None, (env.get("LD_PRELOAD"), yields.library())))
     done = finish(subprocess.Popen(
         [f"mpirun.{application.mpi}", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

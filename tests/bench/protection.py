@@ -12,6 +12,7 @@ import tempfile
 from measure import environment, output, row
 
 import nodes
+import yields
 
 RANKS = 4
 MIB = 256  # a rank
@@ -67,12 +68,15 @@ class Job:
 
     def run(self, *program):
         """Its lines of numbers; it has to end well and in silence."""
-        return output(self.command(*program), environment(True, **self.settings), self.prefix)
+        return output(self.command(*program), self.environment(), self.prefix)
+
+    def environment(self):
+        return yields.asked(environment(True, **self.settings), self.mpi, RANKS)
 
     def run_to_death(self, *program):
         """The lines of numbers of one that kills itself."""
         done = subprocess.run(
-            self.command(*program), env=environment(True, **self.settings), cwd=self.prefix,
+            self.command(*program), env=self.environment(), cwd=self.prefix,
             stdin=subprocess.DEVNULL, text=True, capture_output=True)
         lines = [line for line in done.stdout.splitlines() if line[:1].isdigit()]
         return [list(map(float, line.split())) for line in lines]
@@ -146,7 +150,8 @@ def floors(mpi, programs, scratch):
     """What XOR's bytes take when they are only read, sent and written: no program that sends them
     by MPI is faster."""
     command = [f"mpirun.{mpi}", "-n", str(RANKS), programs["floor"], MIB, scratch]
-    rounds = output([*map(str, command), str(FLOORS)], environment(False), scratch)[1:]
+    env = yields.asked(environment(False), mpi, RANKS)
+    rounds = output([*map(str, command), str(FLOORS)], env, scratch)[1:]
     for what, seconds in zip(("protected", "one of 4 rebuilt"), zip(*rounds)):
         found = f"{statistics.median(seconds):.2f} s"
         row(f"{RANKS} x {MIB} MiB, XOR's bytes alone: {what}", found, "", "")

@@ -28,6 +28,7 @@
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
+//! | `sparing.rs` | what a checkpoint costs, counted in calls |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
 
@@ -63,6 +64,7 @@ mod scene;
 mod seen;
 mod settings;
 mod sim;
+mod sparing;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;
