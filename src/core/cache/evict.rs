@@ -11,6 +11,7 @@ use super::Ctx;
 use super::agree::agree;
 use super::layout::{Layout, store_of};
 use super::seal::protection_of;
+use crate::comm::trees;
 use crate::error::{Result, again};
 use crate::files::remove_tree;
 use crate::kvtree::KvTree;
@@ -65,10 +66,8 @@ fn remove_data(
         for dir in here.flat_map(|(_, record)| directories(ctx.layout, record)) {
             names.child_mut(dir.display());
         }
-        let mut all = BTreeSet::new();
-        for bytes in group.comm.all_gather(&names.encode())? {
-            all.extend(KvTree::decode(&bytes)?.keys().map(PathBuf::from));
-        }
+        let all = trees::all_gather(&*group.comm, &names)?;
+        let all: BTreeSet<_> = all.iter().flat_map(KvTree::keys).map(PathBuf::from).collect();
         let mut doomed = all.iter().filter(|dir| group.leads() && !spared(dir));
         // Again after a passing error: nobody comes back to what is left before the next start.
         doomed.try_for_each(|dir| again(|| remove_tree(dir)))

@@ -18,6 +18,7 @@ use std::path::Path;
 
 use super::Ctx;
 use super::rebuild::{Offered, RebuildReport, Withheld};
+use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -133,8 +134,8 @@ pub fn withhold_spoiled(
         return Ok(Vec::new());
     }
     let mut all = KvTree::new();
-    for bytes in ctx.world.all_gather(&own.encode())? {
-        for (id, found) in KvTree::decode(&bytes)?.iter() {
+    for theirs in trees::all_gather(ctx.world, &own)? {
+        for (id, found) in &theirs {
             let all = all.child_mut(id);
             for key in found.keys() {
                 if let (None, Some(what)) = (all.get(key), found.get_value(key)) {

@@ -19,7 +19,7 @@ use super::store::Held;
 use super::survey::{Facts, Survey};
 use super::sweep::sweep;
 use super::{Catalog, Ctx, NodeCatalog, Share};
-use crate::comm::words;
+use crate::comm::{trees, words};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
@@ -238,8 +238,7 @@ impl Placement {
         answer.set_value("NODE", leader);
         answer.set_value("HOST", ctx.host);
         let mut placement = Placement { nodes: Vec::new(), hosts: Vec::new() };
-        for bytes in ctx.world.all_gather(&answer.encode())? {
-            let tree = KvTree::decode(&bytes)?;
+        for tree in trees::all_gather(ctx.world, &answer)? {
             placement.nodes.push(tree.parse("NODE").unwrap_or_default());
             placement.hosts.push(tree.get_value("HOST").unwrap_or_default().to_owned());
         }
@@ -296,11 +295,8 @@ fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
     for path in damaged {
         own.child_mut(format_args!("{} on {}", path.display(), ctx.host));
     }
-    let mut names = Vec::new();
-    for bytes in ctx.world.all_gather(&own.encode())? {
-        names.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
-    }
-    Ok(names)
+    let all = trees::all_gather(ctx.world, &own)?;
+    Ok(all.iter().flat_map(KvTree::keys).map(str::to_owned).collect())
 }
 
 /// Why a dataset is not offered.

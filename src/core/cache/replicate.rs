@@ -8,6 +8,7 @@ use super::agree::any;
 use super::disk::make_own_dir;
 use super::rebuild::Offered;
 use super::{CatalogEntry, Ctx, NodeCatalog};
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -51,9 +52,7 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
             }
         }
     }
-    let mut list = names.encode();
-    ctx.node.broadcast(&mut list, 0)?;
-    Ok(KvTree::decode(&list).unwrap_or_default().keys().map(str::to_owned).collect())
+    Ok(trees::from_root(ctx.node, &names, 0)?.keys().map(str::to_owned).collect())
 }
 
 /// The smallest files first, as many as fit. The same on all ranks.

@@ -18,7 +18,7 @@ use super::layout::{Layout, OWN_FOLDER, sealed_id, store_of};
 use super::seal::Marker;
 use super::store::{Held, decode_records, encode_records};
 use super::{Ctx, Store};
-use crate::comm::{Comm, words};
+use crate::comm::{Comm, trees, words};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
@@ -76,8 +76,7 @@ impl Sharing {
                 slot.child_mut(other);
             }
         }
-        let all = world.all_gather(&seen.encode())?;
-        let all: Vec<KvTree> = all.iter().flat_map(|bytes| KvTree::decode(bytes)).collect();
+        let all = trees::all_gather(world, &seen)?;
         if leads {
             dirs.iter().for_each(|dir| remove_probes(dir, &start, leader));
         }

@@ -10,6 +10,7 @@ use super::decide::{Claim, Decision, Verdict, decide, parse_ranks, ranks_text};
 use super::distribute::{Transfer, plan};
 use super::encoding;
 use super::rebuild::{belongs, claim_of, in_order};
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::DatasetKey;
@@ -58,13 +59,12 @@ impl Survey {
         }
         let near = ctx.node.all_gather(&own.encode())?;
         let judged = match ctx.leaders {
-            None => Ok(Vec::new()),
+            None => Ok(KvTree::new()),
             Some(leaders) => claims_in(&leaders.all_gather(&join_alike(&near))?)
-                .map(|claims| Survey::of(&claims, nodes).to_tree().encode()),
+                .map(|claims| Survey::of(&claims, nodes).to_tree()),
         };
-        let mut bytes = agree(ctx.world, judged)?;
-        ctx.node.broadcast(&mut bytes, 0)?;
-        Survey::from_tree(&KvTree::decode(&bytes)?).ok_or_else(unreadable)
+        let judged = trees::from_root(ctx.node, &agree(ctx.world, judged)?, 0)?;
+        Survey::from_tree(&judged).ok_or_else(unreadable)
     }
 
     fn of(claims: &[Claim], nodes: &[usize]) -> Survey {

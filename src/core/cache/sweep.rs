@@ -7,7 +7,7 @@ use super::layout::{OWN_FOLDER, sealed_id};
 use super::seal::protection_of;
 use super::sharing::{RECORDS, StorageGroup};
 use super::{Catalog, Ctx, seal};
-use crate::comm::Comm;
+use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
@@ -49,9 +49,7 @@ pub(super) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
 /// What all ranks name. Collective.
 fn merged(comm: &dyn Comm, own: &KvTree) -> Result<KvTree> {
     let mut all = KvTree::new();
-    for bytes in comm.all_gather(&own.encode())? {
-        all.merge(&KvTree::decode(&bytes)?);
-    }
+    trees::all_gather(comm, own)?.iter().for_each(|named| all.merge(named));
     Ok(all)
 }
 

@@ -40,9 +40,21 @@ pub fn send_receive(
 /// # Errors
 /// As [`receive`].
 pub fn broadcast(comm: &dyn Comm, tree: &mut KvTree, root: usize) -> Result<()> {
+    let sent = from_root(comm, tree, root)?;
+    if comm.rank() != root {
+        tree.merge(&sent);
+    }
+    Ok(())
+}
+
+/// Returns the tree of `root` on every rank; what the others give does not count. Collective.
+///
+/// # Errors
+/// As [`receive`].
+pub fn from_root(comm: &dyn Comm, tree: &KvTree, root: usize) -> Result<KvTree> {
     let mut bytes = if comm.rank() == root { tree.encode() } else { Vec::new() };
     comm.broadcast(&mut bytes, root)?;
-    if comm.rank() == root { Ok(()) } else { merge_packed(tree, &bytes, root) }
+    unpack(&bytes, root)
 }
 
 /// Returns every rank's tree, in rank order, on every rank. Collective.

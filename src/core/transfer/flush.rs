@@ -15,6 +15,7 @@ use super::unfinished::note_half_of;
 use super::window::{Left, trim};
 use crate::cache::agree::{agree, any, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -218,9 +219,8 @@ fn broadcast_ids(ctx: &Ctx, ids: &[u64]) -> Result<Vec<u64>> {
     for id in ids {
         tree.child_mut(id);
     }
-    let mut bytes = tree.encode();
-    ctx.world.broadcast(&mut bytes, 0)?;
-    let mut ids: Vec<u64> = KvTree::decode(&bytes)?.keys().flat_map(str::parse).collect();
+    let tree = trees::from_root(ctx.world, &tree, 0)?;
+    let mut ids: Vec<u64> = tree.keys().flat_map(str::parse).collect();
     ids.sort_unstable();
     Ok(ids)
 }

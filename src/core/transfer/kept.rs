@@ -13,6 +13,7 @@ use super::stage::{publish_staged, stage, staged_path};
 use super::verify::{is_right, read_summary};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
+use crate::comm::trees;
 use crate::error::Result;
 use crate::files::{CopyOptions, join_relative};
 use crate::kvtree::KvTree;
@@ -82,9 +83,7 @@ pub fn put_back(ctx: &Ctx, id: u64) -> Result<(Vec<String>, Vec<String>)> {
         Ok(())
     };
     agree(ctx.world, if ctx.world.rank() == 0 { work() } else { Ok(()) })?;
-    let mut bytes = tree.encode();
-    ctx.world.broadcast(&mut bytes, 0)?;
-    let tree = KvTree::decode(&bytes)?;
+    let tree = trees::from_root(ctx.world, &tree, 0)?;
     let names = |key| tree.child(key).iter().map(|(name, _)| name.to_owned()).collect();
     let (same, changed): (Vec<String>, Vec<String>) = (names("SAME"), names("CHANGED"));
     Ok(([same, changed.clone()].concat(), changed))

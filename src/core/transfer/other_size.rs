@@ -26,6 +26,7 @@ use crate::cache::{
     spoiled_in,
 };
 use crate::comm::solo::Solo;
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -398,9 +399,7 @@ fn share(ctx: &Ctx, done: OtherSize) -> Result<OtherSize> {
         entry.set("KEY", key.to_tree());
         entry.set_value("WHY", why);
     }
-    let mut bytes = tree.encode();
-    ctx.world.broadcast(&mut bytes, 0)?;
-    let tree = KvTree::decode(&bytes)?;
+    let tree = trees::from_root(ctx.world, &tree, 0)?;
     let mut shared = OtherSize { published: vec![], withheld: vec![], ..done };
     shared.dropped = tree.get_flag("DROPPED");
     for (id, entry) in tree.child("ID").iter() {

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::background::is_published;
 use super::index::{folder, index_path};
 use crate::cache::Ctx;
+use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -45,9 +46,8 @@ pub(super) fn ask(
     for (_, bytes) in ctx.world.sparse_exchange(own.into_iter().collect())? {
         all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
     }
-    let mut answer = to_tree(&look(&all)).encode();
-    ctx.world.broadcast(&mut answer, 0)?;
-    Ok(KvTree::decode(&answer)?.keys().map(str::to_owned).collect())
+    let answer = trees::from_root(ctx.world, &to_tree(&look(&all)), 0)?;
+    Ok(answer.keys().map(str::to_owned).collect())
 }
 
 fn to_tree(names: &BTreeSet<String>) -> KvTree {

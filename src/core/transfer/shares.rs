@@ -10,7 +10,7 @@ use super::stage::stage;
 use super::window::Left;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
-use crate::comm::Comm;
+use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -78,9 +78,9 @@ fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
 /// What all ranks of `comm` have. Collective.
 fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     let mut all = Catalog { entries: Vec::new(), ..own.clone() };
-    for bytes in comm.all_gather(&own.to_tree().encode())? {
+    for theirs in trees::all_gather(comm, &own.to_tree())? {
         let unreadable = || Error::Unreadable("a rank's list of files cannot be read".into());
-        let theirs = Catalog::from_tree(&KvTree::decode(&bytes)?).ok_or_else(unreadable)?;
+        let theirs = Catalog::from_tree(&theirs).ok_or_else(unreadable)?;
         all.entries.extend(theirs.entries);
     }
     all.entries.sort_by_key(|entry| entry.rank);

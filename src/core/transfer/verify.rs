@@ -10,6 +10,7 @@ use super::index::{folder, index_path, note_failure};
 use super::others::of_newer;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
@@ -130,16 +131,13 @@ fn compare(
     for (_, bytes) in ctx.world.sparse_exchange(report.into_iter().collect())? {
         all.add(Findings::from_tree(&KvTree::decode(&bytes)?));
     }
-    let mut answer = match ctx.world.rank() {
-        0 => {
-            let others = of_newer(ctx.prefix, summary.dataset.id, &all.suspects());
-            let files = summary.files.values().map(Vec::len).sum();
-            all.judge(files, &others).to_tree().encode()
-        }
-        _ => Vec::new(),
-    };
-    ctx.world.broadcast(&mut answer, 0)?;
-    Ok(Verdict::from_tree(&KvTree::decode(&answer)?))
+    let mut answer = KvTree::new();
+    if ctx.world.rank() == 0 {
+        let others = of_newer(ctx.prefix, summary.dataset.id, &all.suspects());
+        let files = summary.files.values().map(Vec::len).sum();
+        answer = all.judge(files, &others).to_tree();
+    }
+    Ok(Verdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
 }
 
 /// Names of the files of dataset `id`, relative to the prefix; none if its summary cannot be read.
@@ -164,12 +162,8 @@ pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>
 
 /// Rank 0 reads, all get it; or what is wrong with it.
 pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
-    let mut answer = match ctx.world.rank() {
-        0 => summary_tree(ctx.prefix, id).encode(),
-        _ => Vec::new(),
-    };
-    ctx.world.broadcast(&mut answer, 0)?;
-    let tree = KvTree::decode(&answer)?;
+    let own = if ctx.world.rank() == 0 { summary_tree(ctx.prefix, id) } else { KvTree::new() };
+    let tree = trees::from_root(ctx.world, &own, 0)?;
     if let Some(fault) = tree.get_value("FAULT") {
         return Ok(Err(fault.to_owned()));
     }

@@ -8,7 +8,7 @@ use super::census::{excuse, meeting_place};
 use super::check::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
 use super::required::Required;
 use crate::cache::{Layout, on_node, stores_in_records};
-use crate::comm::Comm;
+use crate::comm::{Comm, trees};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -123,7 +123,7 @@ impl Preparation {
             .map(|store| store.base.clone())
             .collect();
         let control = settings.get(keys::CNTL_BASE);
-        let trouble = secure(&root, (&control, &bases), &job).err().map(|error| error.to_string());
+        let trouble = secure(&root, &control, &bases, &job).err().map(|error| error.to_string());
         let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
         let mut layout = Layout::new(&root, &control, &names, (&job.0, &job.1));
         for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
@@ -186,12 +186,10 @@ impl Preparation {
                 own.child_mut(name);
             }
         }
-        let mut all = BTreeSet::new();
-        for bytes in world.all_gather(&own.encode())? {
-            all.extend(KvTree::decode(&bytes)?.keys().map(str::to_owned));
-        }
+        let all = trees::all_gather(world, &own)?;
+        let all: BTreeSet<&str> = all.iter().flat_map(KvTree::keys).collect();
         let (user, job) = &self.job;
-        for name in all.iter().filter(|name| Path::new(name.as_str()).is_absolute()) {
+        for name in all.into_iter().filter(|name| Path::new(name).is_absolute()) {
             let below = [user, &format!("scr.{job}")];
             let base = on_node(&self.root, Path::new(name));
             let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
@@ -225,11 +223,7 @@ fn has_patterns(settings: &Settings) -> bool {
 }
 
 /// Makes our directories, or makes sure that they are ours alone.
-fn secure(
-    root: &Path,
-    (control, bases): (&Path, &[PathBuf]),
-    job: &(String, String),
-) -> Result<()> {
+fn secure(root: &Path, control: &Path, bases: &[PathBuf], job: &(String, String)) -> Result<()> {
     for base in bases.iter().map(PathBuf::as_path).chain([control]) {
         secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
     }

@@ -11,11 +11,10 @@ use super::prepare::Arrival;
 use super::prepare::Preparation;
 use super::required::Required;
 use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
-use crate::comm::{Comm, words};
+use crate::comm::{Comm, trees, words};
 use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
-use crate::kvtree::KvTree;
 use crate::log;
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
@@ -164,11 +163,8 @@ impl Preparation {
 
     /// Rank 0's settings hold everywhere.
     fn share_settings(&mut self, world: &dyn Comm) -> Result<()> {
-        let mut bytes = self.settings.to_tree().encode();
-        world.broadcast(&mut bytes, 0)?;
-        let tree = KvTree::decode(&bytes).ok();
-        let shared = tree.as_ref().and_then(Settings::from_tree);
-        self.settings = shared.ok_or_else(|| {
+        let tree = trees::from_root(world, &self.settings.to_tree(), 0)?;
+        self.settings = Settings::from_tree(&tree).ok_or_else(|| {
             Error::Unreadable("the settings of rank 0 are not readable".to_string())
         })?;
         let differences = self.settings.environment_differences(&self.environment);

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use super::hiding::Hidden;
 use super::index::Index;
 use crate::cache::{Catalog, RebuildReport, Withheld};
+use crate::comm::trees;
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
@@ -36,9 +37,7 @@ impl Session {
                     tree.child_mut(name);
                 }
             }
-            let mut bytes = tree.encode();
-            links.world.broadcast(&mut bytes, root)?;
-            let tree = KvTree::decode(&bytes)?;
+            let tree = trees::from_root(links.world.as_ref(), &tree, root)?;
             let names = tree.keys().filter(|name| !is_offered(name));
             hidden.names.extend(names.map(str::to_string));
         }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::abandoned::InPlace;
 use crate::cache::RebuildReport;
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::session::machine::Rejected;
@@ -77,9 +78,7 @@ impl Session {
                 entry.set_value("NANOSECONDS", dir.mtime.1);
             }
         }
-        let mut bytes = tree.encode();
-        links.world.broadcast(&mut bytes, 0)?;
-        let tree = KvTree::decode(&bytes)?;
+        let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;
         let mut state = self.state();
         for (name, entry) in tree.iter() {
             let time = |key: &str| entry.get_i64(key).unwrap_or(0);

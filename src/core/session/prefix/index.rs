@@ -1,6 +1,7 @@
 //! What the prefix has, by its index, and what of the cache can be had beside it.
 
 use crate::cache::{RebuildReport, Withheld};
+use crate::comm::trees;
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
@@ -182,9 +183,7 @@ impl Session {
                 tree.child_mut("CACHED").child_mut(id).set_value("NAME", name);
             }
         }
-        let mut bytes = tree.encode();
-        links.world.broadcast(&mut bytes, 0)?;
-        Ok(self.index_from(&KvTree::decode(&bytes).unwrap_or_default()))
+        Ok(self.index_from(&trees::from_root(links.world.as_ref(), &tree, 0)?))
     }
 
     /// What rank 0 has sent.

@@ -12,7 +12,7 @@
 
 use std::path::PathBuf;
 
-use crate::comm::Comm;
+use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log;
@@ -37,18 +37,17 @@ pub(in crate::session) fn read(
     series: &SeriesSet,
     world: &dyn Comm,
 ) -> Result<Vec<Knowledge>> {
-    let mut bytes = Vec::new();
+    let mut known = KvTree::new();
     if world.rank() == 0 {
         let path = prefix.join(STATE_FOLDER).join(FILE_NAME);
         let tree = KvTree::read_file(&path).unwrap_or_default().unwrap_or_default();
         let ours =
             tree.get_u64("VERSION") == Some(VERSION) && tree.get_value("LAUNCH") == Some(identity);
         if ours {
-            bytes = tree.encode();
+            known = tree;
         }
     }
-    world.broadcast(&mut bytes, 0)?;
-    let tree = KvTree::decode(&bytes).unwrap_or_default();
+    let tree = trees::from_root(world, &known, 0)?;
     let of = |name: &str| from_tree(tree.child("SERIES").child(name), world.rank());
     Ok(series.series().iter().map(|one| of(&one.name)).collect())
 }
@@ -176,7 +175,7 @@ impl Session {
         for (series, known) in self.series.series().iter().zip(&known) {
             own.set(&series.name, own_tree(known));
         }
-        let gathered = links.world.all_gather(&own.encode())?;
+        let gathered = trees::all_gather(links.world.as_ref(), &own)?;
         if self.site.rank != 0 {
             return Ok(());
         }
@@ -186,8 +185,7 @@ impl Session {
         for (series, known) in self.series.series().iter().zip(&known) {
             tree.child_mut("SERIES").set(&series.name, shared_tree(known));
         }
-        for (rank, bytes) in gathered.iter().enumerate() {
-            let of_rank = KvTree::decode(bytes).unwrap_or_default();
+        for (rank, of_rank) in gathered.iter().enumerate() {
             for name in of_rank.keys() {
                 let series = tree.child_mut("SERIES").child_mut(name);
                 series.child_mut("RANK").set(rank, of_rank.child(name).clone());
