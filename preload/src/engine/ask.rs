@@ -88,12 +88,8 @@ pub(crate) unsafe fn below_prefix_for<T>(
     flags: c_int,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
-    let active = engine::active()?;
-    if path.is_null() || guard::inside() {
-        return None;
-    }
-    // SAFETY: not null, so a C string by this function's contract.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // SAFETY: the caller's promise.
+    let (active, path) = unsafe { to_be_asked(path) }?;
     let written = Key::as_written(dirfd, path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     match written.map_or(Known::Nothing, Key::recall) {
@@ -116,12 +112,8 @@ pub(crate) unsafe fn below_prefix_anew<T>(
     path: *const c_char,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
-    let active = engine::active()?;
-    if path.is_null() || guard::inside() {
-        return None;
-    }
-    // SAFETY: as in `below_prefix`.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // SAFETY: the caller's promise.
+    let (active, path) = unsafe { to_be_asked(path) }?;
     ask_below((active, false), failed, dirfd, path, None, refusing_files(path, job))
 }
 
@@ -136,13 +128,23 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
     path: *const c_char,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
+    // SAFETY: the caller's promise.
+    let (active, path) = unsafe { to_be_asked(path) }?;
+    ask_below((active, false), failed, dirfd, path, None, job)
+}
+
+/// Whom to ask about `path`, unless the shim itself calls.
+///
+/// # Safety
+/// `path` is null or a C string that lives for `'a`.
+#[inline]
+unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static Active, &'a [u8])> {
     let active = engine::active()?;
     if path.is_null() || guard::inside() {
         return None;
     }
-    // SAFETY: as in `below_prefix`.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    ask_below((active, false), failed, dirfd, path, None, job)
+    // SAFETY: not null, so a C string by this function's contract.
+    Some((active, unsafe { CStr::from_ptr(path) }.to_bytes()))
 }
 
 /// `job`, but a name that the program means for a directory's is none of a cached file.

@@ -24,7 +24,7 @@ pub fn publish_directories(
     let places = JobPlaces::new(settings, environment)?;
     let which = id.map_or(Which::All, Which::Id);
     let mut unknown = Vec::new();
-    let found = publish_found(&places, settings, &holder(), (dirs, which), &mut unknown)?;
+    let found = publish_found(&places, settings, &holder(), dirs, which, &mut unknown)?;
     let mut done = published(&places, found, Scavenged::default())?;
     done.unknown = unknown;
     Ok(done)

@@ -302,3 +302,63 @@ fn two_ranks_write_a_file_that_was_never_seen_before() {
     let settings = ["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"];
     same("aaa", &settings, late_shared);
 }
+
+/// All ranks are here; no agreement.
+fn meet(rank: &Rank) {
+    let others = || (0..rank.size).filter(|other| *other != rank.rank);
+    others().for_each(|other| rank.send(other));
+    others().for_each(|other| rank.receive(other));
+}
+
+/// How ranks make one file at the same moment.
+#[derive(Debug, Clone, Copy)]
+enum Made {
+    /// Each its part of it, whoever opens it first.
+    Parts,
+    /// The same, and all have it open.
+    Open(i32),
+    /// Each all of it.
+    Whole,
+}
+
+/// Does so again and again; returns which of the files it found whole afterwards.
+fn made_at_once(rank: &Rank, how: Made) -> Vec<bool> {
+    let part = |rank: usize| vec![b'a' + rank as u8; 700];
+    let all = (0..rank.size).map(part).collect::<Vec<_>>().concat();
+    let is_whole = |step: u64| {
+        let name = format!("ckpt/step_{step}/both");
+        if rank.rank == 0 {
+            let _ = rank.files.mkdir("ckpt");
+            rank.files.mkdir(&format!("ckpt/step_{step}")).unwrap();
+        }
+        rank.barrier();
+        let flags = if let Made::Open(flags) = how { flags } else { 0 };
+        match how {
+            Made::Whole => rank.files.write_file(&name, &all).unwrap(),
+            Made::Parts | Made::Open(_) => {
+                let file = rank.files.open(&name, libc::O_WRONLY | libc::O_CREAT | flags).unwrap();
+                if matches!(how, Made::Open(_)) {
+                    meet(rank);
+                }
+                file.write_at(&part(rank.rank), 700 * rank.rank as u64).unwrap();
+                file.close().unwrap();
+            }
+        }
+        rank.calm();
+        rank.files.read_file(&name).is_ok_and(|found| found == all)
+    };
+    let found = (1..=10).map(is_whole).collect();
+    rank.finish();
+    found
+}
+
+#[test]
+fn ranks_of_a_node_make_a_file_at_the_same_moment() {
+    for how in [Made::Parts, Made::Open(0), Made::Open(libc::O_TRUNC), Made::Whole] {
+        for hosts in ["aa", "aaaa", "aaaa", "aaaa"] {
+            let settings = ["SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"];
+            let got = same(hosts, &settings, |rank| made_at_once(rank, how));
+            assert!(got.told.is_empty(), "{how:?} {hosts}: {:?}", got.told);
+        }
+    }
+}

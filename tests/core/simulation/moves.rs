@@ -50,7 +50,7 @@ impl Sim {
                 let last = FileRef { temporary: false, ..last };
                 let machine = &mut self.ranks[rank].machine;
                 let on_prefix = file.on_prefix.then_some(Reason::DirectoryMoved);
-                let moved = machine.moved((&key, &file.name), &last, on_prefix, now_ms);
+                let moved = machine.moved(&key, &file.name, &last, on_prefix, now_ms);
                 if moved == Some(true) {
                     self.moment(rank, Moment::Revoked);
                     let part = (rank, key.clone());

@@ -39,7 +39,7 @@ impl Session {
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
-            Ok(()) => self.dataset_event("EVICTED", (key, id), |event| event),
+            Ok(()) => self.dataset_event("EVICTED", key, id, |event| event),
         }
         // Not before: a rank of the node that heard of it would leave names of deleted files.
         let mut state = self.state();

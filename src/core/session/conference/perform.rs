@@ -73,7 +73,7 @@ impl Session {
                 }
                 let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
-                self.dataset_event("SEALED", (&plan.key, plan.id), |event| {
+                self.dataset_event("SEALED", &plan.key, plan.id, |event| {
                     event.seconds(seconds).size(files, bytes)
                 });
                 self.write_ended(&plan.key, plan.id);
@@ -91,7 +91,7 @@ impl Session {
             Err(error) => {
                 self.find_directory(plan);
                 let why = self.note_trouble(&plan.key, &error);
-                self.dataset_event("VOIDED", (&plan.key, plan.id), |event| event.note(why));
+                self.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
                 let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
                 links.world.all_max(&mut word)?;
@@ -181,17 +181,16 @@ impl Session {
         let Some(holding) = state.holdings.get(key) else {
             return (self.store_of_number(key.series, number), Vec::new());
         };
-        let meta = |(name, on_prefix): (&String, &bool)| FileMeta {
-            name: name.clone(),
-            on_prefix: *on_prefix,
-            ..FileMeta::default()
+        let meta = |name: &String| {
+            let on_prefix = state.machine.lies_on_prefix(key, name)?;
+            Some(FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() })
         };
         // What another process has removed from the PFS is not waited for.
-        let gone = |(name, on_prefix): &(&String, &bool)| {
-            **on_prefix && ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent
+        let gone = |file: &FileMeta| {
+            file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
         };
-        let files = holding.files.iter().filter(|file| !gone(file));
-        (holding.store.clone(), files.map(meta).collect())
+        let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
+        (holding.store.clone(), files.collect())
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
@@ -221,12 +220,12 @@ impl Session {
             ),
             Err(error) => log::message(1, format_args!("rank {rank}: {title}: {error}")),
         }
-        self.dataset_event("TRUSTED", (key, id), |event| event);
+        self.dataset_event("TRUSTED", key, id, |event| event);
     }
 
     /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
-        self.dataset_event("CONFIRMED", (key, id), |event| event);
+        self.dataset_event("CONFIRMED", key, id, |event| event);
         if on_prefix {
             self.enter_index(links, key, id)?;
         }
@@ -257,7 +256,7 @@ impl Session {
             ));
         }
         let note = format!("rank {rank}: {reason}");
-        self.dataset_event("DROPPED", (key, 0), |event| event.note(note));
+        self.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.write_given_up(key);
         if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
@@ -328,9 +327,7 @@ impl Session {
         into: &DatasetKey,
         name: &str,
     ) -> Result<()> {
-        let holding = state.holdings.get(from);
-        let mut on_prefix =
-            holding.and_then(|holding| holding.files.get(name)).copied().unwrap_or(true);
+        let mut on_prefix = state.machine.lies_on_prefix(from, name).unwrap_or(true);
         if let (false, Some(old), Some(new)) =
             (on_prefix, state.view.layer(from), state.view.layer(into))
         {

@@ -118,7 +118,7 @@ impl Session {
     /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
     pub(in crate::session) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
-        self.dataset_event("DROPPED", (key, 0), |event| event.note("it cannot be sealed"));
+        self.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
         self.write_given_up(key);
         self.state().troubles.forget(key);
         // Where that fails the next start finds that other ranks have none, or an open one.

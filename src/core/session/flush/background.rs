@@ -29,7 +29,7 @@ impl Session {
         let Some((key, begun)) = begun else { return };
         let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
-        self.dataset_event(what, (&key, id), |mut event| {
+        self.dataset_event(what, &key, id, |mut event| {
             event.seconds = Some(begun.elapsed().as_secs_f64());
             event.size = self.logs().then(|| self.size_logged(&key)).flatten();
             event.note(why.unwrap_or_default())

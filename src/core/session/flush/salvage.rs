@@ -129,7 +129,8 @@ pub fn publish_found(
     places: &JobPlaces,
     settings: &Settings,
     holder: &str,
-    (dirs, which): (&[PathBuf], Which),
+    dirs: &[PathBuf],
+    which: Which,
     unknown: &mut Vec<String>,
 ) -> Result<Salvaged> {
     let found = look_below(dirs)?;

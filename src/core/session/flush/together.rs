@@ -45,7 +45,7 @@ impl Session {
         if begun && !self.has_to_flush(links, key, along)? {
             return Ok(Outcome::Done);
         }
-        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event);
+        self.dataset_event("FLUSH_BEGIN", key, id, |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
         let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
@@ -127,10 +127,10 @@ impl Session {
         match outcome {
             Err(error) => {
                 let why = error.to_string();
-                self.dataset_event("FLUSH_FAILED", (key, id), |event| event.note(why));
+                self.dataset_event("FLUSH_FAILED", key, id, |event| event.note(why));
             }
             Ok(report) => {
-                self.dataset_event("FLUSH_END", (key, id), |event| {
+                self.dataset_event("FLUSH_END", key, id, |event| {
                     event.seconds(report.seconds).size(report.files, report.bytes)
                 });
                 self.log_left(&report.left);

@@ -56,7 +56,7 @@ pub fn finish_transfers(
 ) -> Result<Finished> {
     let (prefix, control_dir) = places(settings, environment)?;
     let begin = || set_transfer_command(&control_dir, TransferCommand::Run).map(drop);
-    finish((&prefix, &control_dir), &Options::new(settings), limited, holder, &begin)
+    finish(&prefix, &control_dir, &Options::new(settings), limited, holder, &begin)
 }
 
 /// Waits for flushes that a run has left on this node and brings each to its end as
@@ -85,7 +85,7 @@ pub fn serve_transfers(
         let outcome = match TransferFile::read(&path) {
             Ok(Some(file)) if file.command == TransferCommand::Exit => return Ok(()),
             Ok(Some(file)) if file.command == TransferCommand::Run && !file.files.is_empty() => {
-                Some(finish((&prefix, &control_dir), &options, true, holder, &|| Ok(())))
+                Some(finish(&prefix, &control_dir, &options, true, holder, &|| Ok(())))
             }
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -109,7 +109,8 @@ pub fn serve_transfers(
 
 /// `begin` is done once the node is ours.
 fn finish(
-    (prefix, control_dir): (&Path, &Path),
+    prefix: &Path,
+    control_dir: &Path,
     options: &Options,
     limited: bool,
     holder: &str,

@@ -22,7 +22,7 @@ impl Session {
         let intent = Intent::of(flags);
         match self.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
-                self.change_by_child(path, name, (flags, child))
+                self.change_by_child(path, name, flags, child)
             }
             _ => self.open_as(path, flags, Manner::Changing),
         }
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    fn change_by_child(&self, path: &Path, name: &str, (flags, child): (i32, i32)) -> Answer {
+    fn change_by_child(&self, path: &Path, name: &str, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
         self.wake(|one| one.name == name);
         let mut state = self.state();
@@ -89,7 +89,7 @@ impl Session {
             Ok(true) => Answer::PASS,
             Ok(false) => {
                 drop(state);
-                self.change_by_child(path, name, (flags, child))
+                self.change_by_child(path, name, flags, child)
             }
             Err(error) => {
                 drop(state);
@@ -107,7 +107,7 @@ impl Session {
         found: &Found,
         intent: Intent,
     ) -> Result<bool> {
-        let own = state.holdings.values().any(|holding| holding.files.contains_key(name));
+        let own = state.holdings.values().any(|holding| holding.files.contains(name));
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             return Ok(true); // it belongs to no dataset, and goes on like that

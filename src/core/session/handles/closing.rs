@@ -26,20 +26,12 @@ impl Session {
     }
 
     pub(in crate::session) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
-        if let Way::Shadow { copy, origin, base } = &tracked.way {
-            if state.tokens.shadow_of(&tracked.name).is_none() {
-                self.settle_shadow(&mut state, tracked, (copy, origin, base.as_ref()));
-            }
-            return;
-        }
-        if let Way::Lazy { stamp, kept } = &tracked.way {
-            let (stamp, kept) = (*stamp, kept.clone());
-            self.closed_lazy(&mut state, tracked, (stamp, kept.as_deref()));
-            return;
-        }
-        if tracked.way == Way::Temporary {
-            self.closed_private(&mut state, &tracked.name);
-            return;
+        match tracked.way {
+            Way::Shadow { .. } if state.tokens.shadow_of(&tracked.name).is_some() => return,
+            Way::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
+            Way::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
+            Way::Temporary => return self.closed_private(&mut state, &tracked.name),
+            Way::Cached | Way::OnPrefix => {}
         }
         if state.view.is_private(&tracked.name) && state.tokens.count(&tracked.name) == 0 {
             self.publish_private(&mut state, &tracked.name);

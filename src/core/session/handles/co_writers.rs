@@ -14,8 +14,7 @@ use crate::cache::ranks_phrase;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::session::namespace::Found;
-use crate::session::namespace::{Claim, Place};
+use crate::session::namespace::{Claim, Place, Writing};
 use crate::session::rank::holdings::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
@@ -40,6 +39,27 @@ impl Base {
     fn is_at(&self, path: &Path) -> bool {
         Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
     }
+}
+
+/// A private copy that is to become the file.
+#[derive(Clone, Copy)]
+pub(in crate::session) struct Change<'a> {
+    pub name: &'a str,
+    /// The dataset that gets it; `None` if it belongs to none.
+    pub key: Option<&'a DatasetKey>,
+    /// Where it lies.
+    pub copy: &'a Path,
+    /// What it was made from.
+    pub base: Option<&'a Base>,
+}
+
+/// The rename that makes a private copy the file.
+#[derive(Clone, Copy)]
+pub(in crate::session) struct Naming<'a> {
+    pub from: &'a Path,
+    pub to: &'a Path,
+    /// That is on the PFS.
+    pub on_prefix: bool,
 }
 
 /// How a private copy stands to what its name leads to.
@@ -82,17 +102,18 @@ impl Session {
         Base::of(origin, origin == self.site.on_prefix(name))
     }
 
-    /// Gives a private copy the name `name` by `put`, if it still may have it: `rename` says what
-    /// that is, so that another rank can do it. `name` belongs to `key` then.
+    /// Makes a private copy the file by `put`, if it still may be: `naming` says what that is, so
+    /// that another rank can do it.
     pub(in crate::session) fn adopt_in_turn(
         &self,
         state: &mut State,
-        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
-        (on_prefix, rename): (bool, (&Path, &Path)),
+        change: Change<'_>,
+        naming: Naming<'_>,
         put: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Standing> {
         test_pause("change.adopt");
-        let rename = Some((rename.0.to_path_buf(), rename.1.to_path_buf()));
+        let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
+        let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
         let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
         self.tell_neighbours(state);
         loop {
@@ -171,22 +192,25 @@ impl Session {
         }
     }
 
-    /// This rank is about to write what `claim` says, and has `found` it: `enter` says so, after
-    /// `put`. `false`: another rank was there before, so that all is to be looked at again; the
-    /// caller counts on the content of what was found if `copies`.
+    /// Claims what this rank is about to write: `enter` says so, after `put`. `false`: another rank
+    /// was there before, so that all is to be looked at again.
     pub(in crate::session) fn write_in_turn(
         &self,
         state: &mut State,
-        (claim, found, copies): (&Claim, &Found, bool),
+        writing: Writing<'_>,
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
+        let Writing { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
         self.tell_neighbours(state);
         loop {
             others |= self.hear_neighbours(state).of(name);
             others |= self.honour(state, name).is_some();
             if found.exists && others && (copies || state.view.place(name) != found.place) {
+                return Ok(false);
+            }
+            if others && makes_in.is_some_and(|key| state.view.is_taken(key, name)) {
                 return Ok(false);
             }
             if self.claim(claim) {

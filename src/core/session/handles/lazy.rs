@@ -2,39 +2,34 @@
 //! they get the sealed copy itself, and a private one before the first change. The shim sees all
 //! changes but those of code that calls the kernel by itself; those are found at the close.
 
-use std::path::Path;
-
+use super::co_writers::Change;
 use crate::error::Result;
 use crate::log;
 use crate::session::machine::{self, Placement};
 use crate::session::namespace::{self as ns, Place};
-use crate::session::rank::holdings::{Stamp, Tracked, stamp};
+use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
     /// The last descriptor of a reader was closed. A change behind our back becomes a version of
     /// its own, as it would have been; the sealed one fails its checksum from now on.
-    pub(in crate::session) fn closed_lazy(
-        &self,
-        state: &mut State,
-        tracked: &Tracked,
-        (before, kept): (Option<Stamp>, Option<&Path>),
-    ) {
+    pub(in crate::session) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
+        let Way::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
-            if !tracked.is_orphan() && stamp(kept) != before && self.is_evicted(state, tracked) {
+            if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {
                 self.tell_unkept(self.publish_evicted(state, &tracked.name, kept));
             }
             return self.let_go(state, Some(kept));
         }
-        let Some(before) = before else { return };
+        let Some(before) = *before else { return };
         let Place::Cached(key, here) = state.view.place(&tracked.name) else { return };
         let Some(file) = self.file_ref(&tracked.name) else { return };
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
             return;
         }
         if let Some(of) = state.of_another(&tracked.name) {
-            let kept = self.keep_change_of_another(state, (&file, &of), &here);
+            let kept = self.keep_change_of_another(state, &file, &of, &here);
             return self.tell_unkept(kept);
         }
         let wish = machine::Intent::UPDATE;
@@ -51,7 +46,9 @@ impl Session {
             Placement::CopyUp { .. } => {
                 let base = self.begin_copy(state, &tracked.name, &here);
                 let kept = self.private_copy(state, &key, &tracked.name, &here).and_then(|copy| {
-                    let kept = self.adopt_copy(state, tracked, (&copy, base.as_ref()), true);
+                    let (name, base) = (tracked.name.as_str(), base.as_ref());
+                    let change = Change { name, key: None, copy: &copy, base };
+                    let kept = self.adopt_copy(state, change, true);
                     let _ = ns::remove(&copy);
                     kept
                 });

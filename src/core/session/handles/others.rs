@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::co_writers::{Base, Standing};
+use super::co_writers::{Base, Change, Standing};
 use crate::error::Result;
 use crate::session::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::session::namespace::answer::Answer;
@@ -20,11 +20,13 @@ impl Session {
     pub(in crate::session) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
-        (file, of): (&FileRef, &DatasetKey),
+        file: &FileRef,
+        of: &DatasetKey,
         mut found: Found,
-        (intent, wish): (Intent, Wish),
+        intent: Intent,
         manner: Manner,
     ) -> Option<Answer> {
+        let wish = intent.as_wish(found.exists);
         let name = file.name.as_str();
         let mut origin = self.site.on_prefix(name);
         if !intent.truncate {
@@ -77,7 +79,7 @@ impl Session {
             return None;
         }
         for key in state.machine.taken_just_now(file) {
-            state.holdings.entry(key).or_default().files.insert(file.name.clone(), true);
+            state.holdings.entry(key).or_default().files.insert(file.name.clone());
         }
         match state.machine.take_over(file, of, wish, monotonic_ms()) {
             Placement::Dataset(placed) => Some(placed),
@@ -90,18 +92,20 @@ impl Session {
     pub(in crate::session) fn keep_change_of_another(
         &self,
         state: &mut State,
-        (file, of): (&FileRef, &DatasetKey),
+        file: &FileRef,
+        of: &DatasetKey,
         here: &Path,
     ) -> Result<()> {
         let (name, now) = (file.name.as_str(), monotonic_ms());
         let base = Base::of(here, false);
+        let change = Change { name, key: None, copy: here, base: base.as_ref() };
         let placement = state.machine.take_over(file, of, Wish::UPDATE, now);
         let Placement::Dataset(placed) = placement else {
-            return self.publish_copy(state, (None, name, base.as_ref()), here).map(drop);
+            return self.publish_copy(state, change).map(drop);
         };
         self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
-        match self.publish_copy(state, (Some(&placed.key), name, base.as_ref()), here)? {
+        match self.publish_copy(state, Change { key: Some(&placed.key), ..change })? {
             Standing::Free => {
                 state.machine.replaced_on_prefix(&placed.key, name);
                 state.machine.write_closed(&placed.key, name, size, now);

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::co_writers::{Base, Standing};
+use super::co_writers::{Change, Naming, Standing};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
@@ -62,19 +62,19 @@ impl Session {
     }
 
     /// The close of the last descriptor on a private copy: unchanged it is thrown away.
-    pub(in crate::session) fn settle_shadow(
-        &self,
-        state: &mut State,
-        tracked: &Tracked,
-        (copy, origin, base): (&Path, &Path, Option<&Base>),
-    ) {
+    pub(in crate::session) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
+        let Way::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
         let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
             true if changed && !tracked.is_orphan() => {
                 self.publish_evicted(state, &tracked.name, copy)
             }
             true => Ok(()),
-            false => self.adopt_copy(state, tracked, (copy, base), changed),
+            false => {
+                let (name, base) = (tracked.name.as_str(), base.as_ref());
+                let change = Change { name, key: None, copy, base };
+                self.adopt_copy(state, change, changed)
+            }
         };
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
@@ -90,30 +90,26 @@ impl Session {
     pub(in crate::session) fn adopt_copy(
         &self,
         state: &mut State,
-        tracked: &Tracked,
-        (copy, base): (&Path, Option<&Base>),
+        change: Change<'_>,
         changed: bool,
     ) -> Result<()> {
-        let Some(file) = self.file_ref(&tracked.name) else { return Ok(()) };
-        let now = monotonic_ms();
-        let name = &tracked.name;
-        let size = copy.metadata().map_or(0, |found| found.len());
+        let (name, now) = (change.name, monotonic_ms());
+        let Some(file) = self.file_ref(name) else { return Ok(()) };
+        let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
-            Placement::Dataset(placed) => {
-                match self.keep_copy(state, (name, base), &placed, copy) {
-                    Ok((Standing::Free, _)) => {
-                        state.machine.write_closed(&placed.key, name, size, now);
-                    }
-                    Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
-                    Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
-                    Err(error) => {
-                        state.machine.open_failed(&placed.key, name, now);
-                        return Err(error);
-                    }
+            Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
+                Ok((Standing::Free, _)) => {
+                    state.machine.write_closed(&placed.key, name, size, now);
                 }
-            }
+                Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
+                Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
+                Err(error) => {
+                    state.machine.open_failed(&placed.key, name, now);
+                    return Err(error);
+                }
+            },
             _ if !changed => {}
-            _ => drop(self.publish_copy(state, (None, name, base), copy)?),
+            _ => drop(self.publish_copy(state, change)?),
         }
         Ok(())
     }
@@ -123,22 +119,21 @@ impl Session {
     fn keep_copy(
         &self,
         state: &mut State,
-        (name, base): (&str, Option<&Base>),
+        change: Change<'_>,
         placed: &Placed,
-        copy: &Path,
     ) -> Result<(Standing, bool)> {
-        let of = (Some(&placed.key), name, base);
+        let (name, change) = (change.name, Change { key: Some(&placed.key), ..change });
         if self.begin_in_cache(state, placed, name) {
-            match self.keep_in_cache(state, (&placed.key, name, base), copy) {
+            match self.keep_in_cache(state, change, &placed.key) {
                 Ok(standing) => return Ok((standing, false)),
                 Err(error) => self.set_back(state, &placed.key, name, &error),
             }
         }
-        match self.publish_copy(state, of, copy) {
+        match self.publish_copy(state, change) {
             // The program was told that it has written it: a flush can try again.
             Err(error) => {
                 log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
-                let standing = self.keep_in_cache(state, (&placed.key, name, base), copy)?;
+                let standing = self.keep_in_cache(state, change, &placed.key)?;
                 state.machine.kept_in_cache(&placed.key, name);
                 Ok((standing, false))
             }
@@ -154,9 +149,10 @@ impl Session {
     fn keep_in_cache(
         &self,
         state: &mut State,
-        (key, name, base): (&DatasetKey, &str, Option<&Base>),
-        copy: &Path,
+        change: Change<'_>,
+        key: &DatasetKey,
     ) -> Result<Standing> {
+        let Change { name, copy, .. } = change;
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
@@ -173,13 +169,13 @@ impl Session {
                 copy_into(&folder, &number, copy)?
             }
         };
-        let of = (Some(key), name, base);
+        let naming = Naming { from: &near, to: &target, on_prefix: false };
         let mut put = || match std::fs::rename(&near, &target) {
             // Another rank of the node has done it, which could not wait.
             Err(error) if error.kind() == ErrorKind::NotFound && target.exists() => Ok(()),
             done => done.map_err(|error| Error::io("cannot rename", &near, error)),
         };
-        let kept = self.adopt_in_turn(state, of, (false, (&near, &target)), &mut put);
+        let kept = self.adopt_in_turn(state, change, naming, &mut put);
         if near != copy {
             let _ = ns::remove(&near);
         }
@@ -190,19 +186,19 @@ impl Session {
     pub(in crate::session) fn publish_copy(
         &self,
         state: &mut State,
-        (key, name, base): (Option<&DatasetKey>, &str, Option<&Base>),
-        copy: &Path,
+        change: Change<'_>,
     ) -> Result<Standing> {
+        let Change { name, key, .. } = change;
         let target = self.site.on_prefix(name);
         let mut standing = Standing::Free;
         let reason = key.and_then(|key| state.machine.reason_of(key, name));
         let reason = reason.unwrap_or(Reason::Evicted);
         let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
-            let of = (key, name, base);
-            standing = self.adopt_in_turn(state, of, (true, (staged, &target)), publish)?;
+            let naming = Naming { from: staged, to: &target, on_prefix: true };
+            standing = self.adopt_in_turn(state, change, naming, publish)?;
             Ok(standing == Standing::Free)
         };
-        let one = Single { source: copy, target: &target, reason };
+        let one = Single { source: change.copy, target: &target, reason };
         self.publish(one, Gate::InTurn(&mut in_turn))?;
         if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
             self.give_up_change(state, &file, None);
@@ -225,7 +221,8 @@ impl Session {
             Way::Shadow { base, .. } => base.clone(),
             _ => None,
         });
-        let on_prefix = match self.keep_copy(state, (name, base.as_ref()), &placed, &copy) {
+        let change = Change { name, key: None, copy: &copy, base: base.as_ref() };
+        let on_prefix = match self.keep_copy(state, change, &placed) {
             Ok((Standing::Free, on_prefix)) => on_prefix,
             Ok(_) => {
                 self.give_up_change(state, &file, Some(&placed));
@@ -274,8 +271,9 @@ impl Session {
             return Some(copy.clone()); // others have it open still, and see the change
         }
         if let Way::Shadow { copy, base, .. } = &tracked.way {
-            let copy = (copy.as_path(), base.as_ref());
-            if let Err(error) = self.adopt_copy(&mut state, &tracked, copy, true) {
+            let (name, base) = (tracked.name.as_str(), base.as_ref());
+            let change = Change { name, key: None, copy, base };
+            if let Err(error) = self.adopt_copy(&mut state, change, true) {
                 log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
             }
         } else if tracked.way != Way::Temporary {
@@ -307,7 +305,7 @@ impl Session {
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
         }
-        self.publish_copy(state, (None, name, None), copy).map(drop)
+        self.publish_copy(state, Change { name, key: None, copy, base: None }).map(drop)
     }
 
     /// Removes the name that an eviction has left, unless another reader needs it.

@@ -95,8 +95,10 @@ pub(super) struct LocalFile {
     pub open: u32,
     /// Checkpoints of the series that had begun when it was opened.
     pub open_since: u64,
-    /// Why the PFS has it, and not the cache.
+    /// Why the PFS has it, and not the cache: what the program writes to it goes there.
     pub on_prefix: Option<Reason>,
+    /// All the same, its dataset has the content that was sealed, in the cache.
+    pub keeps_copy: bool,
     /// See [`FileRef::temporary`].
     pub temporary: bool,
     /// The program deleted it; a sealed dataset keeps it nonetheless.
@@ -123,6 +125,12 @@ impl LocalFile {
     /// It was written, and a sync point (of `count`) has been passed since.
     pub fn is_past(&self, count: u64) -> bool {
         self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+    }
+
+    /// Another one writes it on the PFS from now on; the sealed dataset has what it had.
+    pub fn share(&mut self) {
+        self.keeps_copy |= self.on_prefix.is_none();
+        (self.on_prefix, self.moved) = (Some(Reason::Shared), true);
     }
 
     /// It is closed, and its directory has not got its final name yet.
@@ -239,6 +247,7 @@ impl LocalDataset {
             open: 0,
             open_since: 0,
             on_prefix,
+            keeps_copy: false,
             temporary: file.temporary,
             deleted: false,
             deleted_early: false,
@@ -261,7 +270,7 @@ impl LocalDataset {
         self.abandoned.remove(&file.name);
         self.refused.remove(&file.name);
         (entry.published, entry.outlived) = (Published::No, false);
-        entry.on_prefix = on_prefix;
+        (entry.on_prefix, entry.keeps_copy) = (on_prefix, false);
         entry.joined = false;
     }
 }

@@ -275,6 +275,7 @@ impl Machine {
                     true => Some(Reason::ChangedApart),
                     false => on_prefix.then_some(Reason::Follows),
                 },
+                keeps_copy: is_left(name) && !on_prefix,
                 temporary: false,
                 deleted: false,
                 deleted_early: false,

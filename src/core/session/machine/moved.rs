@@ -26,7 +26,8 @@ impl Machine {
     /// whether its record must be revoked; `None`: there is no such file.
     pub fn moved(
         &mut self,
-        (key, old): (&DatasetKey, &str),
+        key: &DatasetKey,
+        old: &str,
         new: &FileRef,
         on_prefix: Option<Reason>,
         now_ms: u64,
@@ -178,8 +179,8 @@ mod tests {
         assert_eq!(machine.left_behind(), []);
         let old = file("10", false).name;
         let new = file("10", true);
-        assert_eq!(machine.moved((&key, &old), &new, None, 10_001), Some(false));
-        assert_eq!(machine.moved((&key, &old), &new, None, 10_001), None, "told twice");
+        assert_eq!(machine.moved(&key, &old, &new, None, 10_001), Some(false));
+        assert_eq!(machine.moved(&key, &old, &new, None, 10_001), None, "told twice");
         assert_eq!(sealed(&confer(&mut machine, 20_000)), ["10"]);
         let files: Vec<String> = machine.seal_files(&key).into_iter().map(|f| f.name).collect();
         assert_eq!(files, std::slice::from_ref(&new.name));
@@ -187,7 +188,7 @@ mod tests {
         let key = write(&mut machine, &file("20", false), 20_001);
         assert_eq!(sealed(&confer(&mut machine, 20_002)), [""; 0]);
         let old = file("20", false).name;
-        machine.moved((&key, &old), &file("20", true), None, 20_003);
+        machine.moved(&key, &old, &file("20", true), None, 20_003);
         machine.note_move();
         assert_eq!(sealed(&confer(&mut machine, 20_003)), ["20"]);
     }

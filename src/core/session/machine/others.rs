@@ -128,7 +128,7 @@ impl Machine {
         for (dataset, sealed) in series.datasets.iter_mut().zip(sealed) {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
             if sealed {
-                (held.on_prefix, held.moved) = (Some(Reason::Shared), true);
+                held.share();
                 (held.deleted, held.deleted_early) = (false, false);
                 continue;
             }
@@ -221,7 +221,7 @@ impl Machine {
             if dataset.phase != Phase::Open {
                 held.moved = true;
             } else if held.open == 0 && dataset.explicit.is_none() {
-                held.on_prefix = Some(Reason::Shared);
+                (held.on_prefix, held.keeps_copy) = (Some(Reason::Shared), false);
                 in_progress.push(dataset.key.clone());
             }
         }
@@ -321,7 +321,7 @@ impl Machine {
                     continue; // the program says by calls what is in it
                 }
                 if sealed || dataset.phase != Phase::Open {
-                    (file.on_prefix, file.moved) = (Some(Reason::Shared), true);
+                    file.share();
                 } else {
                     dataset.files.remove(name);
                     heard.dropped.push((dataset.key.clone(), name.clone()));

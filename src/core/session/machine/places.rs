@@ -51,6 +51,14 @@ impl Machine {
         self.set_on_prefix(key, name, None);
     }
 
+    /// Whether what the dataset has of this rank's file lies on the PFS, as its record is to say;
+    /// `None` if it does not have the file (any more).
+    #[must_use]
+    pub fn lies_on_prefix(&self, key: &DatasetKey, name: &str) -> Option<bool> {
+        let file = self.series[key.series].find(key)?.files.get(name)?;
+        Some(file.on_prefix.is_some() && !file.keeps_copy)
+    }
+
     /// Of some file of the dataset this rank's newest content is in the cache.
     #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
@@ -71,7 +79,8 @@ impl Machine {
         if let Some(dataset) = self.series[key.series].find_mut(key)
             && let Some(file) = dataset.files.get_mut(name)
         {
-            file.on_prefix = on_prefix;
+            (file.on_prefix, file.keeps_copy) = (on_prefix, false);
+            file.joined &= on_prefix.is_none(); // this rank answers for what it has there
         }
         self.note_name();
     }

@@ -62,7 +62,8 @@ impl Session {
     pub(in crate::session) fn hand_over_both(
         &self,
         state: &mut State,
-        (from, to): (Option<&str>, Option<&str>),
+        from: Option<&str>,
+        to: Option<&str>,
     ) -> Result<()> {
         for (name, keeps) in [(from, true), (to, false)] {
             if let Some(name) = name.filter(|name| self.is_called(state, name)) {

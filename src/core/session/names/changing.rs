@@ -98,7 +98,7 @@ impl Session {
         self.wake_path(to);
         let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
         let mut state = self.state_to_change(&both);
-        if let Err(error) = self.hand_over_both(&mut state, names) {
+        if let Err(error) = self.hand_over_both(&mut state, names.0, names.1) {
             return Answer::Fail(error.errno());
         }
         let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
@@ -110,7 +110,7 @@ impl Session {
             return Answer::Fail(libc::EXDEV);
         };
         let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
-        if let Some(answer) = rename_rules(&state, (from, to), names, &source) {
+        if let Some(answer) = rename_rules(&state, from, to, names, &source) {
             return answer;
         }
         let source = match names.0 {
@@ -170,7 +170,7 @@ impl Session {
         };
         if state.tokens.count(name) > 0 {
             let (here, key) = (here.clone(), self.file_ref(name));
-            return self.rename_out_open(state, (name, key), &here, to);
+            return self.rename_out_open(state, name, key, &here, to);
         }
         let one = Single { source: here, target: to, reason: Reason::RenamedOut };
         self.publish(one, Gate::Open)?;
@@ -329,7 +329,8 @@ impl Session {
 /// directory or lies in none, two names of one file.
 fn rename_rules(
     state: &State,
-    (from, to): (&Path, &Path),
+    from: &Path,
+    to: &Path,
     names: (Option<&str>, Option<&str>),
     source: &Place,
 ) -> Option<Answer> {

@@ -31,7 +31,7 @@ impl Session {
         let found = from.symlink_metadata().map_err(unknown)?;
         let single_file = found.is_file() && found.nlink() == 1;
         // One that another rank has written: that one would not see it any more.
-        let own = || state.holdings.values().any(|holding| holding.files.contains_key(name));
+        let own = || state.holdings.values().any(|holding| holding.files.contains(name));
         // A checkpoint of an earlier run that the program moves. If that kept its files on the
         // PFS, it would all newer ones of its names. Flushes keep the times of files.
         let is_old = || found.modified().is_ok_and(|modified| modified < self.site.begun);

@@ -23,7 +23,7 @@ impl Session {
         let names = (self.name_of(target), self.name_of(path));
         self.wake_path(target);
         let mut state = self.state();
-        if let Err(error) = self.hand_over_both(&mut state, (names.0, None)) {
+        if let Err(error) = self.hand_over_both(&mut state, names.0, None) {
             return Answer::Fail(error.errno());
         }
         let ours = |name: &&str| self.concerns(&state, name);
@@ -55,8 +55,7 @@ impl Session {
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
         if busy
-            || !old
-                .is_none_or(|name| self.put_on_prefix(&mut state, (name, &source), Reason::Linked))
+            || !old.is_none_or(|name| self.put_on_prefix(&mut state, name, &source, Reason::Linked))
         {
             // Programs that link fall back to copying when the file system cannot.
             return Answer::Fail(libc::EPERM);
@@ -108,7 +107,7 @@ impl Session {
         state.machine.mark_unsafe(&file, Why::Writers);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
-            && self.put_on_prefix(&mut state, (name, &place), Reason::OpenedTogether)
+            && self.put_on_prefix(&mut state, name, &place, Reason::OpenedTogether)
         {
             state.now_on_prefix(key, name, Reason::OpenedTogether);
         }
@@ -132,7 +131,7 @@ impl Session {
         let new_dir = self.name_of(to);
         new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
         let state = match new_dir.filter(|_| !self.is_child()) {
-            Some(last) => match self.rename_waiting(state, (name, last), (from, to)) {
+            Some(last) => match self.rename_waiting(state, name, last, from, to) {
                 Ok(answer) => return answer,
                 Err(state) => state,
             },
@@ -154,7 +153,7 @@ impl Session {
             })
             .collect();
         if !places.iter().all(|(name, place)| {
-            self.put_on_prefix(&mut state, (name, place), Reason::DirectoryMoved)
+            self.put_on_prefix(&mut state, name, place, Reason::DirectoryMoved)
         }) {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);

@@ -46,8 +46,10 @@ impl Session {
     pub(in crate::session) fn rename_waiting<'a>(
         &'a self,
         mut state: Locked<'a>,
-        (dir, last): (&str, &str),
-        (from, to): (&Path, &Path),
+        dir: &str,
+        last: &str,
+        from: &Path,
+        to: &Path,
     ) -> std::result::Result<Answer, Locked<'a>> {
         if self.links().is_none() {
             return Err(state);
@@ -60,7 +62,7 @@ impl Session {
         let vacant = to.symlink_metadata().is_err()
             && !state.view.is_removed_dir(last)
             && state.view.names_below(last).is_empty();
-        if !vacant || !names.iter().all(|name| self.may_move(&state, name, (dir, last))) {
+        if !vacant || !names.iter().all(|name| self.may_move(&state, name, dir, last)) {
             return Err(state);
         }
         let landed = !has_no_file(from);
@@ -71,7 +73,7 @@ impl Session {
             state = near;
             let mut there = names.iter().map(|name| {
                 let place = state.view.place(name);
-                self.put_on_prefix(&mut state, (name, &place), Reason::DirectoryMoved)
+                self.put_on_prefix(&mut state, name, &place, Reason::DirectoryMoved)
             });
             if !there.all(|there| there) {
                 return Ok(Answer::Fail(libc::EXDEV));
@@ -88,7 +90,7 @@ impl Session {
     }
 
     /// Whether the file moves with its directory as part of a checkpoint in progress.
-    fn may_move(&self, state: &State, name: &str, (dir, last): (&str, &str)) -> bool {
+    fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
         let Some(waiting) = self.waiting(name) else { return false };
         let fits = (waiting.dir.as_str(), waiting.last_dir.as_str()) == (dir, last);
         let of_checkpoint = match state.view.place(name) {
@@ -245,7 +247,8 @@ impl Session {
     pub(in crate::session) fn put_on_prefix(
         &self,
         state: &mut State,
-        (name, place): (&str, &Place),
+        name: &str,
+        place: &Place,
         reason: Reason,
     ) -> bool {
         let target = self.site.on_prefix(name);

@@ -101,10 +101,9 @@ impl Session {
                 return Some(answer);
             }
         };
-        let (truncates, creates) = (intent.truncate, !found.exists);
-        let wish = machine::Intent { truncates, creates, appends: intent.append };
+        let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
-            return self.open_of_another(state, (&file, &of), found, (intent, wish), manner);
+            return self.open_of_another(state, &file, &of, found, intent, manner);
         }
         let kept_out = state.kept_out.contains(name);
         let room = match () {
@@ -137,7 +136,7 @@ impl Session {
                 }
             }
             Placement::Dataset(mut placed) => {
-                let room = self.settle_place(&mut state, &mut placed, (name, &found), room);
+                let room = self.settle_place(&mut state, &mut placed, name, &found, room);
                 self.put_into(state, name, placed, &found, intent, room)
             }
         }
@@ -148,7 +147,8 @@ impl Session {
         &self,
         state: &mut State,
         placed: &mut Placed,
-        (name, found): (&str, &Found),
+        name: &str,
+        found: &Found,
         room: std::result::Result<Room, Reason>,
     ) -> Room {
         // What another descriptor holds until it goes to the PFS is one file for all; so is what
@@ -156,8 +156,11 @@ impl Session {
         let held = matches!(found.place, Place::Private(_));
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
             && state.tokens.writer(name).is_some();
+        let own = state.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
+        let taken = !own && state.view.is_taken(&placed.key, name);
         let kept = match room.as_ref().err() {
             _ if held => Some(Reason::Follows),
+            _ if taken => Some(Reason::Shared),
             reason => reason.filter(|_| !opened).copied(),
         };
         if let Some(reason) = kept.filter(|_| !placed.is_on_prefix()) {

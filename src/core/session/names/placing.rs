@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::session::machine::{DatasetKey, Placed, Reason};
 use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place};
+use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place, Writing};
 use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -25,7 +25,7 @@ impl Session {
         let foreign = match place {
             Place::Elsewhere(..) => true,
             Place::Prefix => {
-                let own = state.holdings.values().any(|holding| holding.files.contains_key(name));
+                let own = state.holdings.values().any(|holding| holding.files.contains(name));
                 state.machine.routing(file.series).watches() && !own
             }
             _ => false,
@@ -120,8 +120,9 @@ impl Session {
                 .clear_prefix(&state, name, found)
                 .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
             false => {
-                let of = (&claim, found, false);
-                self.write_in_turn(&mut state, of, &mut || Ok(()), &mut enter)
+                let makes_in = (!found.exists).then_some(&placed.key);
+                let writing = Writing { makes_in, ..Writing::new(&claim, found) };
+                self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
             }
         };
         match done {
@@ -172,14 +173,19 @@ impl Session {
                 let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
                     let claim = Claim { rename, ..claim.clone() };
-                    self.write_in_turn(state, (&claim, found, true), publish, enter)
+                    let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                    self.write_in_turn(state, writing, publish, enter)
                 };
                 self.publish(one, Gate::InTurn(&mut in_turn))
             }
             Place::Cached(..) if !intent.truncate => {
-                self.write_in_turn(state, (&claim, found, true), &mut || Ok(()), enter)
+                let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
-            _ => self.write_in_turn(state, (&claim, found, false), &mut || Ok(()), enter),
+            _ => {
+                let writing = Writing::new(&claim, found);
+                self.write_in_turn(state, writing, &mut || Ok(()), enter)
+            }
         }
     }
 

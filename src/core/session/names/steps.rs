@@ -67,7 +67,7 @@ impl Session {
                 let holders: Vec<_> = state
                     .holdings
                     .iter()
-                    .filter(|(_, holding)| holding.files.contains_key(name))
+                    .filter(|(_, holding)| holding.files.contains(name))
                     .map(|(key, _)| key.clone())
                     .collect();
                 holders.iter().for_each(|key| state.leave_file(key, name));

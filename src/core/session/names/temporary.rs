@@ -160,7 +160,8 @@ impl Session {
     pub(in crate::session) fn rename_out_open(
         &self,
         state: &mut State,
-        (name, file): (&str, Option<machine::FileRef>),
+        name: &str,
+        file: Option<machine::FileRef>,
         here: &Path,
         to: &Path,
     ) -> Result<Answer> {

@@ -76,6 +76,12 @@ impl View {
         }
     }
 
+    /// Returns whether another rank writes `name` of the dataset `key` on the PFS, as far as was
+    /// heard.
+    pub fn is_taken(&self, key: &DatasetKey, name: &str) -> bool {
+        self.layer(key).is_some_and(|layer| layer.is_on_prefix(name)) && !self.is_absent(name)
+    }
+
     /// Some of what `ranks` have told was missed: nothing that they might have taken back counts.
     pub fn forget_told(&mut self, ranks: &[usize]) {
         self.deleted_by.retain(|rank| !ranks.contains(&rank));

@@ -1,6 +1,8 @@
 //! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does
 //! not mean that it will (DESIGN section 4, "Intent").
 
+use crate::session::machine;
+
 /// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Intent {
@@ -37,6 +39,12 @@ impl Intent {
                 || has(libc::O_PATH)
                 || has(libc::O_DIRECTORY),
         }
+    }
+
+    /// Says what that is to a file that the program sees, or one that it makes.
+    pub fn as_wish(self, exists: bool) -> machine::Intent {
+        let Intent { truncate, append, .. } = self;
+        machine::Intent { truncates: truncate, creates: !exists, appends: append }
     }
 }
 

@@ -24,7 +24,7 @@ pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};
 pub use listing::entries;
 pub use names::{FALLBACK_DIR, SHADOWS, STATE_FOLDER, is_ours, parent, relative, stable_number};
-pub use notices::{Claim, Move, Notice};
+pub use notices::{Claim, Move, Notice, Writing};
 pub use target::{
     Found, OnPrefix, copy_up, make_empty, make_parents, may_create, move_to, move_to_unless,
     on_prefix, remove,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use crate::bytes::{Reader, Writer};
 use crate::session::machine::DatasetKey;
+use crate::session::namespace::target::Found;
 
 /// A directory that got its final name, with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,25 @@ pub struct Claim {
     /// Before, what lies here gets the file's name, there. Whoever cannot go on without it does
     /// it, since the rank may be stopped.
     pub rename: Option<(PathBuf, PathBuf)>,
+}
+
+/// What a rank is about to write.
+pub struct Writing<'a> {
+    /// What the others are told before.
+    pub claim: &'a Claim,
+    /// What it has found under the name.
+    pub found: &'a Found,
+    /// It counts on the content of that.
+    pub copies: bool,
+    /// The dataset in the cache that is to have a file where there was none.
+    pub makes_in: Option<&'a DatasetKey>,
+}
+
+impl<'a> Writing<'a> {
+    /// Over what was `found`, whatever it has.
+    pub fn new(claim: &'a Claim, found: &'a Found) -> Self {
+        Writing { claim, found, copies: false, makes_in: None }
+    }
 }
 
 /// One change.

@@ -25,7 +25,8 @@ const CONTENT_BYTES_MAX: u64 = 16 << 20;
 impl Session {
     pub(in crate::session) fn log_look(
         &self,
-        (one, found): (&Listed, &Verified),
+        one: &Listed,
+        found: &Verified,
         is_fetch: bool,
         report: &RebuildReport,
         begin: Instant,
@@ -77,7 +78,8 @@ impl Session {
         &self,
         links: &Links,
         one: &Listed,
-        (restarts, fetches): (bool, bool),
+        restarts: bool,
+        fetches: bool,
         report: &mut RebuildReport,
     ) -> Result<Verified> {
         if let Some(found) = self.look_at_spoiled(links, one, report)? {

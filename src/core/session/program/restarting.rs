@@ -62,9 +62,11 @@ impl Session {
             files.entry(entry.meta.name).or_insert((path, own));
         }
         let own = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
-        for (name, is_on_prefix) in own {
-            let here = layer.dir.join(name);
-            let path = if *is_on_prefix { self.site.on_prefix(name) } else { here };
+        for name in own {
+            let path = match state.machine.lies_on_prefix(key, name) {
+                Some(true) => self.site.on_prefix(name),
+                _ => layer.dir.join(name),
+            };
             files.insert(name.clone(), (path, true));
         }
         files

@@ -1,7 +1,7 @@
 //! What this rank itself knows about each dataset: its own files, and the descriptors at work on
 //! them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,9 @@ use crate::session::machine::DatasetKey;
 pub struct Holding {
     /// Store that this rank's files lie in.
     pub store: String,
-    /// This rank's files; true: the current content is on the PFS.
-    pub files: BTreeMap<String, bool>,
+    /// This rank's files; the machine knows whether they lie in the cache
+    /// ([`Machine::lies_on_prefix`](crate::session::machine::Machine::lies_on_prefix)).
+    pub files: BTreeSet<String>,
     /// Bytes of its redundancy files on this rank.
     pub redundancy_bytes: u64,
     /// Dataset id; 0 until sealed.

@@ -76,9 +76,9 @@ pub(in crate::session) struct State {
 }
 
 impl State {
-    /// `name` belongs to `key` from now on.
+    /// `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
-        self.holdings.entry(key.clone()).or_default().files.insert(name.to_string(), on_prefix);
+        self.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         if on_prefix {
             // Before it is forgotten here that another node has it in cache.
             self.view.tell_on_prefix(name);
@@ -103,7 +103,7 @@ impl State {
     /// The cached dataset that has the newest content of `name`, if another rank has written it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
-        let own = self.holdings.get(key).is_some_and(|holding| holding.files.contains_key(name));
+        let own = self.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
         (!own && !self.view.is_absent(name)).then(|| key.clone())
     }
 

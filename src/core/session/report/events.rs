@@ -95,7 +95,8 @@ impl Session {
     pub(in crate::session) fn dataset_event(
         &self,
         what: &'static str,
-        (key, id): (&DatasetKey, u64),
+        key: &DatasetKey,
+        id: u64,
         more: impl FnOnce(Event) -> Event,
     ) {
         self.event(|| more(Event::new(what).dataset(id, self.title(key))));
@@ -104,7 +105,7 @@ impl Session {
     /// A flush in the background has begun.
     pub(in crate::session) fn flush_begun(&self, key: &DatasetKey, id: u64) {
         self.flushes_begun().insert(id, (key.clone(), Instant::now()));
-        self.dataset_event("FLUSH_BEGIN", (key, id), |event| event.note("in the background"));
+        self.dataset_event("FLUSH_BEGIN", key, id, |event| event.note("in the background"));
     }
 
     /// Datasets have left the prefix for a newer one.

@@ -55,7 +55,7 @@ impl Session {
         self.compute_ended();
         self.events.phases.known().writes.insert(key.clone(), Instant::now());
         let what = if series.checkpoint { "CHECKPOINT_BEGIN" } else { "OUTPUT_BEGIN" };
-        self.dataset_event(what, (key, 0), |event| event);
+        self.dataset_event(what, key, 0, |event| event);
     }
 
     /// It is sealed as `id`: this is what it cost the program, from the first file on.
@@ -64,9 +64,7 @@ impl Session {
         if let Some(begun) = begun {
             let series = &self.series.series()[key.series];
             let what = if series.checkpoint { "CHECKPOINT_END" } else { "OUTPUT_END" };
-            self.dataset_event(what, (key, id), |event| {
-                event.seconds(begun.elapsed().as_secs_f64())
-            });
+            self.dataset_event(what, key, id, |event| event.seconds(begun.elapsed().as_secs_f64()));
             self.write_given_up(key);
         }
     }

@@ -137,9 +137,7 @@ impl Session {
             };
             let key = self.machine_key(&one.key);
             if let Some(key) = &key {
-                self.dataset_event("FLUSH_BEGIN", (key, offered), |event| {
-                    event.note("at the start")
-                });
+                self.dataset_event("FLUSH_BEGIN", key, offered, |event| event.note("at the start"));
             }
             let flushed = flush_sync(&ctx, offered, &|name| kept.contains(name));
             if let Some(key) = &key {

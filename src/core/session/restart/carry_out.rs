@@ -87,16 +87,16 @@ impl Session {
                 }
                 Verdict::Look(depth @ (Depth::ToHide | Depth::ToStay)) => {
                     let found = verify_on_prefix(&links.ctx(&self.site), id, Check::Sizes)?;
-                    restart.learn(id, depth, look_of(&found, (id, depth), report));
+                    restart.learn(id, depth, look_of(&found, id, depth, report));
                     names.insert(id, found.names);
                 }
                 _ => {
-                    let found = self.try_one(links, restart, report, (id, &verdict))?;
+                    let found = self.try_one(links, restart, report, id, &verdict)?;
                     names.insert(id, found.names);
                 }
             }
         };
-        self.settle(links, (restart, &plan), &names, &mut hidden)?;
+        self.settle(links, restart, &plan, &names, &mut hidden)?;
         self.tell_after_current(restart, &plan, current.as_ref(), &hidden);
         hidden.restart = plan.restart;
         match restart.new_current(&plan) {
@@ -113,7 +113,8 @@ impl Session {
         links: &Links,
         restart: &mut Restart,
         report: &mut RebuildReport,
-        (id, verdict): (u64, &Verdict),
+        id: u64,
+        verdict: &Verdict,
     ) -> Result<Verified> {
         let (is_fetch, restarts) = match verdict {
             Verdict::Look(Depth::Candidate { restarts }) => (false, *restarts),
@@ -124,9 +125,9 @@ impl Session {
             restart.learn(id, depth, Look { gone: true, ..Look::default() });
             return Ok(Verified::default());
         };
-        let found = self.look_at(links, &one, (restarts, is_fetch), report)?;
-        self.log_look((&one, &found), is_fetch, report, begin);
-        restart.learn(id, depth, look_of(&found, (id, depth), report));
+        let found = self.look_at(links, &one, restarts, is_fetch, report)?;
+        self.log_look(&one, &found, is_fetch, report, begin);
+        restart.learn(id, depth, look_of(&found, id, depth, report));
         self.tell_unverified(&one, &found, restarts);
         if let Some(fault) = &found.fault {
             let cached = report.offered.iter().find(|offered| offered.id == id);
@@ -182,7 +183,8 @@ impl Session {
     fn settle(
         &self,
         links: &Links,
-        (restart, plan): (&Restart, &Plan),
+        restart: &Restart,
+        plan: &Plan,
         names: &Names,
         hidden: &mut Hidden,
     ) -> Result<()> {
@@ -269,7 +271,7 @@ fn listed(restart: &Restart, id: u64) -> Option<Listed> {
 }
 
 /// What the plan is to know of a look.
-fn look_of(found: &Verified, (id, depth): (u64, Depth), report: &RebuildReport) -> Look {
+fn look_of(found: &Verified, id: u64, depth: Depth, report: &RebuildReport) -> Look {
     let shares = report
         .offered
         .iter()

@@ -46,7 +46,7 @@ impl Session {
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
             resumed.own.push(self.own_part(&key, offered));
-            resumed.decision.offered.push(offer_of(key, offered, (number, output), flushed));
+            resumed.decision.offered.push(offer_of(key, offered, number, output, flushed));
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
         resumed.decision.rejected.append(&mut hidden.rejected);
@@ -90,8 +90,7 @@ impl Session {
         holding.id = offered.id;
         holding.epoch = offered.epoch;
         holding.flushed = flushed;
-        holding.files =
-            offered.files.iter().map(|file| (file.name.clone(), file.on_prefix)).collect();
+        holding.files = offered.files.iter().map(|file| file.name.clone()).collect();
         state.view.show(key, &offered.catalog);
     }
 
@@ -195,12 +194,7 @@ impl Session {
 }
 
 /// A dataset of the cache with its number in its series, and whether it is output.
-fn offer_of(
-    key: DatasetKey,
-    offered: &Offered,
-    (number, output): (u64, bool),
-    flushed: bool,
-) -> Offer {
+fn offer_of(key: DatasetKey, offered: &Offered, number: u64, output: bool, flushed: bool) -> Offer {
     Offer {
         key,
         id: offered.id,

@@ -140,12 +140,16 @@ impl Session {
     }
 
     /// The file of `token` is open: what it is expected to take is set aside, if it is to be.
-    /// `false`: there is no room after all.
+    /// `false`: there is no room after all, or another rank of the node has taken the file to the
+    /// PFS before anybody could see that it is written here, too.
     pub(in crate::session) fn set_aside(&self, token: u64, fd: i32) -> bool {
         let mut state = self.state_to_look();
-        let State { tokens, kept_out, .. } = &mut *state;
+        let State { tokens, kept_out, view, .. } = &mut *state;
         let Some(one) = tokens.get(token) else { return true };
         kept_out.remove(&one.name);
+        if one.way == Way::Cached && view.is_taken(&one.key, &one.name) {
+            return false;
+        }
         let room = one.room;
         drop(state);
         !room.wanted || self.reserve_now(token, fd, 0, room.expected)

@@ -68,8 +68,14 @@ impl Session {
         if let Some(one) = state.tokens.get_mut(token) {
             (one.way, one.room) = (Way::OnPrefix, Room::default());
         }
-        if let Some(source) = source {
-            self.moved_out(&mut state, &tracked, &source);
+        match source {
+            Some(source) => self.moved_out(&mut state, &tracked, &source),
+            None if tracked.way == Way::Cached
+                && state.machine.lies_on_prefix(&tracked.key, &tracked.name) == Some(false) =>
+            {
+                state.now_on_prefix(&tracked.key, &tracked.name, Reason::Shared);
+            }
+            None => {}
         }
         Ok(Some(file))
     }

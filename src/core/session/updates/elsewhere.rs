@@ -167,7 +167,7 @@ impl Session {
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
         for (rank, news) in &heard {
-            self.hear_of_names(&mut state, (*rank, news), &made_here);
+            self.hear_of_names(&mut state, *rank, news, &made_here);
         }
         // What is there may be so again.
         heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, own));
@@ -237,7 +237,8 @@ impl Session {
     fn hear_of_names(
         &self,
         state: &mut State,
-        (rank, news): (usize, &Message),
+        rank: usize,
+        news: &Message,
         made_here: &BTreeSet<String>,
     ) {
         news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));

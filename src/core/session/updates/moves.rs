@@ -28,6 +28,16 @@ pub(in crate::session) struct Moves {
     pub told: u64,
 }
 
+/// A file of this rank whose directory has moved.
+struct MovedFile<'a> {
+    key: &'a DatasetKey,
+    old: &'a str,
+    new: &'a str,
+    was_on_prefix: bool,
+    /// The PFS has files of the directory.
+    landed: bool,
+}
+
 impl Session {
     /// `rank`, of this node, has just renamed a directory.
     pub(in crate::session) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
@@ -53,14 +63,21 @@ impl Session {
     pub(in crate::session) fn follow(&self, state: &mut State, one: &Move) {
         let mut own = Vec::new();
         for (key, holding) in state.holdings.iter().filter(|(_, holding)| holding.id == 0) {
-            let below = holding.files.iter().filter_map(|(name, on_prefix)| {
-                Some((key.clone(), name.clone(), one.new_name(name)?, *on_prefix))
+            let below = holding.files.iter().filter_map(|name| {
+                let on_prefix = state.machine.lies_on_prefix(key, name)?;
+                Some((key.clone(), name.clone(), one.new_name(name)?, on_prefix))
             });
             own.extend(below);
         }
         for (key, old, new, on_prefix) in own {
-            if let Err(error) = self.follow_file(state, &key, (&old, &new), (on_prefix, one.landed))
-            {
+            let moved = MovedFile {
+                key: &key,
+                old: &old,
+                new: &new,
+                was_on_prefix: on_prefix,
+                landed: one.landed,
+            };
+            if let Err(error) = self.follow_file(state, &moved) {
                 let reason = format!("{old}, which has become {new}: {error}");
                 state.machine.failed(&key, &reason, monotonic_ms());
             }
@@ -71,13 +88,8 @@ impl Session {
         told.follow(one);
     }
 
-    pub(in crate::session) fn follow_file(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-        (old, new): (&str, &str),
-        (was_on_prefix, landed): (bool, bool),
-    ) -> Result<()> {
+    fn follow_file(&self, state: &mut State, moved: &MovedFile<'_>) -> Result<()> {
+        let MovedFile { key, old, new, was_on_prefix, landed } = *moved;
         let Some(file) = self.file_ref(new) else { return Ok(()) };
         let here = state.view.layer(key).map(|layer| layer.dir.join(new));
         let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
@@ -92,7 +104,7 @@ impl Session {
             state.machine.mark_unsafe(&file, Why::Stays);
         }
         let moved =
-            state.machine.moved((key, old), &file, on_prefix.then_some(reason), monotonic_ms());
+            state.machine.moved(key, old, &file, on_prefix.then_some(reason), monotonic_ms());
         let Some(revoke) = moved else { return Ok(()) };
         if revoke {
             self.site.filemap.revoke(&self.record_key(key))?;
@@ -100,7 +112,7 @@ impl Session {
         state.tokens.rename(old, new, key);
         state.leave_file(key, old);
         if let Some(holding) = state.holdings.get_mut(key) {
-            holding.files.insert(new.to_string(), on_prefix);
+            holding.files.insert(new.to_string());
         }
         if let Some(layer) = state.view.layer_mut(key)
             && on_prefix

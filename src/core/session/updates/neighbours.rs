@@ -236,7 +236,7 @@ impl Session {
                 for file in self.file_refs(name) {
                     for key in state.machine.taken_just_now(&file) {
                         let holding = state.holdings.entry(key).or_default();
-                        holding.files.insert(file.name.clone(), true);
+                        holding.files.insert(file.name.clone());
                     }
                 }
                 self.note_left(state, name);

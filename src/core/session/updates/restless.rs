@@ -143,7 +143,7 @@ impl Session {
     /// All names that this rank knows of and that some pattern matches.
     fn names_by_template(&self, state: &State) -> BTreeMap<(usize, u64), BTreeSet<String>> {
         let mut names = state.view.names();
-        names.extend(state.holdings.values().flat_map(|holding| holding.files.keys().cloned()));
+        names.extend(state.holdings.values().flat_map(|holding| holding.files.iter().cloned()));
         names.extend(state.tokens.all().map(|(_, one)| one.name.clone()));
         let mut known: BTreeMap<(usize, u64), BTreeSet<String>> = BTreeMap::new();
         for name in names {
@@ -230,7 +230,7 @@ impl Session {
 /// Files of this rank, not of another one on its node.
 fn is_mine(state: &State, name: &str) -> bool {
     state.tokens.count(name) > 0
-        || state.holdings.values().any(|holding| holding.files.contains_key(name))
+        || state.holdings.values().any(|holding| holding.files.contains(name))
 }
 
 /// Nothing that is open has to find its dataset again when it is closed.
