@@ -153,7 +153,7 @@ def lost_node(mpi, launcher, *options):
             slurm_of(scene) as slurm:
         program = [EXAMPLES / mpi / POSIX.name, *LENGTH, "--pause", "step", 35, scene.mark]
         # Now and then a rank dies in srun's PMIx at the start: a run more, and nothing else.
-        command = [SCR, "run", "--runs", 6, "--pause", 0, *options, "--", *launcher, "-n", 3]
+        command = [SCR, "run", "--runs", 6, "--pause", 0, *options, "--", *launcher]
         slurm.submit([*command, *program], variables_of(scene, slurm), "-N4",
                      "--ntasks-per-node=1")
         slurm.wait_for(scene.mark)
@@ -176,12 +176,13 @@ def srun(mpi):
 @story
 def slurm_with_mpirun(mpi):
     """The nodes of the job are in mpirun's own options."""
-    lost_node(mpi, [f"mpirun.{mpi}"], "--nodes", 3)
+    lost_node(mpi, [f"mpirun.{mpi}", "-n", 3], "--nodes", 3)
 
 
 @story
 def slurm_with_srun(mpi):
-    """srun starts the ranks. Its own number of nodes is that of the run; the other is a spare."""
+    """srun starts the ranks. Its own number of nodes is that of the run, the other is a spare; no
+    number of ranks is given, so there are as many as Slurm has for these nodes."""
     lost_node(mpi, [*srun(mpi), "-N", 3])
 
 

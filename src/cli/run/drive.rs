@@ -178,7 +178,12 @@ impl Driver<'_> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(&setup.variables);
         if setup.manager.name() == "Slurm" {
-            command.envs(slurm_variables(&setup.environment, hosts, !out.is_empty()));
+            // As many ranks as these nodes have is a number to begin with only if it is the same on
+            // each; else srun says that they are too few for what was asked for.
+            let even = hosts.windows(2).all(|pair| pair[0].slots == pair[1].slots);
+            let has_spares = even && hosts.len() < setup.hosts.len();
+            let has_others = has_spares || !out.is_empty();
+            command.envs(slurm_variables(&setup.environment, hosts, has_others));
         }
         if setup.has_nodes && matches!(line.launcher, Launcher::OpenMpi | Launcher::Hydra) {
             for name in NODE_VARIABLES {

@@ -241,12 +241,12 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What Slurm tells a job of its nodes, if it had only `hosts`: launchers without a list of their
-/// own believe it. A step that died with its node must not keep the next one waiting. And ranks
-/// need our variables, also where the script's own are kept from them (`sbatch --export=NONE`, of
-/// which `around` tells).
+/// What Slurm tells a job of its nodes, if it had only `hosts` and no others (`has_others` says
+/// that it has): launchers without a list of their own believe it. A step that died with its node
+/// must not keep the next one waiting. And ranks need our variables, also where the script's own
+/// are kept from them (`sbatch --export=NONE`, of which `around` tells).
 #[must_use]
-pub fn slurm_variables(around: &Environment, hosts: &[Host], some_are_out: bool) -> Environment {
+pub fn slurm_variables(around: &Environment, hosts: &[Host], has_others: bool) -> Environment {
     const EXPORT: &str = "SLURM_EXPORT_ENV";
     let mut variables = Environment::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
@@ -256,7 +256,7 @@ pub fn slurm_variables(around: &Environment, hosts: &[Host], some_are_out: bool)
         "NONE" | "NIL" => drop(set(EXPORT, "ALL".to_owned())),
         list => drop(set(EXPORT, format!("ALL,{list}"))),
     }
-    if some_are_out {
+    if has_others {
         let list = HostList::of(hosts.iter().map(|host| host.name.clone())).compress();
         set("SLURM_JOB_NODELIST", list.clone());
         set("SLURM_NODELIST", list);
