@@ -393,6 +393,18 @@ fn a_command_sees_cached_files_under_their_names() {
     let content =
         |rank: usize| nodes.content(1, rank)[&format!("ckpt/1/part_0/rank_{rank}")].clone();
     assert!(seen.stdout == [content(0), content(3), b"mine".to_vec()].concat());
+    // No library has a part in it.
+    let program = nodes.cluster.base().with_file_name("static");
+    let source = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(v[1], \"r\"); \
+                  char text[9] = \"none\"; if (f) fgets(text, 5, f); return puts(text) < 0; }\n";
+    fs::write(program.with_extension("c"), source).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-static", "-w", "-o"]).arg(&program).arg(program.with_extension("c"));
+    assert!(cc.status().unwrap().success());
+    let read = run(&["--", program.to_str().unwrap(), "ckpt/1/notes"]);
+    assert_eq!(out(&read), "mine\n", "{}", err(&read));
+    let read = run(&["--", program.to_str().unwrap(), "ckpt/2/part_1/rank_1"]);
+    assert!(code(&read) == Some(0) && out(&read) != "none\n", "{}", err(&read));
     let view = run(&["sh", "-c", "echo $SCR_VIEW; exit 7"]);
     assert_eq!((code(&view), out(&view)), (Some(7), format!("{}\n", prefix.display())));
     let written = run(&["sh", "-c", "echo x > ckpt/1/part_0/rank_0; echo x > new"]);

@@ -1,19 +1,15 @@
 //! `scr index add` and `verify`, `scr rebuild` of directories: on prefixes and caches that the
 //! library has made.
 
-#[allow(dead_code, clippy::unwrap_used)]
-#[path = "../core/cache/cluster.rs"]
-mod cluster;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use cluster::{Cluster, check_files, content, run_and_seal};
 use scr_core::cache;
 use scr_core::transfer::flush_sync;
 
+use super::cluster::{self, Cluster, check_files, content, run_and_seal};
 use super::{code, err, out, scr};
 
 /// A run on nodes a, b and c with checkpoints 1 and 2 (`ckpt.10`, `ckpt.20`) in its caches.

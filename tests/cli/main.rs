@@ -1,8 +1,9 @@
 //! The `scr` command as a person or a script calls it, on one machine.
 
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 mod caches;
 /// Nodes that are directories, as the tests of the core have them.
-#[allow(dead_code, reason = "those tests use the rest")]
+#[allow(dead_code, clippy::unwrap_used, reason = "as those tests do, which use the rest")]
 #[path = "../core/cache/cluster.rs"]
 mod cluster;
 mod copies;
@@ -21,7 +22,7 @@ mod report;
 mod run;
 mod status;
 /// What their ranks write.
-#[allow(dead_code, reason = "those tests use the rest")]
+#[allow(dead_code, clippy::unwrap_used, reason = "as those tests do, which use the rest")]
 #[path = "../core/cache/job.rs"]
 mod written;
 

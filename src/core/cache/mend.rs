@@ -68,17 +68,15 @@ pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>>
     Ok(held.into_iter().map(with_dir).collect())
 }
 
-/// Replaces each damaged file of dataset `id` on this node by the one in the directory that
-/// `rebuilt.1` tells of the store. `rebuilt.0` are the records that the rebuild has given: what it
-/// has made of redundancy files, whose heads name nodes and times, is new. Local.
+/// What was rebuilt: the records that have come of it, since what it has made of redundancy files,
+/// whose heads name nodes and times, is new; and by store the directory of the files.
+pub(crate) type Rebuilt<'a> = (&'a [Held], &'a dyn Fn(&str) -> PathBuf);
+
+/// Replaces each damaged file of dataset `id` on this node by the rebuilt one. Local.
 ///
 /// # Errors
 /// If the records cannot be read. What happens to a file is told with it.
-pub(crate) fn mend_node(
-    layout: &Layout,
-    id: u64,
-    rebuilt: (&[Held], &dyn Fn(&str) -> PathBuf),
-) -> Result<Mended> {
+pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Result<Mended> {
     let mut mended = Mended::default();
     for (held, dir) in parts_of(layout, id)? {
         let (rank, record) = &held;
