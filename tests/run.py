@@ -49,6 +49,7 @@ def parts(full):
         ("api", [sys.executable, "tests/api/api.py", *turns], {}),
         ("differential", [sys.executable, "tests/differential/differential.py"], {}),
         ("faults", [sys.executable, "tests/faults/faults.py"], {}),
+        ("guide", [sys.executable, "tests/guide/guide.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py"], {}),
         ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
         *(more if full else []),

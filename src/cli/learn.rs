@@ -25,8 +25,8 @@ const SKIPPED: usize = 12;
 The program runs as without SCR, but its ranks write down which files below the prefix they write, \
 rename and delete, in <prefix>/.scr/watch.<process>, which is deleted at the end. Let it write two \
 checkpoints, better three. Files of processes that a rank starts are not seen. The proposal goes \
-to standard output, after the program's own; --write writes it to <prefix>/.scrconf, unless there \
-is one. Look at it: nobody can see whether a file is needed for a restart. The exit status is that \
+to standard output, after the program's own; --write adds it to <prefix>/.scrconf, unless that has \
+patterns. Look at it: nobody can see whether a file is needed for a restart. The exit status is that \
 of the program if it failed; 0: there is a proposal; 1: there is none, or the run could not be \
 watched. Example:\n
     scr learn --write -- mpirun -n 4 ./app input.short")]
@@ -34,7 +34,7 @@ pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
     #[arg(long, value_name = "DIRECTORY")]
     prefix: Option<PathBuf>,
-    /// Write the proposal to <prefix>/.scrconf.
+    /// Add the proposal to <prefix>/.scrconf.
     #[arg(long)]
     write: bool,
     /// As JSON.
@@ -67,9 +67,9 @@ fn watched(args: &Args) -> Result<(ExitStatus, Proposal)> {
     let prefix =
         std::fs::canonicalize(&prefix).map_err(|error| Error::io("cannot find", &prefix, error))?;
     let config = prefix.join(".scrconf");
-    if args.write && config.exists() {
+    if args.write && has_patterns(&config) {
         let what =
-            format!("{} is there already; without --write the proposal is shown", config.display());
+            format!("{} has patterns; without --write the proposal is shown", config.display());
         return Err(Error::Refused(what));
     }
     let shim = shim()?;
@@ -82,14 +82,21 @@ fn watched(args: &Args) -> Result<(ExitStatus, Proposal)> {
     let _ = std::fs::remove_dir_all(&directory);
     let (status, proposal) = proposal?;
     if args.write && !proposal.series.is_empty() {
-        let written = OpenOptions::new().write(true).create_new(true).open(&config);
+        let written = OpenOptions::new().append(true).create(true).open(&config);
         let text = format!("# Proposed by scr learn.\n{}", proposal.config());
         written
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| Error::io("cannot write", &config, error))?;
-        eprintln!("scr learn: {} is written", config.display());
+        eprintln!("scr learn: {} has the proposal", config.display());
     }
     Ok((status, proposal))
+}
+
+/// Whether somebody has said which files are checkpoints.
+fn has_patterns(config: &Path) -> bool {
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    let starts = ["SCR_CHECKPOINT_PATTERN", "SCR_OUTPUT_PATTERN"];
+    text.lines().any(|line| starts.iter().any(|name| line.trim_start().starts_with(name)))
 }
 
 fn launch(words: &[String], shim: &Path, prefix: &Path, directory: &Path) -> Result<ExitStatus> {

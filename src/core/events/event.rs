@@ -5,6 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::records::Timestamp;
 
+/// The note of SEALED of a dataset whose files the program has written to the prefix itself.
+pub const SEALED_ON_PREFIX: &str = "on the prefix";
+
 /// What all events of a launch share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {

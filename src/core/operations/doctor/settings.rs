@@ -122,7 +122,8 @@ fn look_at_patterns(settings: &Settings, prefix: &Path, by_calls: bool) -> Vec<F
             "no pattern says which files are checkpoints (SCR_CHECKPOINT_PATTERN); {}",
             settings.user_file
         );
-        let cure = format!("echo 'SCR_CHECKPOINT_PATTERN=ckpt_{{id}}/**' >> {file}");
+        let by_hand = format!("echo 'SCR_CHECKPOINT_PATTERN=ckpt_{{id}}/**' >> {file}");
+        let cure = format!("scr learn --write -- mpirun -n 4 ./app    # or: {by_hand}");
         return vec![Finding::fault("no-pattern", what, cure)];
     }
     let first =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::events::Logged;
+use crate::events::{Logged, SEALED_ON_PREFIX};
 use crate::records::{RunPassed, RunRecord, Timestamp};
 
 /// The times of one launch in the log and in the run record differ by no more than this many
@@ -165,7 +165,8 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
             let known = run.points.iter().position(|point| point.id == id);
             let was = known.map(|at| run.points.remove(at)).unwrap_or_default();
             let (name, sealed, seal_seconds) = (name.to_owned(), time, seconds);
-            run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, ..was });
+            let flushed = if note == SEALED_ON_PREFIX { Some(time) } else { was.flushed };
+            run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, flushed, ..was });
         }
         "CHECKPOINT_END" | "OUTPUT_END" => {
             run.point(id).into_iter().for_each(|point| point.cost_seconds = seconds);
@@ -265,7 +266,8 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
         if one.seal_seconds.is_none() || one.sealed < record.started {
             continue;
         }
-        let flushed = one.flush_seconds.map(|seconds| one.sealed.saturating_add(seconds as u64));
+        let seconds = one.flush_seconds.unwrap_or(0.0) as u64;
+        let flushed = one.on_prefix.then(|| one.sealed.saturating_add(seconds));
         run.points.push(Point {
             id: *id,
             name: one.name.clone(),
@@ -304,6 +306,10 @@ mod tests {
             (10, "CHECKPOINT_END, dset=1, name=\"c.1\", secs=1.5"),
             (12, "FLUSH_END, dset=1, name=\"c.1\", secs=2.0, files=4, bytes=400"),
             (20, "SEALED, dset=2, name=\"c.2\", secs=0.2, files=4, bytes=400"),
+            (
+                25,
+                "SEALED, dset=9, name=\"o.9\", secs=0.2, files=1, bytes=1, note=\"on the prefix\"",
+            ),
             (50, "NODE_FAIL, note=\"n2\""),
             (60, "START, note=\"4 ranks, 3 nodes, /p\""),
             (61, "REBUILD, dset=2, name=\"c.2\", note=\"XOR: ranks [1]\""),
@@ -321,8 +327,9 @@ mod tests {
         assert_eq!(runs.len(), 2);
         let (first, second) = (&runs[0], &runs[1]);
         assert_eq!((first.ranks, first.nodes, first.close), (4, 2, Close::Killed));
-        assert_eq!(first.seen - first.started, 20);
-        assert_eq!(first.points.len(), 2);
+        assert_eq!(first.seen - first.started, 25);
+        assert_eq!(first.points.len(), 3);
+        assert_eq!(first.points[2].flushed, Some(1_700_000_025));
         let one = &first.points[0];
         assert_eq!((one.cost_seconds, one.seal_seconds), (Some(1.5), Some(0.2)));
         assert_eq!((one.flush_seconds, one.flushed), (Some(2.0), Some(1_700_000_012)));

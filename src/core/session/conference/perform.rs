@@ -11,6 +11,7 @@ use crate::cache::agree::twice;
 use crate::cache::{self, Prepared, Protect as _, SealRequest};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
+use crate::events::SEALED_ON_PREFIX;
 use crate::log;
 use crate::records::FileMeta;
 use crate::session::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
@@ -74,7 +75,8 @@ impl Session {
                 let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
                 self.dataset_event("SEALED", &plan.key, plan.id, |event| {
-                    event.seconds(seconds).size(files, bytes)
+                    let note = if plan.on_prefix { SEALED_ON_PREFIX } else { "" };
+                    event.seconds(seconds).size(files, bytes).note(note)
                 });
                 self.write_ended(&plan.key, plan.id);
                 if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
