@@ -25,9 +25,9 @@ const SKIPPED: usize = 12;
 The program runs as without SCR, but its ranks write down which files below the prefix they write, \
 rename and delete, in <prefix>/.scr/watch.<process>, which is deleted at the end. Let it write two \
 checkpoints, better three. Files of processes that a rank starts are not seen. The proposal goes \
-to standard output, after the program's own; --write adds it to <prefix>/.scrconf, unless that has \
-patterns. Look at it: nobody can see whether a file is needed for a restart. The exit status is that \
-of the program if it failed; 0: there is a proposal; 1: there is none, or the run could not be \
+to standard output, after the program's own; --write adds it to <prefix>/.scrconf, unless that \
+has patterns. Look at it: nobody can see whether a file is needed for a restart. The exit status \
+is that of the program if it failed; 0: there is a proposal; 1: there is none, or the run could not be \
 watched. Example:\n
     scr learn --write -- mpirun -n 4 ./app input.short")]
 pub struct Args {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of docs/guide/first.md from its text, as a newcomer would: all of its `sh`
 blocks in one shell, in a home of its own. What follows in a `text` block has to be in the output of
-that block's commands, in that order; numbers of nodes, ranks and seconds are as the page has them.
-Blocks of `sh build` are what `make build` has done already: target/dist stands for the installation.
+that block's commands, in that order. Blocks of `sh build` are what `make build` has done already:
+target/dist stands for the installation.
 Links between the pages lead somewhere, and every `scr` command that a page names is there.
 
 usage: guide.py

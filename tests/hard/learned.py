@@ -53,7 +53,7 @@ def learn_proposes_what_comes_with_scr(mpi, _program):
             assert conf[1:] == shipped(name), f"{name}: {conf}"
             assert not list((pathlib.Path(there) / ".scr").iterdir()), f"{name}: something stays"
             refused = launch(mpi, there, words, [str(SCR), "learn", "--write", "--"])
-            assert refused.returncode == 1 and ".scrconf has patterns" in refused.stderr, f"{refused}"
+            assert refused.returncode == 1 and "has patterns" in refused.stderr, f"{refused}"
 
 
 @case
