@@ -27,8 +27,8 @@ rename and delete, in <prefix>/.scr/watch.<process>, which is deleted at the end
 checkpoints, better three. Files of processes that a rank starts are not seen. The proposal goes \
 to standard output, after the program's own; --write adds it to <prefix>/.scrconf, unless that \
 has patterns. Look at it: nobody can see whether a file is needed for a restart. The exit status \
-is that of the program if it failed; 0: there is a proposal; 1: there is none, or the run could not be \
-watched. Example:\n
+is that of the program if it failed; 0: there is a proposal; 1: there is none, or the run could \
+not be watched. Example:\n
     scr learn --write -- mpirun -n 4 ./app input.short")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
