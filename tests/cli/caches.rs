@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -361,17 +361,6 @@ fn files_of_other_nodes_are_printed_and_copied() {
     nodes.assert_clean();
 }
 
-/// A program that prints the first bytes of a file; no library has a part in it.
-fn static_reader(program: &Path) -> String {
-    let source = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(v[1], \"r\"); \
-                  char text[9] = \"none\"; if (f) fgets(text, 5, f); return puts(text) < 0; }\n";
-    fs::write(program.with_extension("c"), source).unwrap();
-    let mut cc = Command::new("cc");
-    cc.args(["-static", "-w", "-o"]).arg(program).arg(program.with_extension("c"));
-    assert!(cc.status().unwrap().success());
-    program.to_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_command_sees_cached_files_under_their_names() {
     let nodes = Nodes::new(&["XOR", "SINGLE"]);
@@ -404,10 +393,17 @@ fn a_command_sees_cached_files_under_their_names() {
     let content =
         |rank: usize| nodes.content(1, rank)[&format!("ckpt/1/part_0/rank_{rank}")].clone();
     assert!(seen.stdout == [content(0), content(3), b"mine".to_vec()].concat());
-    let program = static_reader(&nodes.cluster.base().with_file_name("static"));
-    let read = run(&["--", &program, "ckpt/1/notes"]);
+    // No library has a part in it.
+    let program = nodes.cluster.base().with_file_name("static");
+    let source = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(v[1], \"r\"); \
+                  char text[9] = \"none\"; if (f) fgets(text, 5, f); return puts(text) < 0; }\n";
+    fs::write(program.with_extension("c"), source).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-static", "-w", "-o"]).arg(&program).arg(program.with_extension("c"));
+    assert!(cc.status().unwrap().success());
+    let read = run(&["--", program.to_str().unwrap(), "ckpt/1/notes"]);
     assert_eq!(out(&read), "mine\n", "{}", err(&read));
-    let read = run(&["--", &program, "ckpt/2/part_1/rank_1"]);
+    let read = run(&["--", program.to_str().unwrap(), "ckpt/2/part_1/rank_1"]);
     assert!(code(&read) == Some(0) && out(&read) != "none\n", "{}", err(&read));
     let view = run(&["sh", "-c", "echo $SCR_VIEW; exit 7"]);
     assert_eq!((code(&view), out(&view)), (Some(7), format!("{}\n", prefix.display())));
