@@ -19,7 +19,8 @@ DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
 PROGRAMS = ROOT / "tests" / "hard" / "programs"
 # The others are programs.
-LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk", "held_back", "no_links", "no_locks")
+LIBRARIES = ("pmpi_tool", "failing_agreement", "failing_disk", "held_back", "looked_up", "no_links",
+             "no_locks")
 PATTERN = "ckpt/step_{id}/rank_{rank}.dat"
 LIMIT_SECONDS = 300  # a hang; on a busy machine spinning ranks take half of it
 
