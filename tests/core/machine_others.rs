@@ -184,6 +184,8 @@ fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
     assert_eq!(ranks[0].changed_by_child(&complete, 5000), []);
     assert_eq!(names(&ranks[0], &key("5")), [(complete.name.clone(), true)]);
     assert!(ranks[0].is_left_out(&key("5"), &complete.name));
+    // What was sealed is in the cache, should it be sealed again.
+    assert_eq!(ranks[0].lies_on_prefix(&key("5"), &complete.name), Some(false));
 
     let written = file("7", 0);
     for (rank, machine) in ranks.iter_mut().enumerate() {
@@ -193,6 +195,7 @@ fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
     let withdrawn = ranks[0].changed_by_child(&written, 5000);
     assert_eq!(withdrawn, [Withdrawn { key: key("7"), revoke: false }]);
     assert_eq!(names(&ranks[0], &key("7")), []);
+    assert_eq!(ranks[0].lies_on_prefix(&key("7"), &written.name), None);
     sync(&mut ranks, 5001);
     let taken = vec![complete.name, written.name];
     assert_eq!(ranks[1].take_heard(), Heard { taken, ..Heard::default() });

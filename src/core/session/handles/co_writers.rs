@@ -75,14 +75,14 @@ pub(in crate::session) enum Standing {
 
 impl State {
     /// `rank` makes, or begins to write, a file of which this one may have a private copy.
-    pub fn note_rival(&mut self, name: &str, rank: usize) {
+    pub fn note_co_writer(&mut self, name: &str, rank: usize) {
         if self.tokens.shadow_of(name).is_some() {
             self.co_writers.insert(name.to_string(), Some(rank));
         }
     }
 
     /// Nobody knows any more what the others do.
-    pub fn note_all_rivals(&mut self) {
+    pub fn note_all_co_writers(&mut self) {
         for name in self.tokens.shadow_names() {
             self.co_writers.entry(name).or_default();
         }

@@ -174,12 +174,6 @@ impl Machine {
         self.agreement.disabled = true;
     }
 
-    /// Agreements have ended on this rank.
-    #[must_use]
-    pub fn is_disabled(&self) -> bool {
-        self.agreement.disabled
-    }
-
     fn words(&mut self) -> [i64; WORDS] {
         let count = word(self.agreement.count);
         let elapsed_ms = self.clock_ms.saturating_sub(self.agreement.asked_ms);

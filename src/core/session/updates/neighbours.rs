@@ -125,7 +125,7 @@ impl Session {
                     state.claims.clear();
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
-                    state.note_all_rivals();
+                    state.note_all_co_writers();
                 }
                 Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
@@ -155,7 +155,7 @@ impl Session {
             }
         }
         if matches!(told, Notice::Claimed(_) | Notice::Made(_) | Notice::OnPrefix(_)) {
-            state.note_rival(&of.0, rank);
+            state.note_co_writer(&of.0, rank);
             news.written.push(of.clone());
         }
         match told {
