@@ -155,6 +155,19 @@ fn a_request_to_halt_stops_the_repeats_and_stays() {
     assert_eq!((code(&retries), out(&retries)), (Some(0), "maintenance\n".to_owned()));
 }
 
+/// srun kills the ranks that have not ended yet when the first one ends by a halt condition.
+#[test]
+fn a_halted_run_that_its_launcher_kills_has_the_status_of_a_halt() {
+    let halt = format!("{} halt --reason enough; kill", env!("CARGO_BIN_EXE_scr"));
+    for (setting, signal, status) in [("5", "TERM", 5), ("0", "TERM", 143), ("5", "SEGV", 139)] {
+        let dir = tempfile::tempdir().unwrap();
+        let line = format!("{halt} -{signal} $$");
+        let words = ["run", "--api", "--no-scavenge", "--pause", "0", "--", "sh", "-c", &line];
+        let output = scr(dir.path(), &words).env("SCR_HALT_STATUS", setting).output().unwrap();
+        assert_eq!(code(&output), Some(status), "{signal}: {}", err(&output));
+    }
+}
+
 #[test]
 fn switched_off_the_program_runs_once_as_it_is() {
     let dir = tempfile::tempdir().unwrap();

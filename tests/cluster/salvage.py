@@ -270,9 +270,10 @@ def a_scavenge_that_is_killed(mpi):
 
 
 def wait_until(done, trouble):
+    """`trouble` is a text, or gives one when it is needed."""
     until = time.monotonic() + LIMIT_SECONDS
     while not done():
-        assert time.monotonic() < until, trouble
+        assert time.monotonic() < until, trouble() if callable(trouble) else trouble
         time.sleep(0.05)
 
 

@@ -3,7 +3,7 @@ middle of a flush."""
 
 from cluster import SCR, SHIM
 from runs import BIG_ENOUGH
-from salvage import states
+from salvage import recorded, states, wait_until
 from samples import EXAMPLES
 from scene import CHECKSUM, LENGTH, Scene, newest_files
 from slurm import slurm_of, srun, variables_of
@@ -150,3 +150,40 @@ def slurm_script_saves_after_mpirun(mpi):
         assert "the prefix has all that is complete already" in told, told
         elsewhere = ("-N2", "--ntasks-per-node=2", "-w", "node[5-6]")
         goes_on_elsewhere(scene, slurm, ("node1", "node4"), elsewhere)
+
+
+# The daemons of the manual around a run; they are ended when somebody says so.
+DAEMONS = """\
+srun --ntasks-per-node=1 {transfer} --daemon &
+{run}
+until [ -e {go} ]; do sleep 0.1; done
+export SLURM_OVERLAP=1
+srun --ntasks-per-node=1 {transfer} --command exit
+wait
+"""
+
+
+@story
+def slurm_with_a_daemon_on_each_node(mpi):
+    """A rank dies while checkpoints are flushed in the background: the daemons that srun started
+    before the run bring them to the prefix, and end when they are told to."""
+    slow = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "200KB"}
+    with Scene(POSIX, mpi, **slow, **SETTINGS) as scene, slurm_of(scene) as slurm:
+        transfer, script = slurm.work / "scr_transfer", slurm.work / "daemons.sh"
+        transfer.symlink_to(SCR)
+        run = [SCR, "run", "--runs", 1, "--no-scavenge", "--", *srun(mpi), "-n", 4,
+               *program(scene, "--pause", "step", 35, scene.mark)]
+        go = slurm.work / "go"
+        script.write_text(
+            DAEMONS.format(transfer=transfer, run=" ".join(map(str, run)), go=go)
+        )
+        slurm.submit(["sh", script], variables_of(scene, slurm), "-N4", "--ntasks-per-node=1")
+        slurm.wait_for(scene.mark)
+        recorded(scene, "checkpoint.30")
+        assert "checkpoint.30" not in states(scene), "the flush is over before the rank dies"
+        scene.cluster.kill_process("node2", POSIX.process())
+        wait_until(lambda: states(scene).get("checkpoint.30") == "complete", slurm.told)
+        go.touch()
+        status, told = slurm.status(), slurm.told()
+        assert status == 0 and "checkpoint.30 is on the prefix" in told, told
+        assert scene.leftovers() == [], f"{scene.leftovers()} {told}"

@@ -172,6 +172,7 @@ def loaded(fresh, setup):
     told = module("module load scr && echo root $SCR_ROOT && command -v scr && echo $PATH")
     assert "root /usr\n/usr/bin/scr\n/usr/local/bin:" in told, told
     assert "survive lost nodes" in module("module whatis scr 2>&1")
+    assert "scavenge" in module("man scr_postrun | cat"), "a page of a classic name"
     there = "module use /opt/scr/share/modules/modulefiles && module load scr"
     told = module(f"{there} && command -v scr && echo $LD_LIBRARY_PATH $PYTHONPATH && man -w")
     words = told.split()

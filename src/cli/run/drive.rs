@@ -13,11 +13,16 @@ use scr_core::operations::{
     HostList, JobPlaces, forget_halt_reason, left_in_caches, read_halt_file, read_nodes,
     reset_nodes_file,
 };
+use scr_core::params::keys;
 use scr_core::system::{hostname, unix_seconds};
 
 use super::say;
 use super::setup::{NODE_VARIABLES, Setup};
 use super::step::{self, Signals};
+use crate::halt::IMMEDIATE;
+
+/// What a shell reports for SIGTERM.
+const TERMINATED: u8 = 143;
 
 /// Runs the program as often as the policy says; returns the exit status.
 pub fn drive(setup: Setup) -> Result<u8> {
@@ -238,6 +243,20 @@ impl Driver<'_> {
             Stop::Halted(reason) => say(&format!("halt condition {reason}: no further run")),
             Stop::Interrupted(signal) => say(&format!("signal {signal}: no further run")),
         }
-        self.last.map_or(1, End::status)
+        let status = self.last.map_or(1, End::status);
+        match why {
+            Stop::Halted(_) | Stop::NoRunsLeft if status == TERMINATED => {
+                self.halt_status().unwrap_or(status)
+            }
+            _ => status,
+        }
+    }
+
+    /// SCR_HALT_STATUS, if the user wants one and a halt condition holds. Ranks end with it one
+    /// after another; srun kills those that are left when the first has, and reports just that.
+    fn halt_status(&self) -> Option<u8> {
+        let status = self.setup.settings.get(keys::HALT_STATUS);
+        let halted = || self.halt_reason().is_some_and(|reason| reason != IMMEDIATE);
+        u8::try_from(status).ok().filter(|status| *status != 0 && halted())
     }
 }

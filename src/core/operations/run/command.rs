@@ -251,6 +251,9 @@ pub fn slurm_variables(around: &Environment, hosts: &[Host], has_others: bool) -
     let mut variables = Environment::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("SLURM_OVERLAP", "1".to_owned());
+    // One lost rank would leave the others waiting, and srun with them.
+    let kill = around.get("SLURM_KILL_BAD_EXIT").map_or("1", String::as_str);
+    set("SLURM_KILL_BAD_EXIT", kill.to_owned());
     match around.get(EXPORT).map_or("ALL", String::as_str) {
         all if all == "ALL" || all.starts_with("ALL,") => {}
         "NONE" | "NIL" => drop(set(EXPORT, "ALL".to_owned())),
@@ -374,7 +377,11 @@ mod tests {
         let none = Environment::new();
         let all = slurm_variables(&none, &hosts, true);
         assert_eq!((&*all["SLURM_NODELIST"], &*all["SLURM_NTASKS"]), ("n[1,3]", "4"));
-        assert_eq!(slurm_variables(&none, &hosts, false).len(), 1);
+        assert_eq!(slurm_variables(&none, &hosts, false).len(), 2);
+        let own = Environment::from([("SLURM_KILL_BAD_EXIT".to_owned(), "0".to_owned())]);
+        for (around, kill) in [(&none, "1"), (&own, "0")] {
+            assert_eq!(slurm_variables(around, &hosts, false)["SLURM_KILL_BAD_EXIT"], kill);
+        }
     }
 
     #[test]
