@@ -361,54 +361,46 @@ fn files_of_other_nodes_are_printed_and_copied() {
     nodes.assert_clean();
 }
 
+/// This node has what node `a` has; the others are reached as ever.
+fn with_own_part(nodes: &Nodes) -> String {
+    let own = nodes.cluster.node("a").join(nodes.cluster.base().strip_prefix("/").unwrap());
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(own.join(".")).arg(nodes.cluster.base());
+    assert!(copy.status().unwrap().success());
+    scr_core::system::hostname()
+}
+
+impl Nodes {
+    fn exec(&self, list: &str, words: &[&str]) -> Output {
+        let mut command = self.command(&[&["exec"], words].concat());
+        command.env("SCR_NODELIST", list).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn first_of(&self, id: u64, rank: usize) -> Vec<u8> {
+        self.content(id, rank)[&format!("ckpt/{id}/part_0/rank_{rank}")].clone()
+    }
+}
+
 #[test]
 fn a_command_sees_cached_files_under_their_names() {
     let nodes = Nodes::new(&["XOR", "SINGLE"]);
-    // This node has a part of it, too.
-    let host = scr_core::system::hostname();
-    let own = nodes.cluster.node("a").join(nodes.cluster.base().strip_prefix("/").unwrap());
-    assert!(
-        Command::new("cp")
-            .arg("-r")
-            .arg(own.join("."))
-            .arg(nodes.cluster.base())
-            .status()
-            .unwrap()
-            .success()
-    );
-    let list = format!("{host},b,c");
+    let list = format!("{},b,c", with_own_part(&nodes));
     let prefix = nodes.cluster.prefix();
     fs::create_dir_all(prefix.join("ckpt/1")).unwrap();
-    fs::create_dir_all(prefix.join(".scr")).unwrap();
     fs::write(prefix.join("ckpt/1/notes"), "mine").unwrap();
-    let run = |words: &[&str]| {
-        let mut command = nodes.command(&[&["exec"], words].concat());
-        command.env("SCR_NODELIST", &list).stdin(Stdio::null()).output().unwrap()
-    };
+    let run = |words: &[&str]| nodes.exec(&list, words);
     let script =
         "cd ckpt/1 && cat part_0/rank_0 part_0/rank_3 notes && [ ! -e ../../.scr/catalog.scr ]";
     let seen = run(&["--", "sh", "-c", script]);
     assert_eq!(code(&seen), Some(0), "{}", err(&seen));
     assert_eq!(err(&seen), "", "no namespace could be made here");
-    let content =
-        |rank: usize| nodes.content(1, rank)[&format!("ckpt/1/part_0/rank_{rank}")].clone();
-    assert!(seen.stdout == [content(0), content(3), b"mine".to_vec()].concat());
-    // No library has a part in it.
-    let program = nodes.cluster.base().with_file_name("static");
-    let source = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(v[1], \"r\"); \
-                  char text[9] = \"none\"; if (f) fgets(text, 5, f); return puts(text) < 0; }\n";
-    fs::write(program.with_extension("c"), source).unwrap();
-    let mut cc = Command::new("cc");
-    cc.args(["-static", "-w", "-o"]).arg(&program).arg(program.with_extension("c"));
-    assert!(cc.status().unwrap().success());
-    let read = run(&["--", program.to_str().unwrap(), "ckpt/1/notes"]);
-    assert_eq!(out(&read), "mine\n", "{}", err(&read));
-    let read = run(&["--", program.to_str().unwrap(), "ckpt/2/part_1/rank_1"]);
-    assert!(code(&read) == Some(0) && out(&read) != "none\n", "{}", err(&read));
+    let all = [nodes.first_of(1, 0), nodes.first_of(1, 3), b"mine".to_vec()];
+    assert!(seen.stdout == all.concat());
     let view = run(&["sh", "-c", "echo $SCR_VIEW; exit 7"]);
     assert_eq!((code(&view), out(&view)), (Some(7), format!("{}\n", prefix.display())));
     let written = run(&["sh", "-c", "echo x > ckpt/1/part_0/rank_0; echo x > new"]);
-    assert!(code(&written) != Some(0) && err(&written).contains("Read-only"), "{}", err(&written));
+    assert!(code(&written) != Some(0), "{}", err(&written));
+    assert_eq!(err(&written).matches("Read-only").count(), 2, "{}", err(&written));
     let one = run(&["--dataset", "2", "--", "sh", "-c", "ls ckpt"]);
     assert_eq!(out(&one), "1\n2\n");
     let here = run(&["--here", "--", "sh", "-c", "ls ckpt/2/part_0"]);
@@ -420,12 +412,36 @@ fn a_command_sees_cached_files_under_their_names() {
     // What was seen is not there.
     assert_eq!(fs::read_dir(prefix.join("ckpt/1")).unwrap().count(), 1);
     nodes.assert_clean();
+}
 
-    // Where nobody can make a namespace, links stand in for the prefix.
+#[test]
+fn a_static_program_sees_them_too() {
+    let nodes = Nodes::new(&["SINGLE"]);
+    let list = format!("{},b,c", with_own_part(&nodes));
+    let program = nodes.cluster.base().with_file_name("static");
+    let source = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(v[1], \"r\"); \
+                  int c; while (f && (c = getc(f)) != EOF) putchar(c); return f == NULL; }\n";
+    fs::write(program.with_extension("c"), source).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-static", "-w", "-o"]).arg(&program).arg(program.with_extension("c"));
+    assert!(cc.status().unwrap().success());
+    for rank in [0, 3] {
+        let name = format!("ckpt/1/part_0/rank_{rank}");
+        let read = nodes.exec(&list, &["--", program.to_str().unwrap(), &name]);
+        assert_eq!(code(&read), Some(0), "{}", err(&read));
+        assert!(read.stdout == nodes.first_of(1, rank));
+    }
+}
+
+#[test]
+fn where_nobody_can_make_a_namespace_links_stand_in_for_the_prefix() {
+    let nodes = Nodes::new(&["SINGLE"]);
+    let host = with_own_part(&nodes);
     let exec = nodes.command(&["exec", "--", "sh", "-c", "cat $SCR_VIEW/ckpt/1/part_0/rank_0"]);
-    let words = exec.get_args().collect::<Vec<_>>();
+    // A user whom his namespace does not know can make no other.
     let mut plain = Command::new("unshare");
-    plain.arg("-U").arg(exec.get_program()).args(words).current_dir(&prefix);
+    plain.arg("-U").arg(exec.get_program()).args(exec.get_args());
+    plain.current_dir(nodes.cluster.prefix());
     for (name, value) in exec.get_envs() {
         match value {
             Some(value) => plain.env(name, value),
@@ -435,5 +451,5 @@ fn a_command_sees_cached_files_under_their_names() {
     let linked = plain.env("SCR_NODELIST", &host).output().unwrap();
     assert_eq!(code(&linked), Some(0), "{}", err(&linked));
     assert!(err(&linked).contains("SCR_VIEW names"), "{}", err(&linked));
-    assert!(linked.stdout == content(0));
+    assert!(linked.stdout == nodes.first_of(1, 0));
 }
