@@ -101,7 +101,11 @@ fn rate(bytes: u64, seconds: Option<f64>) -> Option<f64> {
 fn thinned<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     let last = all.len().saturating_sub(1);
-    all.into_iter().enumerate().filter(|(at, _)| (last - at) % step == 0).map(|(_, x)| x).collect()
+    all.into_iter()
+        .enumerate()
+        .filter(|(at, _)| (last - at).is_multiple_of(step))
+        .map(|(_, x)| x)
+        .collect()
 }
 
 #[cfg(test)]

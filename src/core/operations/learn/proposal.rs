@@ -135,7 +135,7 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
     series.sort_by_key(|one| std::cmp::Reverse(one.bytes));
     let mut proposal =
         Proposal { ranks: watched.ranks, syncs: watched.syncs, cut: watched.cut, series, skipped };
-    try_out(watched, &mut proposal);
+    try_out(&mut proposal);
     proposal
 }
 
@@ -271,7 +271,9 @@ fn join_below(files: &[Written], group: &mut Group) {
             let mut others = (0..files.len()).filter(|at| !own.contains(at));
             others.any(|at| set.match_path(&files[at].name).is_some())
         };
-        if count < BELOW_MIN || compiled(&[joined.clone()]).is_none_or(|set| foreign(&set)) {
+        if count < BELOW_MIN
+            || compiled(std::slice::from_ref(&joined)).is_none_or(|set| foreign(&set))
+        {
             continue;
         }
         let (inside, outside): (Vec<Shape>, Vec<Shape>) =
@@ -296,7 +298,7 @@ fn head(group: &Group, shape: &Shape) -> Option<String> {
 fn describe(files: &[Written], group: &Group) -> ProposedSeries {
     let pattern = |shape: &Shape| {
         let all = || shape.files.iter().map(|(at, _)| &files[*at]);
-        let example = all().last().cloned().unwrap_or_default();
+        let example = all().next_back().cloned().unwrap_or_default();
         ProposedPattern {
             text: shape.pattern.clone(),
             files: shape.files.len(),
@@ -348,8 +350,8 @@ fn compiled(patterns: &[String]) -> Option<SeriesSet> {
     SeriesSet::new(&PatternConfig { prefix, checkpoint, token, ..PatternConfig::default() }).ok()
 }
 
-/// Takes the proposal as a run would: what is not matched, or by two series, is told.
-fn try_out(watched: &Watched, proposal: &mut Proposal) {
+/// Takes the proposal as a run would: a name that another series takes is told.
+fn try_out(proposal: &mut Proposal) {
     let lists: Vec<String> = proposal
         .series
         .iter()
@@ -368,7 +370,6 @@ fn try_out(watched: &Watched, proposal: &mut Proposal) {
             }
         }
     }
-    debug_assert!(watched.ranks > 0, "nobody else proposes");
 }
 
 #[cfg(test)]

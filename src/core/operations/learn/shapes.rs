@@ -51,9 +51,9 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> Shape {
     }
     // The first id is the dataset's; another one is it again only if it is always equal.
     if let Some(first) = roles.iter().position(|role| *role == Role::Id) {
-        for at in first + 1..columns {
-            if roles[at] == Role::Id && !column(first).eq(column(at)) {
-                roles[at] = Role::Any;
+        for (at, role) in roles.iter_mut().enumerate().skip(first + 1) {
+            if *role == Role::Id && !column(first).eq(column(at)) {
+                *role = Role::Any;
             }
         }
     }
