@@ -7,6 +7,7 @@ use super::sets::{Membership, choose_sets};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::params::{LineKind, Settings};
+use crate::system::{Planted, planted};
 
 /// The group of ranks on one node.
 pub const NODE: &str = "NODE";
@@ -108,7 +109,10 @@ impl Groups {
         if descriptor.scheme == SchemeKind::Single {
             return (0..self.hosts.len()).map(|rank| vec![rank]).collect();
         }
-        let sets = choose_sets(self.of_descriptor(descriptor), descriptor.set_size_min());
+        let each: Vec<String> = (0..self.hosts.len()).map(|rank| rank.to_string()).collect();
+        let unheeded = planted(Planted::NodesUnheeded);
+        let groups = if unheeded { &each } else { self.of_descriptor(descriptor) };
+        let sets = choose_sets(groups, descriptor.set_size_min());
         sets.iter().flat_map(|set| descriptor.rings(set)).collect()
     }
 

@@ -8,8 +8,8 @@ use std::cell::Cell;
 pub enum Planted {
     /// Older datasets are removed when a seal begins, not when the new one is complete.
     EvictEarly,
-    /// A rank takes what it has done for a seal for what all have done.
-    SealAlone,
+    /// Ranks of a node are taken for ones that do not fail together.
+    NodesUnheeded,
     /// There is no redundancy data.
     NoRedundancy,
     /// The cache is cleared before the last flush.

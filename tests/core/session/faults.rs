@@ -53,6 +53,6 @@ fn missing_redundancy_is_found() {
 }
 
 #[test]
-fn a_seal_that_does_not_hear_of_the_others_is_found() {
-    assert!(is_found(Mistake::Planted(Planted::SealAlone), What::Fails(libc::EIO, true), 1));
+fn sets_that_are_lost_with_a_node_are_found() {
+    assert!(is_found(Mistake::Planted(Planted::NodesUnheeded), What::Node, 1));
 }
