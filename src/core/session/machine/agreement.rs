@@ -54,7 +54,7 @@ impl Agreement {
         }
     }
 
-    /// When the last agreement succeeded.
+    /// Returns when the last agreement succeeded on this rank, ms.
     pub fn agreed_ms(&self) -> u64 {
         self.agreed_ms
     }
@@ -64,7 +64,7 @@ impl Agreement {
         self.changed = self.changed.max(urgency);
     }
 
-    /// A report was made: it says all that has changed until now.
+    /// Notes that a report was made: it says all that has changed until now.
     pub fn reported(&mut self) {
         self.changed = 0;
         self.since_conference_ms = 0;
@@ -94,8 +94,8 @@ pub enum SyncKind {
 }
 
 impl Machine {
-    /// The program has reached a sync point. `Some`: this one carries an agreement; all-reduce the
-    /// words by maximum, then call [`Machine::agreed`].
+    /// Notes that the program has reached a sync point. `Some`: this one carries an agreement;
+    /// all-reduce the words by maximum, then call [`Machine::agreed`].
     pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
         self.tick(now_ms);
         self.syncing = self.caller;
@@ -111,13 +111,13 @@ impl Machine {
         Some(self.words())
     }
 
-    /// So many sync points that carry no agreement have passed: [`Machine::idle_points`] has said
-    /// that they may. Or a conference by itself, which counts as one.
+    /// Counts so many sync points that have passed without an agreement: [`Machine::idle_points`]
+    /// has said that they may. Or a conference by itself, which counts as one.
     pub fn passed(&mut self, points: u64) {
         self.agreement.count += points;
     }
 
-    /// How many collectives and barriers from now on carry no agreement, whatever happens.
+    /// Tells how many collectives and barriers from now on carry no agreement, whatever happens.
     #[must_use]
     pub fn idle_points(&self) -> u32 {
         let agreement = &self.agreement;
@@ -130,7 +130,8 @@ impl Machine {
         self.agreement.next_at - self.agreement.last_at <= BARRIER_STRIDE_MAX
     }
 
-    /// What the all-reduced words ask for; the answer is equal on all ranks.
+    /// Takes in the all-reduced words and decides what they ask for; the answer is equal on all
+    /// ranks.
     pub fn agreed(&mut self, words: [i64; WORDS]) -> Next {
         let [most, least, elapsed_ms, in_progress, busy, invalid, halt, changed] = words;
         if most != -least {
@@ -169,7 +170,8 @@ impl Machine {
         if confers { Next::Confer } else { Next::Continue }
     }
 
-    /// An agreement could not be carried out: no communication any more on this rank.
+    /// Ends the agreements for good: one could not be carried out, there is no communication any
+    /// more on this rank.
     pub fn disable(&mut self) {
         self.agreement.disabled = true;
     }
@@ -216,8 +218,8 @@ impl Machine {
         })
     }
 
-    /// This rank's files are those of the last confirmed dataset of the series, or the program has
-    /// said that they are all.
+    /// Tells whether this rank's files are those of the last confirmed dataset of the series, or
+    /// the program has said that they are all.
     pub(super) fn is_complete(&self, dataset: &LocalDataset) -> bool {
         if let Some(explicit) = dataset.explicit {
             return explicit.complete;
@@ -227,8 +229,8 @@ impl Machine {
         !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
     }
 
-    /// As [`Machine::is_complete`]; the second dataset of a series is compared with the first,
-    /// which is confirmed only by the conference that this one waits for.
+    /// Does what [`Machine::is_complete`] does; the second dataset of a series is compared with the
+    /// first, which is confirmed only by the conference that this one waits for.
     pub(super) fn looks_complete(&self, dataset: &LocalDataset) -> bool {
         if let Some(explicit) = dataset.explicit {
             return explicit.complete;
@@ -241,8 +243,8 @@ impl Machine {
             && self.expected_set(series, before) == Some(dataset.set())
     }
 
-    /// The set of the last confirmed dataset on this rank; else that of the one among `datasets`
-    /// that will be confirmed as soon as all know of its successor.
+    /// Returns the set of the last confirmed dataset on this rank; else that of the one among
+    /// `datasets` that will be confirmed as soon as all know of its successor.
     pub(super) fn expected_set<'a>(
         &'a self,
         series: usize,

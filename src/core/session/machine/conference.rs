@@ -72,7 +72,7 @@ impl Stray {
 }
 
 impl Machine {
-    /// This rank's part of a conference; `entropy` are fresh random bits.
+    /// Makes this rank's part of a conference; `entropy` are fresh random bits.
     pub fn report(&mut self, entropy: u64, now_ms: u64) -> Report {
         self.tick(now_ms);
         self.find_open_over();
@@ -374,7 +374,7 @@ impl Machine {
         }
     }
 
-    /// This rank's entry of a shared dataset.
+    /// Returns this rank's entry of a shared dataset, made if need be.
     pub(super) fn local_mut(&mut self, key: &DatasetKey) -> &mut LocalDataset {
         let clock_ms = self.clock_ms;
         self.series[key.series].entry(key, clock_ms)

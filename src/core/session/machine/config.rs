@@ -31,7 +31,7 @@ pub struct SeriesConfig {
 }
 
 impl SeriesConfig {
-    /// A checkpoint series with the defaults: cache of 2, every 10th flushed, learning first.
+    /// Makes a checkpoint series with the defaults: cache of 2, every 10th flushed, learning first.
     pub fn new(name: impl Into<String>, has_id: bool) -> Self {
         SeriesConfig {
             name: name.into(),
@@ -48,12 +48,12 @@ impl SeriesConfig {
         }
     }
 
-    /// Datasets with one id belong together.
+    /// Tells whether datasets with one id belong together.
     pub(super) fn joins_generations(&self) -> bool {
         self.has_id && !self.explicit
     }
 
-    /// Whether the dataset with this number in series must reach the PFS.
+    /// Tells whether the dataset with this number in series must reach the PFS.
     pub(super) fn is_due(&self, number: u64) -> bool {
         self.output || (self.flush_every > 0 && number.is_multiple_of(self.flush_every))
     }
@@ -77,12 +77,12 @@ pub struct MachineConfig {
 }
 
 impl MachineConfig {
-    /// The defaults for these ranks and series.
+    /// Makes a configuration with the defaults for these ranks and series.
     pub fn new(rank: usize, nodes: Vec<usize>, series: Vec<SeriesConfig>) -> Self {
         MachineConfig { rank, nodes, series, settle_ms: 50, unsealed_ms: 60_000, agreement_ms: 20 }
     }
 
-    /// Ranks in the world.
+    /// Counts the ranks in the world.
     pub fn world_size(&self) -> usize {
         self.nodes.len()
     }
@@ -117,14 +117,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// `rules` are intervals with indices of stores; `sizes` says how many datasets each store
-    /// keeps. Without rules all goes to store 0.
+    /// Makes the places of a series: `rules` are intervals with indices of stores; `sizes` says how
+    /// many datasets each store keeps. Without rules all goes to store 0.
     #[must_use]
     pub fn new(rules: Vec<(u64, usize)>, sizes: Vec<usize>) -> Self {
         Places { rules, sizes }
     }
 
-    /// The store of the dataset with this number.
+    /// Returns the index of the store of the dataset with this number.
     #[must_use]
     pub fn store(&self, number: u64) -> usize {
         let dividing = self.rules.iter().filter(|(every, _)| number.is_multiple_of(*every));

@@ -19,9 +19,9 @@ pub struct Contested {
 }
 
 impl Machine {
-    /// The seal of `key` has come to nothing because of these `files`. The first rank keeps a file
-    /// that all have alike, and the seal is tried again; with another one the dataset is given up.
-    /// Later files of these names go to the PFS.
+    /// Settles who keeps these `files`, because of which the seal of `key` has come to nothing. The
+    /// first rank keeps a file that all have alike, and the seal is tried again; with another one
+    /// the dataset is given up. Later files of these names go to the PFS.
     pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
         for Contested { file, ranks, spoiled } in files {
             let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
@@ -43,7 +43,7 @@ impl Machine {
     }
 }
 
-/// Why a dataset with `name` is given up, which these have written, too.
+/// Says why a dataset with `name` is given up, which these `writers` have written, too.
 pub fn contested_reason(name: &str, writers: &str) -> String {
     format!(
         "{name} was written by {writers}, too, and no rank has all of it. From now on such files \

@@ -9,8 +9,8 @@ use super::shared::{DatasetState, SharedDataset, SharedSeries};
 use super::steps::{SealPlan, Step};
 
 impl Machine {
-    /// The conference's next step, equal on all ranks; `None` when it is over. Carry the step out
-    /// and call [`Machine::done`] before asking again.
+    /// Returns the conference's next step, equal on all ranks; `None` when it is over. Carry the
+    /// step out and call [`Machine::done`] before asking again.
     pub fn next_step(&mut self) -> Option<Step> {
         let mut conference = self.conference.take()?;
         let step = self.decide(&mut conference);
@@ -59,9 +59,9 @@ impl Machine {
             .or_else(|| self.halt(conference))
     }
 
-    /// Whether the end needs one more conference, which does all but the seals: it tells whether
-    /// the program sees files of a checkpoint that was sealed just now and is not the newest; only
-    /// then that one is flushed, too.
+    /// Tells whether the end needs one more conference, which does all but the seals: it tells
+    /// whether the program sees files of a checkpoint that was sealed just now and is not the
+    /// newest; only then that one is flushed, too.
     #[must_use]
     pub fn ends_again(&self) -> bool {
         let unsure = |series: &SharedSeries| {
@@ -177,7 +177,8 @@ impl Machine {
         vote.ready || conference.ending || vote.followed || self.is_followed(index, at)
     }
 
-    /// What the program writes to a checkpoint after it was given up: a part, which is none.
+    /// Tells whether this is what the program writes to a checkpoint after it was given up: a part,
+    /// which is none.
     pub(super) fn is_rest(&self, key: &DatasetKey) -> bool {
         let mut all = self.shared.series[key.series].datasets.iter();
         self.config.series[key.series].has_id
@@ -186,7 +187,7 @@ impl Machine {
             })
     }
 
-    /// A later dataset of the series has begun in this launch.
+    /// Tells whether a later dataset of the series has begun in this launch.
     pub(super) fn is_followed(&self, index: usize, at: usize) -> bool {
         let mut later = self.shared.series[index].datasets[at + 1..].iter();
         later.any(|later| later.state != DatasetState::Dropped && !later.restored)
@@ -482,7 +483,7 @@ impl Machine {
         Some(Step::Halt { reason: conference.halt })
     }
 
-    /// This rank's part of a dataset is not counted in any more.
+    /// Drops this rank's part of a dataset: it is not counted in any more.
     pub(super) fn drop_local(&mut self, key: &DatasetKey) {
         self.local_mut(key).phase = Phase::Dropped;
     }

@@ -10,8 +10,8 @@ use super::reason::Reason;
 use super::{DatasetState, Machine};
 
 impl Machine {
-    /// The program begins the dataset `id`; every rank calls this between the same two conferences.
-    /// The caller writes its durable record (state Open).
+    /// Begins the dataset `id` for the program; every rank calls this between the same two
+    /// conferences. The caller writes its durable record (state Open).
     pub fn begin_explicit(
         &mut self,
         series: usize,
@@ -34,7 +34,7 @@ impl Machine {
         key
     }
 
-    /// The program will write `file` as a part of `key`, which it has begun.
+    /// Adds `file`, which the program will write, as a part to `key`, which it has begun.
     pub fn add_explicit(
         &mut self,
         file: &FileRef,
@@ -46,7 +46,8 @@ impl Machine {
         self.put(file, key.clone(), keep)
     }
 
-    /// The program says that its files in `key` are written; the sizes of all of them are known.
+    /// Notes the program's word that its files in `key` are written; the sizes of all of them are
+    /// known.
     pub fn complete_explicit(&mut self, key: &DatasetKey, sizes: &[(String, u64)], now_ms: u64) {
         self.tick(now_ms);
         for (name, bytes) in sizes {
@@ -62,27 +63,27 @@ impl Machine {
         dataset.touch(now_ms);
     }
 
-    /// What became of a dataset; `None` if it has gone, or never was.
+    /// Tells what became of a dataset; `None` if it has gone, or never was.
     #[must_use]
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
         self.shared.find(key).map(|dataset| dataset.state)
     }
 
-    /// Whether the program calls the dataset output.
+    /// Tells whether the program calls the dataset output.
     #[must_use]
     pub fn is_output(&self, key: &DatasetKey) -> bool {
         self.shared.find(key).is_some_and(|dataset| dataset.output)
     }
 
-    /// The number that the next dataset gets.
+    /// Returns the number that the next dataset gets.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.shared.next_id
     }
 
-    /// The program could not restart from the dataset, or wants it no more: it counts no longer,
-    /// and leaves the cache when a newer one is complete. All ranks call this alike, outside of
-    /// conferences.
+    /// Notes that the program could not restart from the dataset, or wants it no more: it counts no
+    /// longer, and leaves the cache when a newer one is complete. All ranks call this alike,
+    /// outside of conferences.
     pub fn reject(&mut self, key: &DatasetKey) {
         if matches!(self.status(key), Status::Open) {
             return;

@@ -10,7 +10,8 @@ use super::reason::Reason;
 use super::shared::DatasetState;
 
 impl Machine {
-    /// The program opens `file` for writing. The caller acts on the answer before the open goes on.
+    /// Decides where `file` goes, which the program opens for writing. The caller acts on the
+    /// answer before the open goes on.
     pub fn write_open(&mut self, file: &FileRef, intent: Intent, now_ms: u64) -> Placement {
         self.tick(now_ms);
         if self.is_passive() {
@@ -40,8 +41,8 @@ impl Machine {
         }
     }
 
-    /// The program writes a file under a temporary name that it will rename to `last` (a template
-    /// says so): it belongs where `last` will belong.
+    /// Decides where a file goes that the program writes under a temporary name and will rename to
+    /// `last` (a template says so): it belongs where `last` will belong.
     pub fn write_open_temporary(
         &mut self,
         temporary: &FileRef,
@@ -72,9 +73,10 @@ impl Machine {
         Placement::Pass
     }
 
-    /// The last descriptor of a private copy ([`Placement::CopyUp`]) was closed. `Pass`: discard
-    /// the copy if it is unchanged, else write it to the PFS. Otherwise it becomes the file's
-    /// content in that dataset, opened and to be closed as by [`Machine::write_open`].
+    /// Decides what becomes of a private copy ([`Placement::CopyUp`]) whose last descriptor was
+    /// closed. `Pass`: discard the copy if it is unchanged, else write it to the PFS. Otherwise it
+    /// becomes the file's content in that dataset, opened and to be closed as by
+    /// [`Machine::write_open`].
     pub fn copy_up_closed(&mut self, file: &FileRef, changed: bool, now_ms: u64) -> Placement {
         self.tick(now_ms);
         if !changed {
@@ -86,7 +88,7 @@ impl Machine {
         Placement::Dataset(self.place(file, None))
     }
 
-    /// The open was not made: nothing was written.
+    /// Notes that the open was not made: nothing was written.
     pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
         self.tick(now_ms);
         let Some(dataset) = self.series[key.series].find_mut(key) else { return };
@@ -99,8 +101,8 @@ impl Machine {
         self.agreement.changed(1);
     }
 
-    /// The open failed, on the PFS as well: without this file the dataset is not whole, unless the
-    /// program opens it after all.
+    /// Notes that the open failed, on the PFS as well: without this file the dataset is not whole,
+    /// unless the program opens it after all.
     pub fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
         self.open_failed(key, name, now_ms);
         if let Some(dataset) = self.series[key.series].find_mut(key) {
@@ -108,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// A file was closed by its last writer; it has `bytes` bytes.
+    /// Notes that a file was closed by its last writer; it has `bytes` bytes.
     pub fn write_closed(&mut self, key: &DatasetKey, name: &str, bytes: u64, now_ms: u64) {
         self.tick(now_ms);
         let count = self.agreement.count;
@@ -133,7 +135,8 @@ impl Machine {
         self.note_append(key, name, bytes);
     }
 
-    /// A write, truncate, fsync or close failed, or the store was full: the dataset is invalid.
+    /// Notes that a write, truncate, fsync or close failed, or the store was full: the dataset is
+    /// invalid.
     pub fn failed(&mut self, key: &DatasetKey, reason: &str, now_ms: u64) {
         self.tick(now_ms);
         if let Some(dataset) = self.series[key.series].find_mut(key) {
@@ -142,14 +145,15 @@ impl Machine {
         }
     }
 
-    /// The program unlinks a file. Whatever the answer, the name is absent for it from now on.
+    /// Takes an unlink of a file by the program. Whatever the answer, the name is absent for it
+    /// from now on.
     pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
         self.delete(file, None)
     }
 
-    /// The program has moved the directory of a file: the PFS has it under its new name, and the
-    /// old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
+    /// Notes that the program has moved the directory of a file: the PFS has it under its new name,
+    /// and the old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
     pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.tick(now_ms);
         let deletion = self.delete(file, None);
@@ -170,7 +174,7 @@ impl Machine {
         }
     }
 
-    /// How far the dataset is, as this rank must treat it.
+    /// Tells how far the dataset is, as this rank must treat it.
     pub(super) fn status(&self, key: &DatasetKey) -> Status {
         let local = self.series[key.series].find(key).map(|dataset| dataset.phase);
         let shared = self.shared.find(key).map(|dataset| dataset.state);
@@ -184,14 +188,14 @@ impl Machine {
         }
     }
 
-    /// The newest generation of `(series, id)` that anyone knows of.
+    /// Finds the newest generation of `(series, id)` that anyone knows of.
     pub(super) fn newest(&self, series: usize, id: &str) -> Option<DatasetKey> {
         let local = self.series[series].datasets.iter().map(|dataset| &dataset.key);
         let shared = self.shared.series[series].datasets.iter().map(|dataset| &dataset.key);
         local.chain(shared).filter(|key| key.id == id).max_by_key(|key| key.generation).cloned()
     }
 
-    /// The newest dataset on this rank in which the program sees `file`.
+    /// Finds the newest dataset on this rank in which the program sees `file`, with its status.
     pub(super) fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
         let datasets = self.series[file.series].datasets.iter().rev();
         let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
@@ -205,14 +209,15 @@ impl Machine {
             .is_some_and(|file| file.on_prefix.is_some())
     }
 
-    /// This rank has it open for writing in the cache: a further descriptor is to be on that file.
+    /// Tells whether this rank has the file open for writing in the cache: a further descriptor is
+    /// to be on that file.
     pub(super) fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
         let dataset = self.series[key.series].find(key);
         let file = dataset.and_then(|dataset| dataset.files.get(name));
         file.is_some_and(|file| file.open > 0 && file.on_prefix.is_none() && !file.deleted)
     }
 
-    /// Which dataset a change of `file` belongs to.
+    /// Tells which dataset a change of `file` belongs to.
     pub(super) fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let has_id = self.config.series[series].has_id;
@@ -236,8 +241,8 @@ impl Machine {
         }
     }
 
-    /// The file was written and closed in this dataset, with a sync point since: the program starts
-    /// its next checkpoint when it changes the file again.
+    /// Tells whether the file was written and closed in this dataset, with a sync point since: the
+    /// program starts its next checkpoint when it changes the file again.
     pub(super) fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
         let dataset = self.series[key.series].find(key);
         let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
@@ -279,7 +284,7 @@ impl Machine {
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
 
-    /// The newest dataset, if it can still take files without id.
+    /// Returns the newest dataset, if it can still take files without id.
     pub(super) fn newest_taker(&self, series: usize) -> Option<&DatasetKey> {
         let newest = self.shared.series[series].datasets.last()?;
         let takes = match newest.state {
@@ -358,9 +363,9 @@ impl Machine {
         Placed { key, begin, revoke, on_prefix, joined: false }
     }
 
-    /// A pointer file names a checkpoint of which this rank, or one that has not heard of a
-    /// fall-back, has files in the cache: on the PFS it would be there before them, and outlive
-    /// them if a node is lost.
+    /// Tells whether a pointer file names a checkpoint of which this rank, or one that has not
+    /// heard of a fall-back, has files in the cache: on the PFS it would be there before them, and
+    /// outlive them if a node is lost.
     #[must_use]
     pub fn goes_with_cached(&self, file: &FileRef) -> bool {
         if file.id.is_some() || !self.config.series[file.series].has_id || self.is_passive() {
@@ -371,13 +376,14 @@ impl Machine {
         !self.shared.fallen_back || own.is_some_and(cached)
     }
 
-    /// Nobody has seen yet how the program treats files of this kind.
+    /// Tells whether nobody has seen yet how the program treats files of this kind.
     pub(super) fn is_new(&self, file: &FileRef) -> bool {
         self.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
     }
 
-    /// The name is absent from now on; its content goes on in the dataset `into`, if that is given.
+    /// Makes the name absent from now on; its content goes on in the dataset `into`, if that is
+    /// given.
     pub(super) fn delete(&mut self, file: &FileRef, into: Option<&DatasetKey>) -> Deletion {
         self.note_name();
         let routing = self.shared.series[file.series].routing;

@@ -19,18 +19,18 @@ pub struct DatasetKey {
 }
 
 impl DatasetKey {
-    /// The key of `(series, id, generation)`.
+    /// Makes the key of `(series, id, generation)`.
     pub fn new(series: usize, id: impl Into<String>, generation: u64) -> Self {
         DatasetKey { series, id: id.into(), generation }
     }
 
-    /// The generation before.
+    /// Returns the key of the generation before; `None` for the first one.
     pub fn before(&self) -> Option<DatasetKey> {
         let generation = self.generation.checked_sub(1)?;
         Some(DatasetKey { generation, ..self.clone() })
     }
 
-    /// Whether both are generations of the same `(series, id)`.
+    /// Tells whether both are generations of the same `(series, id)`.
     pub fn same_group(&self, other: &DatasetKey) -> bool {
         self.series == other.series && self.id == other.id
     }
@@ -110,7 +110,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// The file itself stays on the PFS.
+    /// Tells whether the file itself stays on the PFS.
     #[must_use]
     pub fn is_on_prefix(&self) -> bool {
         self.on_prefix.is_some()

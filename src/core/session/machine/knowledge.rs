@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Hash of a masked name, the form in which names travel and are remembered (FNV-1a, 64 bits).
+/// Returns the hash of a masked name, the form in which names travel and are remembered (FNV-1a, 64
+/// bits).
 #[must_use]
 pub fn name_hash(masked: &str) -> u64 {
     masked.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -10,8 +11,8 @@ pub fn name_hash(masked: &str) -> u64 {
     })
 }
 
-/// Hash of a kind of names: a masked name whose other numbers are masked, too, so that `part.7` of
-/// one checkpoint is known when `part.8` of the next one comes.
+/// Returns the hash of a kind of names: a masked name whose other numbers are masked, too, so that
+/// `part.7` of one checkpoint is known when `part.8` of the next one comes.
 #[must_use]
 pub fn kind_hash(masked: &str) -> u64 {
     let mut kind = String::with_capacity(masked.len());
@@ -25,7 +26,7 @@ pub fn kind_hash(masked: &str) -> u64 {
     name_hash(&kind)
 }
 
-/// Hash of a set of masked-name hashes; independent of their order.
+/// Returns the hash of a set of masked-name hashes; independent of their order.
 #[must_use]
 pub fn set_hash(names: &BTreeSet<u64>) -> u64 {
     names.iter().fold(0xcbf2_9ce4_8422_2325, |hash, name| {
@@ -51,7 +52,7 @@ pub enum Why {
 impl Why {
     const ALL: [Why; 4] = [Why::Writers, Why::Readers, Why::GoesOn, Why::Stays];
 
-    /// For files and messages.
+    /// Returns the word for it in files and messages.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -62,7 +63,7 @@ impl Why {
         }
     }
 
-    /// The inverse.
+    /// Finds what [`Why::word`] gives this word for; `None` for an unknown one.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Why> {
         Why::ALL.into_iter().find(|why| why.word() == word)

@@ -122,18 +122,18 @@ pub(super) struct LocalFile {
 }
 
 impl LocalFile {
-    /// It was written, and a sync point (of `count`) has been passed since.
+    /// Tells whether it was written, and a sync point (of `count`) has been passed since.
     pub fn is_past(&self, count: u64) -> bool {
         self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
     }
 
-    /// Another one writes it on the PFS from now on; the sealed dataset has what it had.
+    /// Notes that another one writes it on the PFS from now on; the sealed dataset has what it had.
     pub fn share(&mut self) {
         self.keeps_copy |= self.on_prefix.is_none();
         (self.on_prefix, self.moved) = (Some(Reason::Shared), true);
     }
 
-    /// It is closed, and its directory has not got its final name yet.
+    /// Tells whether it is closed, and its directory has not got its final name yet.
     pub fn is_waiting(&self) -> bool {
         self.temporary && self.open == 0 && !self.deleted
     }
@@ -195,7 +195,7 @@ impl LocalDataset {
         }
     }
 
-    /// The program has begun it, and it is a checkpoint of its own.
+    /// Tells whether the program has begun it, and it is a checkpoint of its own.
     pub fn is_successor(&self) -> bool {
         self.begun && !self.returns
     }
@@ -208,7 +208,7 @@ impl LocalDataset {
         self.files.values().map(|file| file.open + waits(file)).sum::<u32>() + u32::from(goes_on)
     }
 
-    /// Why it cannot count as a checkpoint; `None` if it can.
+    /// Tells why it cannot count as a checkpoint; `None` if it can.
     pub fn why_invalid(&self) -> Option<&String> {
         self.invalid.as_ref().or_else(|| self.refused.values().next())
     }
@@ -222,12 +222,12 @@ impl LocalDataset {
         set_hash(&self.names())
     }
 
-    /// The file is in it for the program's eyes.
+    /// Tells whether the file is in it for the program's eyes.
     pub fn holds(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|file| !file.deleted)
     }
 
-    /// The file has come since the last seal.
+    /// Tells whether the file has come since the last seal.
     pub fn is_added(&self, name: &str) -> bool {
         let closed_before = self.files.get(name).and_then(|file| file.closed_before);
         self.sealed_at.is_some_and(|sealed_at| closed_before > Some(sealed_at))
@@ -344,7 +344,7 @@ impl LocalSeries {
         self.datasets.iter_mut().find(|dataset| dataset.key == *key)
     }
 
-    /// The dataset's entry, made if need be.
+    /// Returns the dataset's entry, made if need be.
     pub fn entry(&mut self, key: &DatasetKey, now_ms: u64) -> &mut LocalDataset {
         let at = match self.datasets.iter().position(|dataset| dataset.key == *key) {
             Some(at) => at,
@@ -356,39 +356,40 @@ impl LocalSeries {
         &mut self.datasets[at]
     }
 
-    /// This rank has just found that new files of the name stay on the PFS.
+    /// Tells why new files of the name stay on the PFS, if this rank has just found that they do.
     pub fn mark_of(&self, name: u64) -> Option<Why> {
         self.news.unsafe_names.iter().find(|mark| mark.name == name).map(|mark| mark.why)
     }
 
-    /// Only the PFS has the dataset of the captured `id`.
+    /// Notes that only the PFS has the dataset of the captured `id`.
     pub fn note_left(&mut self, id: &str, number: u64) {
         let newest = self.left.entry(id.to_string()).or_default();
         *newest = number.max(*newest);
     }
 
-    /// A dataset leaves. A thread of the program may write its id again on one rank before that, on
-    /// another one after it: both must mean the same generation, or there would be two checkpoints
-    /// with a part of the files each.
+    /// Notes that a dataset leaves. A thread of the program may write its id again on one rank
+    /// before that, on another one after it: both must mean the same generation, or there would be
+    /// two checkpoints with a part of the files each.
     pub fn note_evicted(&mut self, key: &DatasetKey) {
         self.evicted.truncate(EVICTED_MAX - 1);
         self.evicted.push_front((key.id.clone(), key.generation));
     }
 
-    /// The generation of `id` that comes after what has left.
+    /// Returns the generation of `id` that comes after what has left.
     pub fn after_evicted(&self, id: &str) -> u64 {
         let same = self.evicted.iter().filter(|(evicted, _)| evicted == id);
         same.map(|(_, generation)| generation + 1).max().unwrap_or(0)
     }
 
-    /// Another rank of the node answers for the file from now on, if it did so while it was open.
+    /// Leaves the file to another rank of the node from now on, if that one answered for it while
+    /// it was open.
     pub fn leave_joined(&mut self, key: &DatasetKey, name: &str) {
         if let Some(dataset) = self.find_mut(key) {
             dataset.files.retain(|known, file| known != name || !file.joined || file.open > 0);
         }
     }
 
-    /// The PFS has the file under another name.
+    /// Notes that the PFS has the file under another name.
     pub fn note_moved(&mut self, name: &str) {
         let held = self.datasets.iter_mut().filter_map(|dataset| dataset.files.get_mut(name));
         held.for_each(|file| file.moved = true);

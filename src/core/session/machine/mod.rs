@@ -149,7 +149,8 @@ pub struct Resumed {
 }
 
 impl Machine {
-    /// A machine that has seen nothing; `knowledge` of each series, default where there is none.
+    /// Makes a machine that has seen nothing; `knowledge` of each series, default where there is
+    /// none.
     #[must_use]
     pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
         let series = (0..config.series.len()).map(|index| {
@@ -187,8 +188,8 @@ impl Machine {
         }
     }
 
-    /// Whether any dataset is known, of this launch or an earlier one, wherever it is; the same on
-    /// all ranks.
+    /// Tells whether any dataset is known, of this launch or an earlier one, wherever it is; the
+    /// same on all ranks.
     pub fn knows_datasets(&self) -> bool {
         let all = (0..self.config.series.len()).any(|at| !self.datasets(at).is_empty());
         all || self.shared.next_id > 1
@@ -299,51 +300,52 @@ impl Machine {
         self.halt = reason;
     }
 
-    /// This rank cannot use the cache any more: its new files go to the PFS, and those of all ranks
-    /// from the next agreement on.
+    /// Notes that this rank cannot use the cache any more: its new files go to the PFS, and those
+    /// of all ranks from the next agreement on.
     pub fn fall_back(&mut self) {
         if !std::mem::replace(&mut self.falls_back, true) {
             self.agreement.changed(2);
         }
     }
 
-    /// The new files of all ranks go to the PFS: a rank has called [`Machine::fall_back`], or
-    /// several datasets in a row could not be sealed in the cache.
+    /// Tells whether the new files of all ranks go to the PFS: a rank has called
+    /// [`Machine::fall_back`], or several datasets in a row could not be sealed in the cache.
     #[must_use]
     pub fn has_fallen_back(&self) -> bool {
         self.shared.fallen_back
     }
 
-    /// The program is in MPI_Finalize: the conference that follows seals, confirms and flushes; one
-    /// more follows if [`Machine::ends_again`] says so.
+    /// Notes that the program is in MPI_Finalize: the conference that follows seals, confirms and
+    /// flushes; one more follows if [`Machine::ends_again`] says so.
     pub fn begin_end(&mut self, now_ms: u64) {
         self.tick(now_ms);
         self.ending = true;
     }
 
-    /// The process ends, perhaps without a conference: what is closed waits for no agreement.
+    /// Notes that the process ends, perhaps without a conference: what is closed waits for no
+    /// agreement.
     pub fn begin_exit(&mut self) {
         self.exiting = true;
     }
 
-    /// The end's conference is over; nothing is routed any more.
+    /// Notes that the end's conference is over; nothing is routed any more.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Sealed datasets and those known to be in progress, oldest first.
+    /// Returns the sealed datasets and those known to be in progress, oldest first.
     #[must_use]
     pub fn datasets(&self, series: usize) -> &[SharedDataset] {
         &self.shared.series[series].datasets
     }
 
-    /// Where the files of the series go.
+    /// Tells where the files of the series go.
     #[must_use]
     pub fn routing(&self, series: usize) -> Routing {
         self.shared.series[series].routing
     }
 
-    /// What is known of the series on this rank, to be stored.
+    /// Returns what is known of the series on this rank, to be stored.
     #[must_use]
     pub fn knowledge(&self, series: usize) -> Knowledge {
         let (shared, local) = (&self.shared.series[series], &self.series[series]);
@@ -363,26 +365,26 @@ impl Machine {
         }
     }
 
-    /// The largest size that a file of this masked name had so far on this rank, bytes; 0 if
-    /// unknown.
+    /// Returns the largest size that a file of this masked name had so far on this rank, bytes; 0
+    /// if unknown.
     #[must_use]
     pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
         self.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
     }
 
-    /// Bytes of this rank's closed files of a dataset that lie in cache.
+    /// Counts the bytes of this rank's closed files of a dataset that lie in cache.
     #[must_use]
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
         let files = self.series[key.series].find(key).into_iter().flat_map(|one| &one.files);
         files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
     }
 
-    /// What the conference that has just begun told of other ranks' doings.
+    /// Takes what the conference that has just begun told of other ranks' doings.
     pub fn take_heard(&mut self) -> Heard {
         std::mem::take(&mut self.heard)
     }
 
-    /// The events that follow come from this thread of the program.
+    /// Notes that the events that follow come from this thread of the program.
     pub fn called_by(&mut self, thread: u64) {
         self.caller = thread;
     }

@@ -21,9 +21,9 @@ pub struct LeftBehind {
 }
 
 impl Machine {
-    /// A directory has been renamed, by whichever rank: this rank's file `old` of a dataset in
-    /// progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has. Gives
-    /// whether its record must be revoked; `None`: there is no such file.
+    /// Notes that a directory has been renamed, by whichever rank: this rank's file `old` of a
+    /// dataset in progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has.
+    /// Gives whether its record must be revoked; `None`: there is no such file.
     pub fn moved(
         &mut self,
         key: &DatasetKey,
@@ -55,14 +55,15 @@ impl Machine {
         Some(revoke)
     }
 
-    /// All ranks are to hear at the next agreement that this one has renamed a directory.
+    /// Notes that all ranks are to hear at the next agreement that this one has renamed a
+    /// directory.
     pub fn note_move(&mut self) {
         self.news = News::Moves;
         self.agreement.changed(2);
     }
 
-    /// This rank's files that wait in vain: the series' next checkpoint has begun, or the run ends.
-    /// They are what the program left behind; bring them to the PFS, then call
+    /// Finds this rank's files that wait in vain: the series' next checkpoint has begun, or the run
+    /// ends. They are what the program left behind; bring them to the PFS, then call
     /// [`Machine::withdrawn`] for each.
     #[must_use]
     pub fn left_behind(&self) -> Vec<LeftBehind> {
@@ -94,7 +95,7 @@ impl Machine {
             || known.is_some_and(|known| self.is_followed(series, known))
     }
 
-    /// The file is no part of its dataset any more: the PFS has it.
+    /// Takes the file out of its dataset: the PFS has it.
     pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
         let clock_ms = self.clock_ms;
         if let Some(dataset) = self.series[key.series].find_mut(key)
@@ -106,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// All ranks have heard how the program renames its directories: keeps it.
+    /// Keeps how the program renames its directories, which all ranks have heard.
     pub fn learn_directory(&mut self, series: usize, template: &str) {
         self.learn_temporary(series, template);
         self.shared.series[series].learned = true;
