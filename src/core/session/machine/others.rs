@@ -41,9 +41,10 @@ pub struct Withdrawn {
 }
 
 impl Machine {
-    /// The program changes a file that another rank has written into the cached dataset `of`. Not
-    /// in place, since that one answers for its content: the PFS has it (the caller sees to that),
-    /// and takes the change and all later files of the name. The others hear of it.
+    /// Takes a change by the program of a file that another rank has written into the cached
+    /// dataset `of`. Not in place, since that one answers for its content: the PFS has it (the
+    /// caller sees to that), and takes the change and all later files of the name. The others hear
+    /// of it.
     pub fn take_over(
         &mut self,
         file: &FileRef,
@@ -68,7 +69,7 @@ impl Machine {
         Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }
 
-    /// A private copy of this rank is on the PFS now, in the place of what was there.
+    /// Notes that a private copy of this rank is on the PFS now, in the place of what was there.
     pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
         let count = self.agreement.count;
         if let Some(dataset) = self.series[key.series].find_mut(key) {
@@ -76,10 +77,10 @@ impl Machine {
         }
     }
 
-    /// A file of `key` on the PFS that a private copy of a rank has replaced after one of another
-    /// node had begun to write it, or no sync point was between: what that one has written is lost.
-    /// The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such things one
-    /// after the other.)
+    /// Finds a file of `key` on the PFS that a private copy of a rank has replaced after one of
+    /// another node had begun to write it, or no sync point was between: what that one has written
+    /// is lost. The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such
+    /// things one after the other.)
     pub(super) fn overwritten(
         &self,
         key: &DatasetKey,
@@ -100,8 +101,8 @@ impl Machine {
         })
     }
 
-    /// Others write such files, too, or have begun to write this one, which this rank has in `of`:
-    /// no private copy of it could be put together with what they write.
+    /// Tells whether others write such files, too, or have begun to write this one, which this rank
+    /// has in `of`: no private copy of it could be put together with what they write.
     #[must_use]
     pub fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
         let (shared, local) = (&self.shared.series[file.series], &self.series[file.series]);
@@ -112,9 +113,9 @@ impl Machine {
             || held.is_some_and(|held| held.moved)
     }
 
-    /// A child of this rank changes the file, which is not open on any, or makes it. Nobody knows
-    /// when it will be done, so the PFS has the file and no dataset in progress; one that is
-    /// complete keeps its version. The others hear of it.
+    /// Notes that a child of this rank changes the file, which is not open on any, or makes it.
+    /// Nobody knows when it will be done, so the PFS has the file and no dataset in progress; one
+    /// that is complete keeps its version. The others hear of it.
     pub fn changed_by_child(&mut self, file: &FileRef, now_ms: u64) -> Vec<Withdrawn> {
         self.tick(now_ms);
         self.tell_revived(file);
@@ -147,8 +148,8 @@ impl Machine {
         withdrawn
     }
 
-    /// The same for a file that is being written by another rank of this node: both write to it.
-    /// That rank answers for it; here it is known while it is open.
+    /// Takes a change of a file that is being written by another rank of this node: both write to
+    /// it. That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.is_passive() || self.status(of) != Status::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
@@ -168,18 +169,19 @@ impl Machine {
         Placement::Dataset(placed)
     }
 
-    /// This rank deletes a file that it does not hold: whoever holds it must know.
+    /// Tells the others that this rank deletes a file that it does not hold: whoever holds it must
+    /// know.
     pub(super) fn tell_deleted(&mut self, file: &FileRef) {
         let count = self.agreement.count;
         self.series[file.series].news.deleted.push((file.name.clone(), count));
         self.agreement.changed(2);
     }
 
-    /// As far as is known here, only the PFS has the file, as part of a dataset that is older than
-    /// a complete one there: nothing keeps a deletion of it from being real at once. If it waited
-    /// for a newer one to be complete, a crash would undo it. (While the newer one is in the cache
-    /// only, this may be all that is left when the cache is lost, and what a pointer file there
-    /// names.)
+    /// Tells whether, as far as is known here, only the PFS has the file, as part of a dataset that
+    /// is older than a complete one there: nothing keeps a deletion of it from being real at once.
+    /// If it waited for a newer one to be complete, a crash would undo it. (While the newer one is
+    /// in the cache only, this may be all that is left when the cache is lost, and what a pointer
+    /// file there names.)
     #[must_use]
     pub fn is_left_behind(&self, file: &FileRef) -> bool {
         let Some(id) = &file.id else { return false };
@@ -193,8 +195,8 @@ impl Machine {
             && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
     }
 
-    /// A child of this rank opens a file, too, that is open on it in the dataset `of`: one more to
-    /// be closed.
+    /// Notes that a child of this rank opens a file, too, that is open on it in the dataset `of`:
+    /// one more to be closed.
     pub fn lent(&mut self, of: &DatasetKey, name: &str) {
         let dataset = self.series[of.series].find_mut(of);
         let file = dataset.and_then(|dataset| dataset.files.get_mut(name));
@@ -203,17 +205,17 @@ impl Machine {
         }
     }
 
-    /// Another rank of the node has just deleted this file, whoever wrote it: it was written
-    /// before, although no sync point says so.
+    /// Notes that another rank of the node has just deleted this file, whoever wrote it: it was
+    /// written before, although no sync point says so.
     pub fn deleted_just_now(&mut self, file: &FileRef) {
         let datasets = self.series[file.series].datasets.iter_mut();
         let held = datasets.filter_map(|dataset| dataset.files.get_mut(&file.name));
         held.for_each(|file| file.outlived = true);
     }
 
-    /// Another rank of the node has just begun to write this file on the PFS: no flush of what this
-    /// one has sealed of it may come after that, and what it writes to it again goes there. Gives
-    /// the datasets in progress of which that is true.
+    /// Notes that another rank of the node has just begun to write this file on the PFS: no flush
+    /// of what this one has sealed of it may come after that, and what it writes to it again goes
+    /// there. Gives the datasets in progress of which that is true.
     pub fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
         let mut in_progress = Vec::new();
         for dataset in &mut self.series[file.series].datasets {
@@ -228,7 +230,7 @@ impl Machine {
         in_progress
     }
 
-    /// Another rank of the node has just made this file: no deletion of it stands.
+    /// Notes that another rank of the node has just made this file: no deletion of it stands.
     pub fn made_just_now(&mut self, file: &FileRef) {
         const NAMES_MAX: usize = 4096;
         let series = &mut self.series[file.series];
@@ -239,18 +241,21 @@ impl Machine {
         series.made_near.insert(file.name.clone());
     }
 
-    /// A rank of another node has made this file since it heard that this one deleted it.
+    /// Notes that a rank of another node has made this file since it heard that this one deleted
+    /// it.
     pub fn made_elsewhere(&mut self, file: &FileRef) {
         let tombstones = &mut self.series[file.series].tombstones;
         tombstones.retain(|tombstone| tombstone.name != file.name);
     }
 
-    /// Something that the node's ranks have told was missed.
+    /// Forgets what the ranks of the node are known to have made: something that they have told was
+    /// missed.
     pub fn forget_near(&mut self) {
         self.series.iter_mut().for_each(|series| series.made_near.clear());
     }
 
-    /// This rank writes a file again that another rank has deleted: that rank must know.
+    /// Tells the others that this rank writes a file again, if another one has deleted it: that
+    /// rank must know.
     pub(super) fn tell_revived(&mut self, file: &FileRef) {
         let series = &mut self.series[file.series];
         if series.deleted_elsewhere.remove(&file.name) {
@@ -259,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// What the others' reports say of this rank's files, and of those that it deleted.
+    /// Takes in what the others' reports say of this rank's files, and of those that it deleted.
     pub(super) fn listen(&mut self, reports: &[Report]) -> Heard {
         let mut heard = Heard { restless: self.listen_loud(reports), ..Heard::default() };
         let own = self.config.rank;

@@ -23,7 +23,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// For an all-reduce by maximum.
+    /// Returns the word for an all-reduce by maximum.
     #[must_use]
     pub fn to_word(self) -> i64 {
         match self {
@@ -33,7 +33,7 @@ impl Outcome {
         }
     }
 
-    /// The inverse; anything unknown is a failure.
+    /// Reads what [`Outcome::to_word`] has made; anything unknown is a failure.
     #[must_use]
     pub fn from_word(word: i64) -> Self {
         match word {
@@ -56,8 +56,8 @@ pub struct SealFile {
 }
 
 impl Machine {
-    /// This rank's files of a dataset, by name; also those that the program has deleted since they
-    /// were complete.
+    /// Returns this rank's files of a dataset, by name; also those that the program has deleted
+    /// since they were complete.
     #[must_use]
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
         let own = self.series[key.series].find(key).into_iter();
@@ -70,17 +70,17 @@ impl Machine {
             .collect()
     }
 
-    /// A flush of the dataset must not write this file of ours: the program's deletion of it has
-    /// become real (a newer dataset is confirmed, or the run ends), the PFS has it under another
-    /// name, or holds a newer content of it from this rank, or it is never quiet.
+    /// Tells whether a flush of the dataset must not write this file of ours: the program's
+    /// deletion of it has become real (a newer dataset is confirmed, or the run ends), the PFS has
+    /// it under another name, or holds a newer content of it from this rank, or it is never quiet.
     #[must_use]
     pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_withdrawn(key, name) || self.is_replaced(key, name)
     }
 
-    /// The same for a thread that has its turn to give the file its name. Newer flushes that have
-    /// begun since come after it, and must not keep it back: the other ranks' threads may have
-    /// given theirs, and the PFS would have a part of this one.
+    /// Does what [`Machine::is_left_out`] does, for a thread that has its turn to give the file its
+    /// name. Newer flushes that have begun since come after it, and must not keep it back: the
+    /// other ranks' threads may have given theirs, and the PFS would have a part of this one.
     #[must_use]
     pub fn is_left_out_now(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_gone(key, name)
@@ -88,9 +88,9 @@ impl Machine {
             || self.is_replaced(key, name)
     }
 
-    /// This rank's files of `along`, with the newest dataset of them that has it, that a flush of
-    /// `head` publishes along with its own: those of which neither it nor another complete dataset
-    /// before it has a newer content.
+    /// Finds this rank's files of `along`, with the newest dataset of them that has it, that a
+    /// flush of `head` publishes along with its own: those of which neither it nor another complete
+    /// dataset before it has a newer content.
     #[must_use]
     pub fn files_along(
         &self,
@@ -114,7 +114,7 @@ impl Machine {
         along.iter().map(|key| (key.clone(), names(key))).collect()
     }
 
-    /// The dataset's number; 0 if it has none.
+    /// Returns the dataset's number; 0 if it has none.
     #[must_use]
     pub fn id_of(&self, key: &DatasetKey) -> u64 {
         self.shared.find(key).map_or(0, |dataset| dataset.id)
@@ -161,8 +161,8 @@ impl Machine {
             && (replaced || (self.ending && self.is_older_pointer(key, name)))
     }
 
-    /// The PFS holds a newer content of the file from this rank, or a thread brings it: what `key`
-    /// holds must not replace it.
+    /// Tells whether the PFS holds a newer content of the file from this rank, or a thread brings
+    /// it: what `key` holds must not replace it.
     pub(super) fn has_newer_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
         self.has_newer(key, name, Published::Coming)
     }
@@ -177,8 +177,8 @@ impl Machine {
         })
     }
 
-    /// Whether the record of a seal may be written now. Call it, and write the record if it says
-    /// yes, in one locked section: a write that comes later finds the record and revokes it.
+    /// Tells whether the record of a seal may be written now. Call it, and write the record if it
+    /// says yes, in one locked section: a write that comes later finds the record and revokes it.
     pub fn seal_record(&mut self, key: &DatasetKey) -> bool {
         let dataset = self.local_mut(key);
         let quiet = dataset.phase == Phase::Open
@@ -192,23 +192,24 @@ impl Machine {
         quiet
     }
 
-    /// The program has touched the dataset on this rank since the last report, or could not.
+    /// Tells whether the program has touched the dataset on this rank since the last report, or
+    /// could not.
     #[must_use]
     pub fn is_touched(&self, key: &DatasetKey) -> bool {
         let own = self.series[key.series].find(key);
         own.is_some_and(|dataset| dataset.touched || dataset.why_invalid().is_some())
     }
 
-    /// When this rank began to write it, if it did.
+    /// Tells when this rank began to write the dataset, ms, if it did.
     #[must_use]
     pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
         let dataset = self.series[key.series].find(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.begun_ms)
     }
 
-    /// This rank's vote on a seal or a confirmation, `own` being how its part of the work went.
-    /// From a `Done` on, the program's writes to a dataset that is about to be confirmed go to its
-    /// next generation. All-reduce it before [`Machine::done`].
+    /// Gives this rank's vote on a seal or a confirmation, `own` being how its part of the work
+    /// went. From a `Done` on, the program's writes to a dataset that is about to be confirmed go
+    /// to its next generation. All-reduce it before [`Machine::done`].
     pub fn vote(&mut self, step: &Step, own: Outcome) -> Outcome {
         if own != Outcome::Done {
             return own;
@@ -234,7 +235,8 @@ impl Machine {
         Outcome::Done
     }
 
-    /// A step is over; `outcome` is the same on all ranks (for local steps it does not matter).
+    /// Notes that a step is over; `outcome` is the same on all ranks (for local steps it does not
+    /// matter).
     pub fn done(&mut self, step: &Step, outcome: Outcome) {
         match step {
             Step::Seal(plan) => self.seal_done(plan, outcome),
@@ -348,8 +350,9 @@ impl Machine {
         }
     }
 
-    /// A node has no marker that says that the sealed dataset is complete, and is in doubt about it
-    /// if another one is lost: it goes to the PFS as well. To be called on all ranks.
+    /// Notes that a node has no marker that says that the sealed dataset is complete, and is in
+    /// doubt about it if another one is lost: it goes to the PFS as well. To be called on all
+    /// ranks.
     pub fn lacks_marker(&mut self, key: &DatasetKey) {
         if let Some(shared) = self.shared.find_mut(key) {
             shared.due = true;

@@ -23,7 +23,7 @@ use super::shared::DatasetState;
 use super::steps::{Gone, Overdue};
 
 impl LocalFile {
-    /// It is closed, and its content is in the cache alone.
+    /// Tells whether it is closed, and its content is in the cache alone.
     pub(super) fn is_pending(&self) -> bool {
         self.open == 0
             && self.on_prefix.is_none()
@@ -63,8 +63,8 @@ impl LocalDataset {
 }
 
 impl Machine {
-    /// Closed files in cache that wait for a seal for too long, in the order in which they must
-    /// reach the PFS: the helper thread copies each there under its own name, then calls
+    /// Finds the closed files in cache that wait for a seal for too long, in the order in which
+    /// they must reach the PFS: the helper thread copies each there under its own name, then calls
     /// [`Machine::published`]; after a failure it tries none of the others. Until the next
     /// agreement new files go to the PFS.
     pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
@@ -103,8 +103,8 @@ impl Machine {
         due.map(|(_, one)| one.clone()).collect()
     }
 
-    /// Closed files of the dataset `key`, not sealed, that a rank of another node waits for: as
-    /// [`Machine::overdue`], at once. Pointer files come last.
+    /// Finds the closed files of the dataset `key`, not sealed, that a rank of another node waits
+    /// for: as [`Machine::overdue`], at once. Pointer files come last.
     #[must_use]
     pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
         let dataset = self.series[key.series].find(key).filter(|dataset| {
@@ -125,8 +125,9 @@ impl Machine {
         wanted
     }
 
-    /// Sealed datasets that the PFS does not have and that it is to have at the end, oldest first:
-    /// of each series the newest confirmed one, and newer ones. The same on all ranks.
+    /// Finds the sealed datasets that the PFS does not have and that it is to have at the end,
+    /// oldest first: of each series the newest confirmed one, and newer ones. The same on all
+    /// ranks.
     #[must_use]
     pub fn unsaved(&self) -> Vec<DatasetKey> {
         let all = (0..self.series.len()).flat_map(|series| {
@@ -142,7 +143,8 @@ impl Machine {
         all.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// No agreement for so long that files are overdue; later ones may still come.
+    /// Tells whether there was no agreement for so long that files are overdue; later ones may
+    /// still come.
     #[must_use]
     pub fn is_unheard(&self, now_ms: u64) -> bool {
         let agreed_ms = self.agreement.agreed_ms();
@@ -176,7 +178,7 @@ impl Machine {
         })
     }
 
-    /// A newer dataset has the pointer file, too: it has the last word.
+    /// Tells whether a newer dataset has the pointer file, too: that one has the last word.
     pub(super) fn is_older_pointer(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = &self.series[key.series].datasets;
         let mut newer = datasets.iter().skip_while(|dataset| dataset.key != *key);
@@ -185,14 +187,14 @@ impl Machine {
             && newer.any(|newer| newer.files.get(name).is_some_and(|file| file.open == 0))
     }
 
-    /// An overdue file, or one that a thread flushes, is on the PFS (unless it was opened again
-    /// meanwhile).
+    /// Notes that an overdue file, or one that a thread flushes, is on the PFS (unless it was
+    /// opened again meanwhile).
     pub fn published(&mut self, key: &DatasetKey, name: &str) {
         self.set_published(key, name, Published::There);
     }
 
-    /// Threads flush the dataset, after those of all whose flush has begun before. One that begins
-    /// later must not bring an older content.
+    /// Notes that threads flush the dataset, after those of all whose flush has begun before. One
+    /// that begins later must not bring an older content.
     pub fn flush_begun(&mut self, key: &DatasetKey) {
         for file in self.seal_files(key) {
             self.set_published(key, &file.name, Published::Coming);
@@ -207,7 +209,7 @@ impl Machine {
         }
     }
 
-    /// New files of the dataset `key` go to the PFS, since no agreement is in sight.
+    /// Tells whether new files of the dataset `key` go to the PFS, since no agreement is in sight.
     pub(super) fn is_out_of_reach(&self, file: &FileRef, key: &DatasetKey) -> bool {
         if file.id.is_some() || !self.config.series[file.series].has_id {
             return self.series.iter().any(|series| series.unreachable_ms.is_some());
@@ -224,8 +226,9 @@ impl Machine {
         })
     }
 
-    /// The program deletes a file of the dataset at `at`, which is not sealed yet, and has a newer
-    /// one: that may be in the cache of the ranks still, and be lost with it.
+    /// Tells whether a file that the program deletes of the dataset at `at`, which is not sealed
+    /// yet, goes too early: there is a newer one, which may be in the cache of the ranks still, and
+    /// be lost with it.
     pub(super) fn deletes_too_early(&self, series: usize, at: usize, name: &str) -> bool {
         let datasets = &self.series[series].datasets;
         let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);

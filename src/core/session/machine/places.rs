@@ -7,8 +7,8 @@ use super::shared::SharedDataset;
 use super::{DatasetState, Machine};
 
 impl Machine {
-    /// The number in series that the dataset has, or will have if those before it are sealed: from
-    /// it follow store and redundancy descriptor. The seal settles any difference.
+    /// Returns the number in series that the dataset has, or will have if those before it are
+    /// sealed: from it follow store and redundancy descriptor. The seal settles any difference.
     #[must_use]
     pub fn number_of(&self, key: &DatasetKey) -> u64 {
         let series = &self.shared.series[key.series];
@@ -30,44 +30,44 @@ impl Machine {
         series.next_number + ahead.count() as u64
     }
 
-    /// The same for the dataset that a write of `file` would go to.
+    /// Does what [`Machine::number_of`] does for the dataset that a write of `file` would go to.
     #[must_use]
     pub fn number_for(&self, file: &FileRef) -> u64 {
         self.number_of(&self.target(file))
     }
 
-    /// The store of the dataset with this number in its series.
+    /// Returns the index of the store of the dataset with this number in its series.
     pub(super) fn store_of(&self, series: usize, number: u64) -> usize {
         self.config.series[series].places.store(number)
     }
 
-    /// The PFS has the file under its own name.
+    /// Notes that the PFS has the file under its own name.
     pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.set_on_prefix(key, name, Some(reason));
     }
 
-    /// The PFS refuses the file: it is in the cache, however many datasets are there.
+    /// Notes that the PFS refuses the file: it is in the cache, however many datasets are there.
     pub fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
         self.set_on_prefix(key, name, None);
     }
 
-    /// Whether what the dataset has of this rank's file lies on the PFS, as its record is to say;
-    /// `None` if it does not have the file (any more).
+    /// Tells whether what the dataset has of this rank's file lies on the PFS, as its record is to
+    /// say; `None` if it does not have the file (any more).
     #[must_use]
     pub fn lies_on_prefix(&self, key: &DatasetKey, name: &str) -> Option<bool> {
         let file = self.series[key.series].find(key)?.files.get(name)?;
         Some(file.on_prefix.is_some() && !file.keeps_copy)
     }
 
-    /// Of some file of the dataset this rank's newest content is in the cache.
+    /// Tells whether of some file of the dataset this rank's newest content is in the cache.
     #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
         let own = self.series[key.series].find(key);
         own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
     }
 
-    /// This file of a [`Step::Spill`](super::Step::Spill) is still to be written: a thread of the
-    /// program may have opened or deleted it since.
+    /// Tells whether this file of a [`Step::Spill`](super::Step::Spill) is still to be written: a
+    /// thread of the program may have opened or deleted it since.
     #[must_use]
     pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
         let own = self.series[key.series].find(key);
@@ -85,14 +85,14 @@ impl Machine {
         self.note_name();
     }
 
-    /// Datasets of the series that are kept in a store.
+    /// Tells how many datasets of the series are kept in a store.
     pub(super) fn kept_in(&self, series: usize, store: usize) -> usize {
         let rule = &self.config.series[series];
         rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
     }
 
-    /// Every place in the store of the series' next dataset is taken by ones that wait for their
-    /// flush.
+    /// Tells whether every place in the store of the series' next dataset is taken by ones that
+    /// wait for their flush.
     pub(super) fn is_overfull(&self, series: usize) -> bool {
         let store = self.store_of(series, self.shared.series[series].next_number);
         let waiting = self.shared.series[series].datasets.iter().filter(|dataset| {

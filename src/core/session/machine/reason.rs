@@ -117,7 +117,7 @@ impl Reason {
         }
     }
 
-    /// Its place in [`Reason::ALL`].
+    /// Returns its place in [`Reason::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         Reason::ALL.iter().position(|one| *one == self).unwrap_or_default()
@@ -125,13 +125,15 @@ impl Reason {
 }
 
 impl Machine {
-    /// Why this rank's file of a dataset is on the prefix; `None`: it is in the cache, or unknown.
+    /// Tells why this rank's file of a dataset is on the prefix; `None`: it is in the cache, or
+    /// unknown.
     #[must_use]
     pub fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
         self.series[key.series].find(key)?.files.get(name)?.on_prefix
     }
 
-    /// Why a new open of `file` in the dataset `key` goes to the prefix; `None`: to the cache.
+    /// Tells why a new open of `file` in the dataset `key` goes to the prefix; `None`: to the
+    /// cache.
     pub(super) fn reason_for(&self, file: &FileRef, key: &DatasetKey) -> Option<Reason> {
         let own = self.series[key.series].find(key).and_then(|own| own.files.get(&file.name));
         if let Some(reason) = own.and_then(|own| own.on_prefix) {
@@ -151,7 +153,7 @@ impl Machine {
         (spilled || self.is_rest(key)).then_some(Reason::Unsealable)
     }
 
-    /// Why new files of that name go to the prefix.
+    /// Tells why new files of that name go to the prefix, if they do.
     pub(super) fn stays_on_prefix(&self, file: &FileRef) -> Option<Reason> {
         let shared = &self.shared.series[file.series];
         let name = name_hash(&file.masked);

@@ -50,7 +50,7 @@ pub struct Silenced {
 }
 
 impl Machine {
-    /// The program is about to change `file` in place, or to write it anew.
+    /// Notes that the program is about to change `file` in place, or to write it anew.
     pub(super) fn expect_append(&mut self, file: &FileRef, intent: Intent) {
         let has_id = self.config.series[file.series].has_id;
         if intent.rewrites() {
@@ -90,7 +90,7 @@ impl Machine {
         holder.files.get(&file.name).map(|held| held.bytes)
     }
 
-    /// The file was closed, with `bytes` bytes.
+    /// Notes that the file was closed, with `bytes` bytes.
     pub(super) fn note_append(&mut self, key: &DatasetKey, name: &str, bytes: u64) {
         let count = self.agreement.count;
         let has_id = self.config.series[key.series].has_id;
@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// What the ranks have found; the same on all of them.
+    /// Takes in which files the ranks have found restless; the same on all of them.
     pub(super) fn listen_loud(&mut self, reports: &[Report]) -> Vec<Restless> {
         let mut heard = Vec::new();
         for (series, news) in reports.iter().flat_map(|report| report.series.iter().enumerate()) {
@@ -167,7 +167,7 @@ impl Machine {
         ahead.collect()
     }
 
-    /// The files of the template belong to no dataset from now on: those that were sealed stay
+    /// Takes the files of the template out of the datasets for good: those that were sealed stay
     /// sealed, but are not flushed any more. The caller has brought what the cache held to the PFS.
     pub fn silence(&mut self, series: usize, template: u64) -> Vec<Silenced> {
         let open: Vec<DatasetKey> = {
@@ -196,13 +196,13 @@ impl Machine {
         gone
     }
 
-    /// The file is left alone on this rank.
+    /// Tells whether files of the template are left alone on this rank.
     #[must_use]
     pub fn is_silenced(&self, series: usize, template: u64) -> bool {
         self.series[series].silenced.contains(&template)
     }
 
-    /// See [`Machine::is_silenced`].
+    /// Tells whether the file is left alone: see [`Machine::is_silenced`].
     pub(super) fn is_left_alone(&self, file: &FileRef) -> bool {
         !self.series[file.series].silenced.is_empty()
             && self.is_silenced(file.series, name_hash(&file.masked))

@@ -21,9 +21,9 @@ use super::shared::DatasetState;
 use crate::patterns::Template;
 
 impl Machine {
-    /// The program renames a file; at least one end matched a pattern. The new name counts as
-    /// written and closed (with `bytes` bytes; open descriptors go along to the new name).
-    /// `keep`: why the file cannot be moved into the cache and stays on the PFS, if so.
+    /// Takes a rename of a file by the program; at least one end matched a pattern. The new name
+    /// counts as written and closed (with `bytes` bytes; open descriptors go along to the new
+    /// name). `keep`: why the file cannot be moved into the cache and stays on the PFS, if so.
     pub fn renamed(
         &mut self,
         from: Option<&FileRef>,
@@ -126,9 +126,10 @@ impl Machine {
         local.find(key).map(|own| wanted.all(|(name, _)| own.files.contains_key(name)))
     }
 
-    /// This rank's dataset at `at` keeps the file, which the program deletes or moves `into` a
-    /// later one: it was part of a checkpoint that is over. What has been written since the last
-    /// sync point or seal is part of the next one, under a temporary name that matches, too.
+    /// Tells whether this rank's dataset at `at` keeps the file, which the program deletes or moves
+    /// `into` a later one: it was part of a checkpoint that is over. What has been written since
+    /// the last sync point or seal is part of the next one, under a temporary name that matches,
+    /// too.
     pub(super) fn is_kept_of(&self, file: &FileRef, at: usize, into: Option<&DatasetKey>) -> bool {
         let dataset = &self.series[file.series].datasets[at];
         let key = &dataset.key;
@@ -142,15 +143,15 @@ impl Machine {
             && over()
     }
 
-    /// A file of `key` that is moved into `into` is not given up. On the PFS there is just one of
-    /// it: the older dataset does not have it any more.
+    /// Tells whether a file of `key` that is moved into `into` goes on there, and is not given up.
+    /// On the PFS there is just one of it: the older dataset does not have it any more.
     pub(super) fn goes_on(&self, file: &FileRef, key: &DatasetKey, into: &DatasetKey) -> bool {
         into == key || (into.same_group(key) && !self.file_is_on_prefix(key, &file.name))
     }
 }
 
 impl Machine {
-    /// Without ids: the program begins the checkpoint after `newest` with this file.
+    /// Tells whether, without ids, the program begins the checkpoint after `newest` with this file.
     pub(super) fn leads(&self, newest: &DatasetKey, file: &FileRef) -> bool {
         let local = &self.series[newest.series];
         let count = self.agreement.count;
@@ -162,10 +163,11 @@ impl Machine {
             && self.is_full_but(newest, &local.leaders) != Some(false)
     }
 
-    /// The checkpoint `next` begins. What the one before got long after the rest of it and shortly
-    /// before this, with a sync point before but none since, is a part of this one: so it will be
-    /// from the next one on. (With a sync point since it could be the last part of the one before,
-    /// of a program that takes as long for a part as for the way to its next checkpoint.)
+    /// Notes that the checkpoint `next` begins. What the one before got long after the rest of it
+    /// and shortly before this, with a sync point before but none since, is a part of this one: so
+    /// it will be from the next one on. (With a sync point since it could be the last part of the
+    /// one before, of a program that takes as long for a part as for the way to its next
+    /// checkpoint.)
     pub(super) fn note_leaders(&mut self, next: &DatasetKey) {
         const TIMES_NEARER: u64 = 2;
         let (local, count) = (&self.series[next.series], self.agreement.count);

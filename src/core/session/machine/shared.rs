@@ -29,13 +29,13 @@ pub enum Routing {
 }
 
 impl Routing {
-    /// New datasets go to the cache.
+    /// Tells whether new datasets go to the cache.
     #[must_use]
     pub fn caches(self) -> bool {
         matches!(self, Routing::Cache | Routing::Trial)
     }
 
-    /// How the program treats its files is still being learned.
+    /// Tells whether it is still being learned how the program treats its files.
     #[must_use]
     pub fn watches(self) -> bool {
         matches!(self, Routing::Learning | Routing::Trial)
@@ -105,13 +105,14 @@ pub struct SharedDataset {
 }
 
 impl SharedDataset {
-    /// Sealed, but never to be confirmed: offered at a restart if no node is lost, and removed
-    /// after a newer one is confirmed.
+    /// Tells whether it is sealed, but never to be confirmed: offered at a restart if no node is
+    /// lost, and removed after a newer one is confirmed.
     pub(super) fn is_second_rate(&self) -> bool {
         self.state == DatasetState::Provisional && (self.restored || self.abandoned)
     }
 
-    /// It was tried often enough: see [`super::Step::Spill`] and [`super::Step::GiveUp`].
+    /// Tells whether it was tried often enough: see [`super::Step::Spill`] and
+    /// [`super::Step::GiveUp`].
     pub(super) fn is_failing(&self) -> bool {
         self.failures >= FAILURES_MAX
     }
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// One more dataset could not be sealed in the cache.
+    /// Notes that one more dataset could not be sealed in the cache.
     pub fn note_spill(&mut self) {
         self.spills += 1;
         self.fallen_back |= self.spills >= SPILLS_MAX;
@@ -244,14 +245,14 @@ impl Shared {
         self.series[key.series].datasets.iter_mut().find(|dataset| dataset.key == *key)
     }
 
-    /// Newest number of a confirmed dataset of the series; 0 if there is none.
+    /// Returns the newest number of a confirmed dataset of the series; 0 if there is none.
     pub fn newest_confirmed(&self, series: usize) -> u64 {
         let confirmed = self.series[series].datasets.iter().rev();
         let mut confirmed = confirmed.filter(|dataset| dataset.state == DatasetState::Confirmed);
         confirmed.next().map_or(0, |dataset| dataset.id)
     }
 
-    /// A number that differs when anything here differs.
+    /// Makes a number that differs when anything here differs.
     pub fn digest(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         // DefaultHasher::new has fixed keys: equal states give equal digests on all ranks.
@@ -262,7 +263,7 @@ impl Shared {
 }
 
 impl SharedSeries {
-    /// The place of its oldest dataset in progress among those of all series.
+    /// Returns the place of its oldest dataset in progress among those of all series.
     pub fn first_turn(&self) -> u64 {
         self.open().next().map_or(u64::MAX, |dataset| dataset.turn)
     }
@@ -271,7 +272,8 @@ impl SharedSeries {
         self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
     }
 
-    /// How many other ids (or generations, without ids) that `counts` are confirmed after `index`.
+    /// Tells how many other ids (or generations, without ids) that `counts` are confirmed after
+    /// `index`.
     pub fn confirmed_after(
         &self,
         index: usize,
@@ -290,14 +292,16 @@ impl SharedSeries {
         seen.len()
     }
 
-    /// Whether the program still sees files of the dataset that only the cache has is not known.
+    /// Tells whether it is unknown if the program still sees files of the dataset that only the
+    /// cache has.
     pub fn is_unsure(&self, index: usize) -> bool {
         let dataset = &self.datasets[index];
         let unsure = self.confirms && !self.waited;
         unsure && dataset.live && !dataset.due && !dataset.flushed
     }
 
-    /// Any newer confirmed dataset, other generations of the same id included.
+    /// Tells whether there is any newer confirmed dataset, other generations of the same id
+    /// included.
     pub fn newer_confirmed(&self, index: usize) -> bool {
         let mut newer = self.datasets[index + 1..].iter();
         newer.any(|dataset| dataset.state == DatasetState::Confirmed)

@@ -29,19 +29,20 @@ impl Machine {
         wanted.then(|| (newest, newest.took_ms.max(settle_ms)))
     }
 
-    /// After so much agreed time without a conference, ms, one may find a dataset to be trusted.
+    /// Tells after how much agreed time without a conference, ms, one may find a dataset to be
+    /// trusted.
     pub(super) fn trust_due_ms(&self) -> Option<u64> {
         let due = (0..self.shared.series.len()).filter_map(|series| self.trustable(series));
         due.map(|(_, quiet_ms)| quiet_ms).min()
     }
 
-    /// For how long this rank has not touched any file of the series, ms.
+    /// Tells for how long this rank has not touched any file of the series, ms.
     pub(super) fn quiet_ms(&self, series: usize) -> u64 {
         let touched = self.series[series].datasets.iter().map(|dataset| dataset.touched_ms);
         self.clock_ms.saturating_sub(touched.max().unwrap_or(0))
     }
 
-    /// The datasets that all ranks have left alone for long enough.
+    /// Finds the datasets that all ranks have left alone for long enough.
     pub(super) fn quiet_enough(&self, reports: &[Report]) -> Vec<DatasetKey> {
         let quiet = |series: usize| {
             let (dataset, quiet_ms) = self.trustable(series)?;

@@ -52,12 +52,13 @@ impl News {
 }
 
 impl Machine {
-    /// A file of a dataset has come, changed or gone.
+    /// Notes that a file of a dataset has come, changed or gone.
     pub(super) fn note_name(&mut self) {
         self.news = self.news.max(News::Files);
     }
 
-    /// The program has deleted a name on this rank, or made it again. `false`: nobody is to hear.
+    /// Notes that the program has deleted a name on this rank, or made it again. `false`: nobody is
+    /// to hear.
     pub fn note_deletions(&mut self) -> bool {
         self.news = self.news.max(News::Names);
         !self.is_on_one_node()
@@ -69,7 +70,7 @@ impl Machine {
         nodes.iter().all(|node| *node == nodes[0])
     }
 
-    /// What this rank has to tell.
+    /// Takes what this rank has to tell.
     pub(super) fn take_news(&mut self) -> News {
         match std::mem::take(&mut self.news) {
             News::Moves => News::Moves,
@@ -79,9 +80,9 @@ impl Machine {
         }
     }
 
-    /// Whether the ranks tell one another of names now, after an agreement, before or after what
-    /// follows from it; the same on all. Of deletions before: what is sealed cannot be told from
-    /// what the deletion meant.
+    /// Tells whether the ranks tell one another of names now, after an agreement, before or after
+    /// what follows from it; the same on all. Of deletions before: what is sealed cannot be told
+    /// from what the deletion meant.
     #[must_use]
     pub fn tells_names(&self, before_conference: bool) -> bool {
         let open = || self.shared.series.iter().any(|series| series.open().next().is_some());
@@ -94,7 +95,8 @@ impl Machine {
         }
     }
 
-    /// This rank's files in cache that are not sealed, and whether they are closed.
+    /// Returns, by dataset, this rank's files in cache that are not sealed, and whether they are
+    /// closed.
     #[must_use]
     pub fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
         let datasets = self.in_progress_here().map(|dataset| {
@@ -106,9 +108,9 @@ impl Machine {
         datasets.collect()
     }
 
-    /// A file without id of this rank that is in the cache alone, with its series, if it waits for
-    /// a checkpoint of that series in vain: there is none yet, while those of another one are
-    /// complete. It may name one of them, but belongs to none, and would be lost in a crash.
+    /// Finds a file without id of this rank that is in the cache alone, with its series, if it
+    /// waits for a checkpoint of that series in vain: there is none yet, while those of another one
+    /// are complete. It may name one of them, but belongs to none, and would be lost in a crash.
     #[must_use]
     pub fn stray(&self) -> Option<(usize, &str)> {
         let sealed = |series: &SharedSeries| {

@@ -12,8 +12,8 @@ use super::report::{Mark, Report};
 use super::shared::{Routing, SharedDataset, SharedSeries};
 
 impl Machine {
-    /// This rank reads a file that it did not write. While learning, call it for every such file;
-    /// later only for those that lie in the cache of another node.
+    /// Notes that this rank reads a file that it did not write. While learning, call it for every
+    /// such file; later only for those that lie in the cache of another node.
     pub fn read_elsewhere(&mut self, file: &FileRef) {
         let shared = &self.shared.series[file.series];
         let begun = |dataset: &&SharedDataset| !dataset.restored;
@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// New files of that name stay on the PFS.
+    /// Notes that new files of that name stay on the PFS.
     pub fn mark_unsafe(&mut self, file: &FileRef, why: Why) {
         let marked = &mut self.series[file.series].news.unsafe_names;
         let name = name_hash(&file.masked);
@@ -43,10 +43,10 @@ impl Machine {
         self.agreement.changed(1);
     }
 
-    /// In a series without ids: the program changes a file of its last checkpoint in place, and so
-    /// begins the next one. While learning that is not sure of one that was made anew, nor of what
-    /// is only appended to: it may be the rest of the checkpoint, which the next open tells. See
-    /// `expect_append`.
+    /// Tells whether, in a series without ids, the program changes a file of its last checkpoint in
+    /// place, and so begins the next one. While learning that is not sure of one that was made
+    /// anew, nor of what is only appended to: it may be the rest of the checkpoint, which the next
+    /// open tells. See `expect_append`.
     pub(super) fn is_changed_again(
         &mut self,
         key: &DatasetKey,
@@ -66,7 +66,7 @@ impl Machine {
         again
     }
 
-    /// The file was opened to be made `anew`, or not.
+    /// Notes whether the file was opened to be made `anew`, or not.
     pub(super) fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
         let own = self.series[key.series].find_mut(key);
         if let Some(held) = own.and_then(|own| own.files.get_mut(&file.name)) {
@@ -74,8 +74,8 @@ impl Machine {
         }
     }
 
-    /// A checkpoint went on after a sync point: its file was made anew, changed in place, and is
-    /// made anew once more.
+    /// Tells whether a checkpoint went on after a sync point: its file was made anew, changed in
+    /// place, and is made anew once more.
     pub(super) fn went_on(&self, file: &FileRef) -> bool {
         let mut datasets = self.series[file.series].datasets.iter().rev();
         let holder = datasets.find(|dataset| dataset.holds(&file.name));
@@ -83,7 +83,7 @@ impl Machine {
         held.is_some_and(|held| held.begun == Begun::GoesOn)
     }
 
-    /// What the ranks have found out about a series.
+    /// Takes in what the ranks have found out about a series.
     pub(super) fn take_series_news(&mut self, index: usize, reports: &[Report]) {
         let nodes = &self.config.nodes;
         let shared = &mut self.shared.series[index];
@@ -105,7 +105,8 @@ impl Machine {
         self.find_marked(index);
     }
 
-    /// The name of the file for which the series stays on the PFS is told by a rank that has it.
+    /// Finds the name of the file for which the series stays on the PFS: a rank that has it tells
+    /// it.
     pub(super) fn find_marked(&mut self, index: usize) {
         let (shared, local) = (&self.shared.series[index], &mut self.series[index]);
         let Some(mark) = shared.marked.as_ref().filter(|_| local.marked.is_none()) else { return };
@@ -114,7 +115,7 @@ impl Machine {
         local.marked = named.next().map(|(name, _)| name.clone());
     }
 
-    /// Why no file of the series is cached, with the file of this rank that is the reason.
+    /// Tells why no file of the series is cached, with the file of this rank that is the reason.
     #[must_use]
     pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
         let name = self.series[series].marked.as_deref()?;
@@ -123,7 +124,7 @@ impl Machine {
 }
 
 impl SharedSeries {
-    /// Files of that name go to the PFS.
+    /// Notes that files of that name go to the PFS.
     pub fn note_unsafe(&mut self, mark: &Mark) {
         self.learned |= !self.unsafe_names.contains_key(&mark.name);
         self.unsafe_names.entry(mark.name).or_insert(mark.why);

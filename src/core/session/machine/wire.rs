@@ -9,7 +9,7 @@ use crate::bytes::{Reader, Writer};
 const VERSION: u8 = 7;
 
 impl Report {
-    /// The report for an all-gather.
+    /// Makes the bytes of the report for an all-gather.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
@@ -22,7 +22,7 @@ impl Report {
         out.take()
     }
 
-    /// The inverse; `None` for anything that [`Report::to_bytes`] cannot have made.
+    /// Reads the report; `None` for anything that [`Report::to_bytes`] cannot have made.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Report> {
         let mut from = Reader::new(bytes);
