@@ -7,7 +7,7 @@ use crate::session::machine::{Contested, DatasetKey, contested_reason};
 use crate::session::rank::runtime::Session;
 
 impl Session {
-    /// The same on all ranks.
+    /// Checks that no file of the dataset was written by several ranks. The same on all ranks.
     ///
     /// # Errors
     /// Several ranks have the same file: the seal must come to nothing. What is to be done about it

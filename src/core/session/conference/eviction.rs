@@ -89,9 +89,10 @@ impl Session {
         }
     }
 
-    /// Names outlive their content until the program deletes them, unless the PFS has it, or a
-    /// newer dataset. Gives all of them: deletions of those of which the PFS has nothing are real
-    /// once all ranks of the node have been here. Only what lies on this node is looked up.
+    /// Keeps the dataset's names: they outlive their content until the program deletes them, unless
+    /// the PFS has it, or a newer dataset. Gives all of them: deletions of those of which the PFS
+    /// has nothing are real once all ranks of the node have been here. Only what lies on this node
+    /// is looked up.
     pub(in crate::session) fn leave_evicted_names(
         &self,
         state: &mut State,

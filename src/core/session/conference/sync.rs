@@ -15,8 +15,9 @@ use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, random_u64};
 
 impl Session {
-    /// The program is about to make a blocking collective call that every rank makes. The only
-    /// place in a run where the engine communicates.
+    /// Agrees with the other ranks if that is due: the program is about to make a blocking
+    /// collective call that every rank makes. The only place in a run where the engine
+    /// communicates.
     pub fn sync(&self, kind: SyncKind) {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
@@ -40,8 +41,8 @@ impl Session {
         self.idle.grant(state.machine.idle_points());
     }
 
-    /// Counted down by the door of the program: so many collectives and barriers on the world need
-    /// no call of [`Session::sync`]. One thread at a time passes them.
+    /// Returns what the door of the program counts down: so many collectives and barriers on the
+    /// world need no call of [`Session::sync`]. One thread at a time passes them.
     pub fn idle_points(&self) -> &AtomicU32 {
         self.idle.left()
     }
@@ -64,7 +65,7 @@ impl Session {
         self.tell_names(links, false)
     }
 
-    /// All ranks say what they know; all decide the same; all do it.
+    /// Holds a conference: all ranks say what they know; all decide the same; all do it.
     pub(in crate::session) fn confer(&self, links: &Links) -> Result<()> {
         self.tally.one(Count::Conferences);
         self.release_left_behind();
@@ -141,7 +142,7 @@ impl Session {
         }
     }
 
-    /// No agreement ever again on this rank: what is not sealed goes to the PFS by itself.
+    /// Stops the agreements on this rank for good: what is not sealed goes to the PFS by itself.
     pub(in crate::session) fn stop_agreements(&self, error: &Error) {
         // Not freed: that may wait for ranks that are gone.
         std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -21,7 +21,7 @@ pub(in crate::session) struct Troubles {
 }
 
 impl Troubles {
-    /// The dataset is sealed after all.
+    /// Forgets the dataset's trouble: it is sealed after all, or given up.
     pub fn forget(&mut self, key: &DatasetKey) {
         self.by_key.remove(key);
     }
@@ -45,7 +45,8 @@ impl Session {
         text
     }
 
-    /// A seal that has failed may have come to the rename of the directory.
+    /// Finds the directory of the dataset: a seal that has failed may have come to the rename of
+    /// the directory.
     pub(in crate::session) fn find_directory(&self, plan: &SealPlan) {
         let mut state = self.state();
         let dir = self.site.layout.dataset_dir(&self.store_for(&state, &plan.key), plan.id);
@@ -56,8 +57,8 @@ impl Session {
         }
     }
 
-    /// Closed files of a dataset that cannot be sealed go to the PFS under their names. The same
-    /// outcome on all ranks, that of a [`Step::Spill`](crate::session::machine::Step::Spill).
+    /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
+    /// same outcome on all ranks, that of a [`Step::Spill`](crate::session::machine::Step::Spill).
     ///
     /// # Errors
     /// Communication failed.
@@ -115,7 +116,7 @@ impl Session {
         );
     }
 
-    /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
+    /// Gives up a dataset that cannot be sealed on the PFS either: it is no dataset any more.
     pub(in crate::session) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
         self.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
@@ -141,8 +142,8 @@ impl Session {
         }
     }
 
-    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to
-    /// the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    /// Lets a sealed checkpoint stay sealed where a node cannot note that it is complete: it goes
+    /// to the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
     ///
     /// # Errors
     /// Communication failed.
@@ -166,7 +167,7 @@ impl Session {
         }
     }
 
-    /// After a conference: whether the cache is given up by all.
+    /// Stops the routing to the cache if it is given up by all, after a conference.
     pub(in crate::session) fn heed_fall_back(&self) {
         let state = self.state();
         let (fallen_back, cause) = (state.machine.has_fallen_back(), state.troubles.last.clone());
@@ -187,7 +188,7 @@ impl Session {
         }
     }
 
-    /// The worst of all ranks' outcomes.
+    /// Finds the worst of all ranks' outcomes.
     pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
         let mut word = [own.to_word()];
         links.world.all_max(&mut word)?;

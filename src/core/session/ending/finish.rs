@@ -16,7 +16,8 @@ use crate::session::report::tally::Count;
 use crate::system::{Planted, monotonic_ms, planted};
 
 impl Session {
-    /// Inside MPI_Finalize, communication still works: the last seals and flushes. Collective.
+    /// Makes the last seals and flushes inside MPI_Finalize, where communication still works.
+    /// Collective.
     pub fn finish(&self) {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;

@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// A dataset is confirmed. For rank 0.
+    /// Notes that a dataset is confirmed, and asks for the halt if one is due. For rank 0.
     pub(in crate::session) fn check_halt(&self, is_checkpoint: bool) {
         if self.site.rank != 0 || self.finishing.load(Ordering::Relaxed) {
             return;
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Whether the run is to end at its next checkpoint. For rank 0.
+    /// Tells whether the run is to end at its next checkpoint. For rank 0.
     pub(in crate::session) fn is_halt_pending(&self) -> bool {
         if self.halt_reason().is_some() {
             return true;
@@ -135,7 +135,8 @@ impl Session {
         (is_default && !self.program.is_in_use()) || settings.get(keys::HALT_EXIT)
     }
 
-    /// All is sealed and flushed: the launch ends here, on every rank. Collective.
+    /// Carries out the halt, when all is sealed and flushed: the launch ends here, on every rank,
+    /// unless the program is to go on. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -163,7 +164,8 @@ impl Session {
         self.site.host.end_process(status)
     }
 
-    /// The program has come to its end by itself: no relaunch in this allocation. For rank 0.
+    /// Notes that the program has come to its end by itself: no relaunch in this allocation. For
+    /// rank 0.
     pub(in crate::session) fn record_end(&self) {
         if self.site.rank == 0 && self.halt_reason().is_none() {
             self.change_halt_file(|file| file.carried_out(FINALIZE_CALLED));

@@ -30,8 +30,8 @@ const BEAT: Duration = Duration::from_millis(500);
 const FLUSH_WAIT: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// The process ends, and MPI_Finalize was not called: not yet, at least. What is closed and
-    /// nowhere else goes to the PFS, now and at every close from here on.
+    /// Notes that the process ends, and MPI_Finalize was not called: not yet, at least. What is
+    /// closed and nowhere else goes to the PFS, now and at every close from here on.
     pub(in crate::session) fn exit(&self) {
         if self.is_child() || self.is_ended() || self.exiting.swap(true, Ordering::Relaxed) {
             return;
@@ -41,8 +41,8 @@ impl Session {
         self.publish_overdue();
     }
 
-    /// The last file is closed, and MPI_Finalize was not called: the process goes as soon as the
-    /// others may, too.
+    /// Ends the run of a process that has closed its last file and has not called MPI_Finalize: it
+    /// goes as soon as the others may, too.
     pub(in crate::session) fn leave(&self) {
         if self.is_child() || self.is_ended() || !self.exiting.load(Ordering::Relaxed) {
             return;
@@ -146,7 +146,7 @@ impl Session {
         Meeting { folder, rank: self.site.rank, size: self.site.size }
     }
 
-    /// What the ranks tell a person once, one of them tells.
+    /// Makes one of the ranks tell what they tell a person once.
     pub(in crate::session) fn share_messages(&self) {
         log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
     }

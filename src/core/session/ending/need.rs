@@ -30,20 +30,21 @@ pub struct Need {
 }
 
 impl Need {
-    /// The run begins at `now_ms`.
+    /// Makes the account of a run that begins at `now_ms`.
     #[must_use]
     pub fn new(now_ms: u64) -> Need {
         Need { begin_ms: now_ms, last_end_ms: now_ms, ..Need::default() }
     }
 
-    /// A checkpoint was written and sealed in this time.
+    /// Notes that a checkpoint was written and sealed in this time.
     pub fn checkpoint(&mut self, begin_ms: u64, end_ms: u64) {
         self.checkpoints += 1;
         self.checkpoints_ms += end_ms.saturating_sub(begin_ms);
         self.last_end_ms = end_ms;
     }
 
-    /// The program asks; with `halting` the run is to end as soon as there is one more.
+    /// Decides whether the program, which asks, is to write a checkpoint; with `halting` the run is
+    /// to end as soon as there is one more.
     pub fn ask(&mut self, now_ms: u64, limits: &NeedLimits, halting: bool) -> bool {
         self.calls += 1;
         let by_calls = limits.calls > 0 && self.calls.is_multiple_of(limits.calls);
@@ -63,9 +64,9 @@ impl Need {
 }
 
 impl Session {
-    /// Whether the program should write a checkpoint now, the same on all ranks: rank 0 decides.
-    /// Collective. Costs one broadcast and, on rank 0, a look at the halt file once a second.
-    /// Measured on two busy cores: 0.2 us without those, 8 us for the look on a local disk.
+    /// Tells whether the program should write a checkpoint now, the same on all ranks: rank 0
+    /// decides. Collective. Costs one broadcast and, on rank 0, a look at the halt file once a
+    /// second. Measured on two busy cores: 0.2 us without those, 8 us for the look on a local disk.
     ///
     /// # Errors
     /// Communication failed, now or before: no rank may ask any more.

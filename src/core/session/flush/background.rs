@@ -23,7 +23,8 @@ const WAIT: Duration = Duration::from_millis(2);
 const LOOKS: usize = 50;
 
 impl Session {
-    /// It is over, for a reason if not well. Whoever sees it first says it.
+    /// Notes that the flush of dataset `id` is over; `why` is the reason if it failed. Whoever sees
+    /// it first says it.
     pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
         let begun = self.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
@@ -44,7 +45,7 @@ impl Session {
         Some((catalog.entries.len() as u64, catalog.bytes()))
     }
 
-    /// The files of dataset `id` are about to go.
+    /// Stops the flushes of dataset `id`, whose files are about to go.
     pub(in crate::session) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
         if let Some(flush) = flush {
@@ -59,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Rank 0 enters what all ranks have published into the index. Local.
+    /// Enters into the index, on rank 0, what all ranks have published. Local.
     pub(in crate::session) fn tell_published(&self) {
         if self.site.rank != 0 {
             return;
@@ -80,8 +81,8 @@ impl Session {
         }
     }
 
-    /// The same of an earlier launch, before anybody reads the index; what it has not published
-    /// everywhere is not waited for. For rank 0.
+    /// Enters into the index what all ranks of an earlier launch have published, before anybody
+    /// reads that; what it has not published everywhere is not waited for. For rank 0.
     pub(in crate::session) fn settle_background(&self) {
         match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
@@ -112,8 +113,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the user wants a flush of this dataset in the background, and it need not be waited
-    /// for yet. The same on all ranks.
+    /// Tells whether the user wants a flush of this dataset in the background, and it need not be
+    /// waited for yet. The same on all ranks.
     pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
         let number = self.state().machine.number_of(key);
         let store = self.site.descriptors.store(self.descriptor(key.series, number));
@@ -121,12 +122,12 @@ impl Session {
         wanted && !self.finishing.load(Ordering::Relaxed)
     }
 
-    /// Whether a flush by threads waits for rank 0 to commit or record it.
+    /// Tells whether a flush by threads waits for rank 0 to commit or record it.
     pub(in crate::session) fn has_pending_flush(&self) -> bool {
         self.flushes().values().any(AsyncFlush::is_pending)
     }
 
-    /// Rank 0 commits and records what is ready, one after the other: a newer one replaces only
+    /// Commits and records what is ready, on rank 0, one after the other: a newer one replaces only
     /// what is recorded, or the window could not keep it. Local.
     pub(in crate::session) fn advance_flushes(&self) {
         if self.site.rank != 0 {
@@ -222,8 +223,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether any rank has a file of `key`, or of what goes `along`, that belongs on the prefix.
-    /// If none has, the index must not say that the prefix has the dataset. Collective.
+    /// Tells whether any rank has a file of `key`, or of what goes `along`, that belongs on the
+    /// prefix. If none has, the index must not say that the prefix has the dataset. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -265,7 +266,7 @@ impl Session {
         Ok(())
     }
 
-    /// A thread's publishing of files of `key`: not of those that the program has deleted, or that
+    /// Makes what publishes files of `key` for a thread: none that the program has deleted, or that
     /// the prefix has a newer content of.
     pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.state.clone(), key.clone());

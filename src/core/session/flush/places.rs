@@ -40,8 +40,8 @@ impl Session {
         }
     }
 
-    /// Before anything is brought into view: what earlier launches left in the prefix's own folder
-    /// goes, and what this one records there begins, with the `events` until now. Local.
+    /// Begins this launch's records in the prefix's own folder, with the `events` until now, before
+    /// anything is brought into view; what earlier launches left there goes. Local.
     pub(in crate::session) fn begin_records(
         &self,
         hosts: &[String],

@@ -90,7 +90,7 @@ impl Session {
         });
     }
 
-    /// The run is over: `how` is `END` or `EXIT`. Local.
+    /// Notes that the run is over: `how` is `END` or `EXIT`. Local.
     pub(in crate::session) fn end_run(&self, how: &str) {
         let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
         self.events.run.change(|record| record.end = Some(end));

@@ -67,7 +67,7 @@ impl Session {
         now.all(|one| self.publish_unsealed_file(one, Reason::Wanted));
     }
 
-    /// The node's folder says what that on the prefix says.
+    /// Makes the node's folder say what that on the prefix says.
     pub(in crate::session) fn repeat_wanted(&self) -> Result<()> {
         // A look at a folder that is not there is all that this costs, mostly.
         let there = names_in(&self.wanted_folder())?;
@@ -87,7 +87,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is asked for by its key is sealed by now, or gone.
+    /// Tells whether what is asked for by its key is sealed by now, or gone.
     pub(in crate::session) fn is_answered(&self, request: &str) -> bool {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
         let Some(key) = self.machine_key(&key) else { return true };

@@ -117,7 +117,7 @@ impl Session {
         log::message(1, format_args!("{title}: {error}"));
     }
 
-    /// A flush of all ranks together is over.
+    /// Logs how a flush of all ranks together has ended.
     pub(in crate::session) fn log_flush(
         &self,
         key: &DatasetKey,

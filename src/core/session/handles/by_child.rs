@@ -17,7 +17,7 @@ use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};
 
 impl Session {
-    /// The process `child` opens `path`.
+    /// Answers an open of `path` by the process `child`.
     pub(in crate::session) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
         match self.name_of(path) {
@@ -28,9 +28,9 @@ impl Session {
         }
     }
 
-    /// A child may compare what stat says of `path` with what fstat says of a descriptor that it
-    /// opens then: cp(1) copies nothing where they differ. So it waits for a file of another node
-    /// as its open would; a rank knows its own habits, and is not held up.
+    /// Answers a stat of `path` by a child, which may compare that with what fstat says of a
+    /// descriptor that it opens then: cp(1) copies nothing where they differ. So it waits for a
+    /// file of another node as its open would; a rank knows its own habits, and is not held up.
     pub(in crate::session) fn stat_by_child(&self, path: &Path) -> Answer {
         let answer = self.lookup(path);
         let (Answer::Known(_), Some(name)) = (&answer, self.name_of(path)) else { return answer };
@@ -119,7 +119,7 @@ impl Session {
         self.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 
-    /// From now on the PFS has what is under `name`, and no dataset in progress.
+    /// Leaves what is under `name` to the PFS from now on, and to no dataset in progress.
     pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
         self.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
         let held: Vec<_> = state.holdings.keys().cloned().collect();
@@ -156,7 +156,8 @@ impl Session {
         Ok(())
     }
 
-    /// A child opens a file that is being written, but not by this rank: as this rank would.
+    /// Answers a child's open of a file that is being written, but not by this rank: as if this
+    /// rank opened it.
     pub(in crate::session) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {

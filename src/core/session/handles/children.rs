@@ -37,7 +37,7 @@ struct Door {
 }
 
 impl Counter {
-    /// This process is a forked child: only its parent answers here.
+    /// Closes what this process, a forked child, has inherited of it: only its parent answers here.
     pub fn leave_to_parent(&self) {
         if let Some(door) = self.0.get() {
             close_inherited(door.fd, door.socket);
@@ -46,7 +46,7 @@ impl Counter {
 }
 
 impl Session {
-    /// Name of the abstract socket at which children ask.
+    /// Returns the name of the abstract socket at which children ask.
     pub fn address(&self) -> Option<&str> {
         self.counter.0.get().map(|door| door.address.as_str())
     }

@@ -6,13 +6,13 @@ use crate::session::updates::neighbours::Locked;
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// The real open for `token` returned. `false`: the store cannot take the file. It is to be
-    /// evacuated, or if there is no descriptor, asked for once more.
+    /// Notes that the real open for `token` returned. `false`: the store cannot take the file. It
+    /// is to be evacuated, or if there is no descriptor, asked for once more.
     pub fn opened(&self, token: u64, fd: i32, errno: i32) -> bool {
         if fd >= 0 { self.set_aside(token, fd) } else { !self.not_opened(token, errno) }
     }
 
-    /// The last descriptor of `token` was closed. `false`: what it has written is lost.
+    /// Notes that the last descriptor of `token` was closed. `false`: what it has written is lost.
     pub fn closed(&self, token: u64) -> bool {
         let being_named = |state: &State| {
             state.tokens.get(token).is_some_and(|one| state.publishing.has(&one.name))

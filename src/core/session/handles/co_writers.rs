@@ -29,7 +29,7 @@ pub(in crate::session) struct Base {
 }
 
 impl Base {
-    /// The file at `path`; `None` if there is none.
+    /// Reads which file is at `path`; `None` if there is none.
     pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
         let found = path.symlink_metadata().ok()?;
         let stamp = if on_prefix { Some(stamp(path)?) } else { None };
@@ -74,14 +74,15 @@ pub(in crate::session) enum Standing {
 }
 
 impl State {
-    /// `rank` makes, or begins to write, a file of which this one may have a private copy.
+    /// Notes that `rank` makes, or begins to write, a file of which this one may have a private
+    /// copy.
     pub fn note_co_writer(&mut self, name: &str, rank: usize) {
         if self.tokens.shadow_of(name).is_some() {
             self.co_writers.insert(name.to_string(), Some(rank));
         }
     }
 
-    /// Nobody knows any more what the others do.
+    /// Notes that nobody knows any more what the others do.
     pub fn note_all_co_writers(&mut self) {
         for name in self.tokens.shadow_names() {
             self.co_writers.entry(name).or_default();
@@ -90,7 +91,8 @@ impl State {
 }
 
 impl Session {
-    /// Another private copy of `name` is about to be made, from the file at `origin`.
+    /// Begins another private copy of `name`, which is about to be made from the file at `origin`;
+    /// returns which file that is.
     pub(in crate::session) fn begin_copy(
         &self,
         state: &mut State,
@@ -169,7 +171,7 @@ impl Session {
         if is_free { Standing::Free } else { Standing::Taken }
     }
 
-    /// What this rank has written to its private copy is lost: another rank has changed the file
+    /// Gives up what this rank has written to its private copy: another rank has changed the file
     /// meanwhile. The dataset that would have had the change is given up, if there is one.
     pub(in crate::session) fn give_up_change(
         &self,

@@ -14,9 +14,9 @@ use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::space::{descriptor_info, open_alike};
 
 impl Session {
-    /// A call on the file of `token` met a store that is full or fails, or the file is never quiet:
-    /// what is written so far moves to the PFS. Returns a new descriptor with the same access mode
-    /// and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
+    /// Moves what is written so far to the PFS: a call on the file of `token` met a store that is
+    /// full or fails, or the file is never quiet. Returns a new descriptor with the same access
+    /// mode and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
     ///
     /// For a lazy token (`TOKEN_LAZY`): its file is about to change, and gets its place.
     ///
@@ -54,8 +54,8 @@ impl Session {
         }
     }
 
-    /// The first change through `fd` is about to be made: the file is opened as if just now, with
-    /// the promise to change it. `None` if `token` is not a reader of a sealed copy.
+    /// Opens the file as if just now, with the promise to change it: the first change through `fd`
+    /// is about to be made. `None` if `token` is not a reader of a sealed copy.
     pub(in crate::session) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let name = {
             let mut state = self.state();
@@ -98,8 +98,9 @@ impl Session {
         }
     }
 
-    /// The same for a file that only its descriptors lead to. If its dataset has left the cache,
-    /// the change goes to the PFS, at once if that has the file; if it was deleted, nowhere.
+    /// Does what [`Self::wake_lazy`] does for a file that only its descriptors lead to. If its
+    /// dataset has left the cache, the change goes to the PFS, at once if that has the file; if it
+    /// was deleted, nowhere.
     pub(in crate::session) fn wake_alone(
         &self,
         state: &mut State,

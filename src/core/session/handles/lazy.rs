@@ -12,8 +12,8 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// The last descriptor of a reader was closed. A change behind our back becomes a version of
-    /// its own, as it would have been; the sealed one fails its checksum from now on.
+    /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
+    /// version of its own, as it would have been; the sealed one fails its checksum from now on.
     pub(in crate::session) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let Way::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {

@@ -52,8 +52,8 @@ impl State {
 }
 
 impl Session {
-    /// The process `child` opens the file that `token` stands for, too. After the end nothing waits
-    /// for it any more.
+    /// Notes that the process `child` opens the file that `token` stands for, too. After the end
+    /// nothing waits for it any more.
     pub(in crate::session) fn lend(&self, state: &mut State, token: u64, child: i32) {
         let Some(twin) = state.tokens.get(token).filter(|_| !self.is_ended()).cloned() else {
             return;
@@ -78,7 +78,7 @@ impl Session {
         self.state_to_look()
     }
 
-    /// The run ends: children that are about to open a file, or to end, are waited for.
+    /// Waits for children that are about to open a file, or to end: the run ends.
     pub(in crate::session) fn await_lent(&self) {
         let begun = Instant::now();
         loop {
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    /// The engine has ended: what children still write is taken back as it is.
+    /// Takes back what children still write, as it is: the engine has ended.
     pub(in crate::session) fn end_all_lent(&self) {
         let lent = std::mem::take(&mut self.state().lent);
         for lent_one in lent {

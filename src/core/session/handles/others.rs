@@ -66,8 +66,8 @@ impl Session {
         }
     }
 
-    /// This rank changes `file`, which it has sealed itself in `of`: on the PFS, too, and not in a
-    /// private copy, if others are known to change such files.
+    /// Takes a change by this rank of `file`, which it has sealed itself in `of`: on the PFS, too,
+    /// and not in a private copy, if others are known to change such files.
     pub(in crate::session) fn take_over_own(
         &self,
         state: &mut State,
@@ -87,8 +87,8 @@ impl Session {
         }
     }
 
-    /// The file at `here`, which another rank has written into the cached dataset `of`, was changed
-    /// by this one behind our back.
+    /// Keeps a change that this rank has made behind our back to the file at `here`, which another
+    /// one has written into the cached dataset `of`.
     pub(in crate::session) fn keep_change_of_another(
         &self,
         state: &mut State,
@@ -116,7 +116,7 @@ impl Session {
         Ok(())
     }
 
-    /// The sealed file at `origin`, to be read for the time being.
+    /// Opens the sealed file at `origin`, to be read for the time being.
     pub(in crate::session) fn open_lazily(
         &self,
         state: &mut State,

@@ -18,7 +18,8 @@ use crate::session::stores::setback::Setback;
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// The sealed copy stays; the program gets its own until it is known whether it changes it.
+    /// Gives the program its own copy of a sealed file, which stays, until it is known whether it
+    /// changes it.
     pub(in crate::session) fn copy_up(
         &self,
         state: &mut State,
@@ -40,8 +41,8 @@ impl Session {
         }
     }
 
-    /// A copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot have
-    /// it.
+    /// Makes a copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot
+    /// have it.
     pub(in crate::session) fn private_copy(
         &self,
         state: &mut State,
@@ -61,7 +62,7 @@ impl Session {
         copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
-    /// The close of the last descriptor on a private copy: unchanged it is thrown away.
+    /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
     pub(in crate::session) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let Way::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
@@ -86,7 +87,7 @@ impl Session {
         let _ = ns::remove(copy);
     }
 
-    /// A changed private copy becomes the file, in the dataset that the machine names.
+    /// Makes a changed private copy the file, in the dataset that the machine names.
     pub(in crate::session) fn adopt_copy(
         &self,
         state: &mut State,
@@ -206,8 +207,8 @@ impl Session {
         Ok(standing)
     }
 
-    /// `name` is about to move: its private copy becomes the file, with the descriptors that are
-    /// open on it. `false`: it cannot, since the file would lie on the PFS.
+    /// Makes the private copy of `name`, which is about to move, the file, with the descriptors
+    /// that are open on it. `false`: it cannot, since the file would lie on the PFS.
     pub(in crate::session) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
         let (tokens, now) = (state.tokens.shadows_of(name), monotonic_ms());
         let (Some(file), Some(copy)) = (self.file_ref(name), state.tokens.shadow_of(name).cloned())
@@ -250,7 +251,8 @@ impl Session {
         true
     }
 
-    /// The files of these private copies have lost their name: no change of them counts any more.
+    /// Forgets these private copies, whose files have lost their name: no change of them counts any
+    /// more.
     pub(in crate::session) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.tokens.take(*token).map(|tracked| tracked.way);
@@ -261,8 +263,8 @@ impl Session {
         }
     }
 
-    /// The call on the path that `token` stands for is a single one: nothing stays open. Returns
-    /// where the file is.
+    /// Settles a single call on the path that `token` stands for: nothing stays open. Returns where
+    /// the file is.
     pub(in crate::session) fn settle_change(&self, token: u64) -> Option<PathBuf> {
         let mut state = self.state();
         let tracked = state.tokens.take(token)?;
@@ -286,15 +288,15 @@ impl Session {
         }
     }
 
-    /// Whether the dataset of a reader has gone, and nothing newer has taken its file's name.
+    /// Tells whether the dataset of a reader has gone, and nothing newer has taken its file's name.
     pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
         let place = || state.view.place(&tracked.name);
         state.view.layer(&tracked.key).is_none()
             && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
-    /// A change of a file that left the cache while it was open: it goes to the PFS, and into no
-    /// dataset, which would be newer than all others.
+    /// Publishes a change of a file that left the cache while it was open: it goes to the PFS, and
+    /// into no dataset, which would be newer than all others.
     pub(in crate::session) fn publish_evicted(
         &self,
         state: &mut State,
