@@ -33,7 +33,7 @@ impl Answer {
     /// The program's own path, nothing tracked.
     pub const PASS: Answer = Answer::Pass { token: 0 };
 
-    /// The file at `path`, nothing tracked.
+    /// Makes the answer that leads to the file at `path`, nothing tracked.
     pub fn at(path: PathBuf) -> Self {
         Answer::Redirect { path, token: 0 }
     }

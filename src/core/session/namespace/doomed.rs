@@ -20,7 +20,7 @@ pub struct Doomed {
 type Look = (u64, i64, i64);
 
 impl Doomed {
-    /// The file at `path` on the prefix, and that in the cache, if it has one.
+    /// Notes the file at `path` on the prefix, and that in the cache, if it has one.
     pub fn of(path: &Path, cached: Option<&Path>) -> Doomed {
         let found = path.symlink_metadata().ok();
         let here = cached.and_then(|here| here.metadata().ok());
@@ -30,7 +30,7 @@ impl Doomed {
         }
     }
 
-    /// Whether that is what is at `path` now. One of which nothing was known is taken for it.
+    /// Tells whether that is what is at `path` now. One of which nothing was known is taken for it.
     pub fn is_at(&self, path: &Path) -> bool {
         let Ok(found) = path.symlink_metadata() else { return true };
         (self.there.is_none() && self.cached.is_none())

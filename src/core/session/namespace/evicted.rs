@@ -8,7 +8,7 @@ use super::view::{Place, View};
 use crate::session::namespace::answer::Attributes;
 
 impl View {
-    /// Where a name is that no dataset in the cache has.
+    /// Finds where a name is that no dataset in the cache has.
     pub(super) fn place_left(&self, name: &str) -> Place {
         match self.evicted_names.get(name) {
             Some(evicted) if self.prefix.join(name).symlink_metadata().is_err() => {
@@ -18,19 +18,19 @@ impl View {
         }
     }
 
-    /// The content of `name` is gone, its name stays until the program deletes it.
+    /// Notes that the content of `name` is gone; its name stays until the program deletes it.
     pub fn leave_evicted(&mut self, name: String, attributes: Attributes) {
         if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
             self.evicted_names.insert(name, attributes);
         }
     }
 
-    /// The evicted names.
+    /// Gives the evicted names, each with what stat says about it.
     pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &Attributes)> {
         self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }
 
-    /// There is no evicted file `name` any more. Returns whether there was one.
+    /// Removes the evicted file `name`. Returns whether there was one.
     pub fn lay(&mut self, name: &str) -> bool {
         let laid = self.evicted_names.remove(name).is_some();
         if laid {

@@ -20,29 +20,29 @@ pub struct FarNews {
 }
 
 impl View {
-    /// What has happened on this rank since the last call, for the others of the node.
+    /// Takes what has happened on this rank since the last call, for the others of the node.
     pub fn take_news(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.news)
     }
 
-    /// Whether there is any.
+    /// Tells whether the others of the node are to be told something.
     pub fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 
-    /// `rank` has deleted `name`.
+    /// Notes that `rank` has deleted `name`.
     pub fn delete_by(&mut self, rank: usize, name: &str) {
         if self.evicted_names.remove(name).is_none() {
             self.deleted_by.insert(name, rank);
         }
     }
 
-    /// A directory has moved on this rank.
+    /// Tells the others that a directory has moved on this rank.
     pub fn tell_move(&mut self, one: Move) {
         self.news.push(Notice::Moved(one));
     }
 
-    /// A directory has moved, with the files of datasets for which `is_open` holds.
+    /// Follows a directory that has moved, with the files of datasets for which `is_open` holds.
     pub fn follow(&mut self, one: &Move, is_open: impl Fn(&DatasetKey) -> bool) {
         for layer in self.layers.iter_mut().filter(|layer| is_open(&layer.key)) {
             layer.change(|name, mut known| {
@@ -53,7 +53,7 @@ impl View {
         }
     }
 
-    /// What has happened on another rank of the node.
+    /// Takes in what has happened on another rank of the node.
     pub fn hear(&mut self, rank: usize, told: Notice) {
         match told {
             Notice::Begun(key, dir) => {
@@ -82,14 +82,15 @@ impl View {
         self.layer(key).is_some_and(|layer| layer.is_on_prefix(name)) && !self.is_absent(name)
     }
 
-    /// Some of what `ranks` have told was missed: nothing that they might have taken back counts.
+    /// Forgets what `ranks` have told and might have taken back, since some of it was missed.
     pub fn forget_told(&mut self, ranks: &[usize]) {
         self.deleted_by.retain(|rank| !ranks.contains(&rank));
         self.gone_by.retain(|rank| !ranks.contains(&rank));
     }
 
-    /// Nothing is told any more: of what ranks of other nodes have said before, only what is sealed
-    /// counts. The rest they write to the PFS. `is_near` tells the ranks of this node.
+    /// Stops counting on news, since nothing is told any more: of what ranks of other nodes have
+    /// said before, only what is sealed counts. The rest they write to the PFS. `is_near` tells the
+    /// ranks of this node.
     pub fn forget_far(
         &mut self,
         is_near: impl Fn(usize) -> bool,
@@ -104,28 +105,29 @@ impl View {
         }
     }
 
-    /// Whether other nodes are to be told something.
+    /// Tells whether other nodes are to be told something.
     pub fn has_far_news(&self) -> bool {
         self.far.changed
     }
 
-    /// What they are to be told since the last call.
+    /// Takes what other nodes are to be told since the last call.
     pub fn take_far_news(&mut self) -> FarNews {
         std::mem::take(&mut self.far)
     }
 
-    /// A rank of another node has deleted the file `name`, which may be an evicted one here.
+    /// Notes that a rank of another node has deleted the file `name`, which may be an evicted one
+    /// here.
     pub fn deleted_elsewhere(&mut self, rank: usize, name: &str) {
         self.evicted_names.remove(name);
         self.deleted_by.insert(name, rank);
     }
 
-    /// Or an evicted name.
+    /// Notes that a rank of another node has deleted the evicted name `name`.
     pub fn laid_elsewhere(&mut self, name: &str) {
         self.evicted_names.remove(name);
     }
 
-    /// The PFS has the newest content of a file of another node.
+    /// Notes that the PFS has the newest content of a file of another node.
     pub fn left_elsewhere(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.comes_from_elsewhere(name)) {
             layer.drop_elsewhere(name);
@@ -133,7 +135,8 @@ impl View {
         }
     }
 
-    /// A rank of another node has closed this file of the dataset `key`, which is not sealed.
+    /// Takes this file of the dataset `key`, which is not sealed, as closed by a rank of another
+    /// node.
     pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
         let name = remote.meta.name.clone();
         self.evicted_names.remove(&name);
@@ -145,7 +148,7 @@ impl View {
         }
     }
 
-    /// There is no such file of `rank` any more.
+    /// Notes that there is no such file of `rank` any more.
     pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {
         if let Some(layer) = self.layer_mut(key) {
             let remote = layer.known(name).remote;

@@ -14,7 +14,7 @@ pub struct HiddenDir {
 }
 
 impl HiddenDir {
-    /// Nobody has made it again.
+    /// Tells whether the directory is as it was hidden: nobody has made it again.
     pub fn is_as_it_was(&self) -> bool {
         self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
     }

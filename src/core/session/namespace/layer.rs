@@ -19,7 +19,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// What stat says about it.
+    /// Gives what stat says about the file.
     pub fn attributes(&self) -> Attributes {
         Attributes {
             size: self.meta.size,
@@ -57,60 +57,61 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A layer with nothing on other nodes.
+    /// Makes a layer with nothing on other nodes.
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
         let (remote, on_prefix) = (BTreeMap::new(), BTreeMap::new());
         Layer { key, dir, hidden: false, catalog: None, remote, on_prefix }
     }
 
-    /// Everybody's files are known; what was told of files of other nodes before is in there.
+    /// Takes the catalog of everybody's files; what was told of files of other nodes before is in
+    /// there.
     pub fn show(&mut self, catalog: NodeCatalog) {
         self.catalog = Some(catalog);
         self.remote.clear();
         self.on_prefix.retain(|_, on_prefix| *on_prefix);
     }
 
-    /// What the seal has told of all files, if it was sealed.
+    /// Returns what the seal has told of all files, if the dataset was sealed.
     pub fn catalog(&self) -> Option<&NodeCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Its files on this node.
+    /// Returns the names of its files on this node.
     pub fn names_here(&self) -> BTreeSet<String> {
         let mut here = BTreeSet::new();
         files_below(&self.dir, ".", &mut here);
         here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from).collect()
     }
 
-    /// Whether it has the content of `name`, on this node or on another.
+    /// Tells whether it has the content of `name`, on this node or on another.
     pub fn has(&self, name: &str) -> bool {
         self.is_elsewhere(name) || self.dir.join(name).symlink_metadata().is_ok()
     }
 
-    /// Whether it has the content, or knows that it is on the PFS.
+    /// Tells whether it has the content, or knows that it is on the PFS.
     pub fn knows(&self, name: &str) -> bool {
         let known = self.known(name);
         let is_told = known.on_prefix || known.remote.is_some();
         is_told || self.dir.join(name).symlink_metadata().is_ok()
     }
 
-    /// Whether another node has it.
+    /// Tells whether another node has it.
     pub fn is_elsewhere(&self, name: &str) -> bool {
         self.known(name).remote.is_some()
     }
 
-    /// Whether another node has it, or this one a copy of what that has.
+    /// Tells whether another node has it, or this one a copy of what that has.
     pub fn comes_from_elsewhere(&self, name: &str) -> bool {
         let is_copy = || self.remote.get(name) == Some(&None) && !self.on_prefix.contains_key(name);
         self.is_elsewhere(name) || is_copy()
     }
 
-    /// Whether the current content of `name` is on the PFS.
+    /// Tells whether the current content of `name` is on the PFS.
     pub fn is_on_prefix(&self, name: &str) -> bool {
         self.known(name).on_prefix
     }
 
-    /// What is known of `name`.
+    /// Returns what is known of `name`.
     pub fn known(&self, name: &str) -> Known {
         let (remote, on_prefix) = (self.remote.get(name), self.on_prefix.get(name));
         let mut known = Known::default();
@@ -125,7 +126,7 @@ impl Layer {
         }
     }
 
-    /// The same of all files in the directory `dir` and below.
+    /// Returns what is known of each file in the directory `dir` and below.
     pub fn known_below(&self, dir: &str) -> BTreeMap<String, Known> {
         let mut all: BTreeMap<String, Known> = BTreeMap::new();
         if let Some(catalog) = &self.catalog {
@@ -142,22 +143,22 @@ impl Layer {
         all
     }
 
-    /// Another node has the file.
+    /// Notes that another node has the file.
     pub fn put_elsewhere(&mut self, remote: Remote) {
         self.remote.insert(remote.meta.name.clone(), Some(remote));
     }
 
-    /// No other node has it.
+    /// Notes that no other node has it.
     pub fn drop_elsewhere(&mut self, name: &str) {
         self.remote.insert(name.to_string(), None);
     }
 
-    /// Whether the current content of `name` is on the PFS is known.
+    /// Notes whether the current content of `name` is on the PFS.
     pub fn set_on_prefix(&mut self, name: &str, on_prefix: bool) {
         self.on_prefix.insert(name.to_string(), on_prefix);
     }
 
-    /// All that is known is changed, file by file.
+    /// Lets `change` alter all that is known, file by file.
     pub fn change(&mut self, mut change: impl FnMut(String, Known) -> (String, Known)) {
         let all = self.known_below("");
         (self.catalog, self.remote, self.on_prefix) = Default::default();

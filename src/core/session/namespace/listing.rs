@@ -16,8 +16,9 @@ struct Shown {
     over: bool,
 }
 
-/// The entries of the directory `dir` (relative to `prefix`, empty for the prefix itself).
-/// Directories are real, so layers add files only.
+/// Returns what a listing of the directory `dir` (relative to `prefix`, empty for the prefix
+/// itself) shows beyond, or hides from, what the PFS has. Directories are real, so layers add files
+/// only.
 pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
     let mut shown = shown_in(view, dir);
     let mut out = Vec::new();

@@ -14,8 +14,8 @@ pub const FALLBACK_DIR: &str = "shadow";
 /// Folder of private copies in a cache directory.
 pub const SHADOWS: &str = "scr.shadow";
 
-/// `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for names
-/// that are not UTF-8 (records are text; such files stay on the PFS).
+/// Gives `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for
+/// names that are not UTF-8 (records are text; such files stay on the PFS).
 pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {
     // Both are canonical, so their bytes decide, at a fraction of what comparing components costs.
     let (prefix, path) = (prefix.as_os_str().as_bytes(), path.as_os_str().as_bytes());
@@ -24,19 +24,20 @@ pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {
     std::str::from_utf8(inside).ok().filter(|name| !name.is_empty())
 }
 
-/// The directory that `name` lies in; empty for the prefix itself.
+/// Returns the directory that `name` lies in; empty for the prefix itself.
 pub fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// Whether one part of `name` is ours: the state folder at the top, or a staged file
+/// Tells whether one part of `name` is ours: the state folder at the top, or a staged file
 /// (`.<name>.scr-<epoch>`, 16 hex digits).
 pub fn is_ours(name: &str) -> bool {
     let top = name.split('/').next().unwrap_or(name);
     top == STATE_FOLDER || is_staged_name(name.rsplit('/').next().unwrap_or(name))
 }
 
-/// A number for a name that has no inode on this node: the same on every rank and in every call.
+/// Makes a number for a name that has no inode on this node: the same on every rank and in every
+/// call.
 pub fn stable_number(name: &str) -> u64 {
     // FNV-1a: short, and independent of the process, unlike std's hashers.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -25,7 +25,7 @@ pub struct Move {
 }
 
 impl Move {
-    /// What a file is called that was called `name`, if it has moved.
+    /// Tells what a file is called that was called `name`, if it has moved.
     pub fn new_name(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(&self.from).filter(|rest| rest.starts_with('/'))?;
         Some(format!("{}{rest}", self.to))
@@ -57,7 +57,7 @@ pub struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Over what was `found`, whatever it has.
+    /// Describes a write over what was `found`, whatever content that has.
     pub fn new(claim: &'a Claim, found: &'a Found) -> Self {
         Writing { claim, found, copies: false, makes_in: None }
     }
@@ -89,7 +89,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// As a message from `rank`.
+    /// Gives the notice as a message from `rank`.
     pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
         let mut out = Writer::new();
         out.word(rank as u64);
@@ -118,7 +118,7 @@ impl Notice {
         out.take()
     }
 
-    /// The inverse: rank and change. Total.
+    /// Reads rank and change from such a message. Total.
     pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Notice)> {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let mut from = Reader::new(bytes);
@@ -158,34 +158,34 @@ impl Notice {
 pub struct ByOthers(BTreeSet<(String, usize)>);
 
 impl ByOthers {
-    /// `rank` tells of `name`.
+    /// Notes that `rank` tells of `name`.
     pub fn insert(&mut self, name: &str, rank: usize) {
         self.0.insert((name.to_string(), rank));
     }
 
-    /// `rank` takes that back.
+    /// Notes that `rank` takes that back.
     pub fn remove(&mut self, name: &str, rank: usize) {
         self.0.remove(&(name.to_string(), rank));
     }
 
-    /// Only the words of ranks for which `keep` holds count from now on.
+    /// Keeps only the words of ranks for which `keep` holds.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         self.0.retain(|(_, rank)| keep(*rank));
     }
 
-    /// Nobody's word about `name` counts any more.
+    /// Forgets everybody's word about `name`.
     pub fn forget(&mut self, name: &str) {
         while let Some(first) = self.first(name) {
             self.0.remove(&first);
         }
     }
 
-    /// Whether any rank has told of `name`.
+    /// Tells whether any rank has told of `name`.
     pub fn has(&self, name: &str) -> bool {
         !self.0.is_empty() && self.first(name).is_some()
     }
 
-    /// All names, some of them several times.
+    /// Gives all names, some of them several times.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.0.iter().map(|(name, _)| name)
     }

@@ -48,7 +48,7 @@ pub fn on_prefix(path: &Path) -> OnPrefix {
     }
 }
 
-/// Whether the program may make a file in the directory that `path` lies in.
+/// Tells whether the program may make a file in the directory that `path` lies in.
 pub fn may_create(path: &Path) -> bool {
     let Some(parent) = path.parent() else { return false };
     crate::system::may_write(parent)
@@ -101,7 +101,8 @@ pub fn move_to(from: &Path, to: &Path) -> Result<()> {
     move_to_unless(false, from, to)
 }
 
-/// The same; an `open` file cannot leave its file system, its descriptors would stay behind.
+/// Moves a file as [`move_to`] does; an `open` one cannot leave its file system, its descriptors
+/// would stay behind.
 ///
 /// # Errors
 /// See [`move_to`].

@@ -61,22 +61,22 @@ pub struct View {
 }
 
 impl View {
-    /// A view of what is below the directory `prefix`, and of nothing else yet.
+    /// Makes a view of what is below the directory `prefix`, and of nothing else yet.
     pub fn of(prefix: PathBuf) -> View {
         View { prefix, ..View::default() }
     }
 
-    /// The layers, oldest first.
+    /// Gives the layers, oldest first.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// The layer of `key`.
+    /// Finds the layer of `key`.
     pub fn layer(&self, key: &DatasetKey) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.key == *key)
     }
 
-    /// The same, to change it.
+    /// Finds the layer of `key`, to change it.
     pub fn layer_mut(&mut self, key: &DatasetKey) -> Option<&mut Layer> {
         self.layers.iter_mut().find(|layer| layer.key == *key)
     }
@@ -89,7 +89,7 @@ impl View {
         }
     }
 
-    /// A dataset has begun on this rank.
+    /// Notes that a dataset has begun on this rank.
     pub fn begin(&mut self, layer: Layer) {
         self.news.push(Notice::Begun(layer.key.clone(), layer.dir.clone()));
         match self.layer_mut(&layer.key) {
@@ -112,7 +112,7 @@ impl View {
         });
     }
 
-    /// Where `name` is.
+    /// Finds where `name` is.
     pub fn place(&self, name: &str) -> Place {
         if let Some(path) = self.private.get(name) {
             return Place::Private(path.clone());
@@ -142,8 +142,8 @@ impl View {
         self.place_left(name)
     }
 
-    /// The cached dataset that has the newest content of `name`, if it has it in cache. One that a
-    /// flush has brought to the PFS for this rank counts.
+    /// Finds the cached dataset that has the newest content of `name`, if it has it in cache. One
+    /// that a flush has brought to the PFS for this rank counts.
     pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
         let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
         let newest = layers.find(|layer| layer.knows(name))?;
@@ -152,13 +152,13 @@ impl View {
         cached.then_some(&newest.key)
     }
 
-    /// Whether some dataset has the file, in the cache or on the PFS.
+    /// Tells whether some dataset has the file, in the cache or on the PFS.
     pub fn is_in_a_layer(&self, name: &str) -> bool {
         self.layers.iter().any(|layer| layer.knows(name))
     }
 
-    /// Whether a layer above that of `key` has the file. One that `is_final` has no file that its
-    /// catalog has not.
+    /// Tells whether a layer above that of `key` has the file. One that `is_final` has no file that
+    /// its catalog has not.
     pub fn is_in_newer(
         &self,
         key: &DatasetKey,
@@ -173,7 +173,7 @@ impl View {
         })
     }
 
-    /// The same, on this rank: those of the node that have an older one hear of it.
+    /// Tells the ranks that have an older one that the PFS has the newest content of `name`.
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
             self.news.push(Notice::OnPrefix(name.to_string()));
@@ -182,7 +182,7 @@ impl View {
         }
     }
 
-    /// The PFS has the newest content of `name`.
+    /// Notes that the PFS has the newest content of `name`.
     pub fn moved_to_prefix(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
             layer.drop_elsewhere(name);
@@ -190,7 +190,7 @@ impl View {
         }
     }
 
-    /// All files that some layer has, on this node or on another.
+    /// Returns all files that some layer has, on this node or on another.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| !layer.hidden) {
@@ -200,8 +200,8 @@ impl View {
         names
     }
 
-    /// All files below the directory `dir` that are not just on the PFS: cached ones, those of
-    /// other nodes, and names that stand for something else than what the PFS has.
+    /// Returns all files below the directory `dir` that are not just on the PFS: cached ones, those
+    /// of other nodes, and names that stand for something else than what the PFS has.
     pub fn names_below(&self, dir: &str) -> BTreeSet<String> {
         let below = format!("{dir}/");
         let mut names = BTreeSet::new();
@@ -217,48 +217,48 @@ impl View {
         names
     }
 
-    /// From now on `name` is what the PFS has, or a private file.
+    /// Leaves `name` to the PFS from now on, or to a private file.
     pub fn leave_alone(&mut self, name: &str) {
         self.left_alone.insert(name.to_string());
     }
 
-    /// `name` belongs to a dataset again.
+    /// Lets `name` belong to a dataset again.
     pub fn take_back(&mut self, name: &str) {
         self.left_alone.remove(name);
     }
 
-    /// Whether it is what the PFS has.
+    /// Tells whether `name` is left to the PFS.
     pub fn is_left_alone(&self, name: &str) -> bool {
         self.left_alone.contains(name)
     }
 
-    /// `name` is a temporary one, its file is at `path`.
+    /// Notes that `name` is a temporary one, and that its file is at `path`.
     pub fn put_private(&mut self, name: &str, path: PathBuf) {
         self.private.insert(name.to_string(), path);
     }
 
-    /// The temporary name is gone. Returns where its file is.
+    /// Forgets the temporary name, which is gone. Returns where its file is.
     pub fn take_private(&mut self, name: &str) -> Option<PathBuf> {
         self.private.remove(name)
     }
 
-    /// All temporary names.
+    /// Gives all temporary names.
     pub fn private_names(&self) -> impl Iterator<Item = &str> {
         self.private.keys().map(String::as_str)
     }
 
-    /// The same, and where their files are.
+    /// Gives all temporary names, and where their files are.
     pub fn private(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
         self.private.iter().map(|(name, path)| (name.as_str(), path))
     }
 
-    /// Whether `name` is one.
+    /// Tells whether `name` is a temporary one.
     pub fn is_private(&self, name: &str) -> bool {
         self.private.contains_key(name)
     }
 
-    /// Whether `name` stands for something else than what the PFS has, whatever the patterns say:
-    /// a directory may have moved such names to where none matches.
+    /// Tells whether `name` stands for something else than what the PFS has, whatever the patterns
+    /// say: a directory may have moved such names to where none matches.
     pub fn changes(&self, name: &str) -> bool {
         self.private.contains_key(name)
             || self.deleted.contains(name)
@@ -267,7 +267,7 @@ impl View {
             || self.evicted_names.contains_key(name)
     }
 
-    /// The program deleted `name`: it is gone from the view.
+    /// Takes `name`, which the program deleted, out of the view, and tells the other ranks.
     pub fn delete(&mut self, name: &str) {
         // An evicted name stands for nothing, but some layer may have an older file of its name.
         if !self.lay(name) || self.layers.iter().any(|layer| layer.has(name)) {
@@ -277,7 +277,7 @@ impl View {
         self.news.push(Notice::Deleted(name.to_string()));
     }
 
-    /// The program made `name` again.
+    /// Notes that the program made `name` again, and tells the other ranks of the node.
     pub fn revive(&mut self, name: &str) {
         self.made(name);
         self.news.push(Notice::Made(name.to_string()));
@@ -290,23 +290,24 @@ impl View {
         self.forget_others(name);
     }
 
-    /// Another rank's deletion of `name` is not to count: this rank takes it as its own, or the
-    /// file is there again.
+    /// Forgets other ranks' deletions of `name`, which are not to count: this rank takes them as
+    /// its own, or the file is there again.
     pub fn forget_others(&mut self, name: &str) {
         self.deleted_by.forget(name);
     }
 
-    /// The program is not to find the file `name` on the PFS.
+    /// Hides the file `name` of the PFS from the program.
     pub fn hide(&mut self, name: &str) {
         self.hidden.insert(name.to_string());
     }
 
-    /// A newer file of that name has come.
+    /// Ends the hiding of that name, since a newer file has come.
     pub fn unhide(&mut self, name: &str) {
         self.hidden.remove(name);
     }
 
-    /// Everybody's files of the dataset `key` are known, and newer than what is hidden.
+    /// Shows everybody's files of the dataset `key`, which are known now, and newer than what is
+    /// hidden.
     pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
         self.hidden.retain(|name| catalog.named(name).is_empty());
         if let Some(layer) = self.layer_mut(key) {
@@ -314,24 +315,25 @@ impl View {
         }
     }
 
-    /// Nor the directory.
+    /// Hides the directory `name` of the PFS from the program.
     pub fn hide_dir(&mut self, name: &str, dir: HiddenDir) {
         self.hidden_dirs.insert(name.to_string(), dir);
     }
 
-    /// Whether what the PFS has under `name` is not to be seen.
+    /// Tells whether what the PFS has under `name` is not to be seen.
     pub fn is_absent(&self, name: &str) -> bool {
         self.is_deleted(name)
             || self.deleted_by.has(name)
             || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
     }
 
-    /// The names whose real deletion is pending.
+    /// Gives the names whose real deletion is pending.
     pub fn deleted(&self) -> impl Iterator<Item = &str> {
         self.deleted.iter().map(String::as_str)
     }
 
-    /// The layer `key` is about to go: a deletion that only hid its copy of `name` is real then.
+    /// Settles what hangs on the layer `key`, which is about to go: a deletion that only hid its
+    /// copy of `name` is real then.
     pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
         if !self.deleted.contains(name) {
             return;
@@ -351,22 +353,23 @@ impl View {
         }
     }
 
-    /// The program removed the directory `name`, in which files wait for their real deletion.
+    /// Notes that the program removed the directory `name`, in which files wait for their real
+    /// deletion.
     pub fn remove_dir(&mut self, name: &str) {
         self.gone.insert(name.to_string());
         self.far.changed = true;
         self.news.push(Notice::DirGone(name.to_string()));
     }
 
-    /// Whether `name` is such a directory, or a hidden one.
+    /// Tells whether `name` is such a directory, or a hidden one.
     pub fn is_removed_dir(&self, name: &str) -> bool {
         self.gone.contains(name)
             || self.gone_by.has(name)
             || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
     }
 
-    /// The directory `name` is about to be removed for real. What waits for its deletion below it
-    /// may be flushed before.
+    /// Notes that the directory `name` is about to be removed for real. What waits for its deletion
+    /// below it may be flushed before.
     pub fn note_rmdir(&mut self, name: &str) {
         let below = |one: &str| one.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
         if self.deleted().any(below) {
@@ -374,17 +377,18 @@ impl View {
         }
     }
 
-    /// Directories that a flush may have brought back, innermost last.
+    /// Gives directories that a flush may have brought back, innermost last.
     pub fn flushed_back(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.flushed_back.iter().map(String::as_str)
     }
 
-    /// All such directories, innermost last.
+    /// Gives all removed directories that files still keep, innermost last.
     pub fn removed_dirs(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.gone.iter().map(String::as_str)
     }
 
-    /// The directory is there again, or really gone. Returns whether it was a hidden one.
+    /// Notes that the directory is there again, or really gone. Returns whether it was a hidden
+    /// one.
     pub fn settle_dir(&mut self, name: &str) -> bool {
         if self.gone.remove(name) || self.gone_by.has(name) {
             self.gone_by.forget(name);
@@ -395,7 +399,7 @@ impl View {
         self.hidden_dirs.remove(name).is_some()
     }
 
-    /// Whether `name` was deleted by the program and not made again.
+    /// Tells whether `name` was deleted by the program and not made again.
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
     }
