@@ -55,7 +55,7 @@ impl Session {
         Some(if is_there { Answer::PASS } else { Answer::Done })
     }
 
-    /// Such files among both names of a rename or a link are on the PFS before it.
+    /// Brings such files among both names of a rename or a link to the PFS before it.
     ///
     /// # Errors
     /// One cannot be brought there.
@@ -93,7 +93,8 @@ impl Session {
         self.leave_called(state, name)
     }
 
-    /// The PFS has the last word on `name`: for this run, its other ranks, and those that follow.
+    /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
+    /// follow.
     pub(in crate::session) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
         self.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);

@@ -16,7 +16,7 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// chmod, chown, utime, truncate by path: like a write-open that keeps the content.
+    /// Answers chmod, chown, utime, truncate by path: like a write-open that keeps the content.
     pub fn change(&self, path: &Path) -> Answer {
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
         let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
@@ -31,7 +31,7 @@ impl Session {
         place.map_or(Answer::PASS, Answer::at)
     }
 
-    /// unlink.
+    /// Answers unlink of `path`.
     pub fn unlink(&self, path: &Path) -> Answer {
         let Some(name) = self.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// rename; either name may lie outside the prefix.
+    /// Answers rename; either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
         let names = (self.name_of(from), self.name_of(to));
         if self.is_child() || names.0.is_some_and(ns::is_ours) || names.1.is_some_and(ns::is_ours) {
@@ -299,7 +299,8 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// rmdir.
+    /// Answers rmdir of `path`: a directory that files keep which wait for their deletion goes with
+    /// the last of them.
     pub fn rmdir(&self, path: &Path) -> Answer {
         let Some(name) = self.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {

@@ -38,7 +38,7 @@ pub(in crate::session) struct Waiting {
 }
 
 impl Directories {
-    /// Those that an earlier launch has found.
+    /// Begins with those that an earlier launch has found; `known` has an entry for each series.
     pub fn new(known: &[Knowledge]) -> Self {
         let directories = Directories::default();
         for (series, known) in known.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Directories {
 }
 
 impl Session {
-    /// What becomes of `name` when its directory is renamed, if it lies in one that will be.
+    /// Tells what becomes of `name` when its directory is renamed, if it lies in one that will be.
     pub(in crate::session) fn waiting(&self, name: &str) -> Option<Waiting> {
         self.directories.find(|series, template| {
             let mut dirs = name.match_indices('/').map(|(at, _)| name.split_at(at));
@@ -89,15 +89,15 @@ impl Session {
         })
     }
 
-    /// Whether the directory `dir` is known to be called `last` when it is complete.
+    /// Tells whether the directory `dir` is known to be called `last` when it is complete.
     pub(in crate::session) fn is_final_of(&self, dir: &str, last: &str) -> bool {
         let found =
             |_, template: &Template| template.final_name(dir).filter(|name| name == last).map(drop);
         self.directories.find(found).is_some()
     }
 
-    /// The program renames the directory `dir` to `last`. If that shows how it names its
-    /// checkpoints until they are complete, all ranks hear of it at the next agreement.
+    /// Notices that the program renames the directory `dir` to `last`. If that shows how it names
+    /// its checkpoints until they are complete, all ranks hear of it at the next agreement.
     pub(in crate::session) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
         let Some(template) = Template::learn(dir, last) else { return };
         if !self.series.could_match_below(last) {
@@ -122,7 +122,8 @@ impl Session {
         }
     }
 
-    /// All ranks have heard this.
+    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
+    /// ranks have heard this.
     pub(in crate::session) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
         if series < self.series.series().len() && self.directories.add(series, text) {
             state.machine.learn_directory(series, text);

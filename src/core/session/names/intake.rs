@@ -13,9 +13,10 @@ use crate::session::stores::setback::Setback;
 use crate::system::has_writers;
 
 impl Session {
-    /// Whether a file that the program wrote on the PFS under a temporary name, before that name
-    /// was known as one, can join the cached files of its dataset. Left on the PFS it would outlive
-    /// a dataset that is lost with a node: a pointer file would name a checkpoint that is gone.
+    /// Tells whether a file that the program wrote on the PFS under a temporary name, before that
+    /// name was known as one, can join the cached files of its dataset. Left on the PFS it would
+    /// outlive a dataset that is lost with a node: a pointer file would name a checkpoint that is
+    /// gone.
     ///
     /// # Errors
     /// It could not be looked at, which says nothing of the program.
@@ -42,8 +43,8 @@ impl Session {
             && has_writers(from).map_err(unknown)? == Some(false))
     }
 
-    /// Whether the store takes the file `new` now, of which `joins` is what [`Self::can_take_in`]
-    /// has found. If not, it is on the PFS this time.
+    /// Tells whether the store takes the file `new` now, of which `joins` is what
+    /// [`Self::can_take_in`] has found. If not, it is on the PFS this time.
     pub(in crate::session) fn takes_now(
         &self,
         state: &State,

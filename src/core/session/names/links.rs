@@ -14,7 +14,7 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// link or symlink `target` as `path`.
+    /// Answers link or symlink of `target` as `path`.
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
         if symbolic {
             self.give_way(path);
@@ -77,8 +77,8 @@ impl Session {
         }
     }
 
-    /// Something that is no regular file is about to be made at `path`: what the program has
-    /// deleted there gives way. The datasets that have it go without it; none has what comes.
+    /// Clears `path`, where something that is no regular file is about to be made: what the program
+    /// has deleted there gives way. The datasets that have it go without it; none has what comes.
     pub(in crate::session) fn give_way(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         let mut state = self.state();
@@ -94,9 +94,9 @@ impl Session {
         }
     }
 
-    /// The program is about to open `path` by MPI-IO, several ranks together: the name is one
-    /// that several ranks write. What this rank has cached of it is on the PFS before, where all
-    /// find it.
+    /// Notes that the program is about to open `path` by MPI-IO, several ranks together: the name
+    /// is one that several ranks write. What this rank has cached of it is on the PFS before, where
+    /// all find it.
     pub fn shared_open(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         let Some(file) = self.file_ref(name) else { return };

@@ -7,7 +7,7 @@ use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::runtime::Session;
 
 impl Session {
-    /// stat, access, readlink, statfs, realpath.
+    /// Answers stat, access, readlink, statfs, realpath.
     pub fn lookup(&self, path: &Path) -> Answer {
         let Some(name) = self.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    /// What a listing of `path` shows beyond, or hides from, what the PFS has.
+    /// Returns what a listing of `path` shows beyond, or hides from, what the PFS has.
     pub fn list(&self, path: &Path) -> Vec<Entry> {
         let dir = match self.name_of(path) {
             Some(name) => name,

@@ -41,7 +41,7 @@ const NOTE: &str = "moved.";
 const NOTED_MAX: usize = 8;
 
 impl Session {
-    /// The directory `names.0`, at `from`, becomes `names.1`, at `to`, where nothing is in the way.
+    /// Renames the directory `dir`, at `from`, to `last`, at `to`, where nothing is in the way.
     /// `Err`: this is no checkpoint that gets its name, or not one that can move in the cache.
     pub(in crate::session) fn rename_waiting<'a>(
         &'a self,
@@ -121,8 +121,8 @@ impl Session {
         Answer::Done
     }
 
-    /// Files of this rank in directories that the program has not renamed, and begun its next
-    /// checkpoint, or ended: they are on the PFS, where they would be without us.
+    /// Leaves files of this rank to the PFS, where they would be without us: those in directories
+    /// that the program has not renamed, although it has begun its next checkpoint, or ended.
     pub(in crate::session) fn release_left_behind(&self) {
         let mut state = self.state();
         for left in state.machine.left_behind() {
@@ -178,8 +178,8 @@ impl Session {
         tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
     }
 
-    /// After the first step of an agreement: what was told at the one before, all ranks have heard
-    /// and done. Nothing of it has to be taken back.
+    /// Settles what was noted, after the first step of an agreement: what was told at the one
+    /// before, all ranks have heard and done. Nothing of it has to be taken back.
     pub(in crate::session) fn settle_noted(&self) {
         let mut state = self.state();
         let told = std::mem::take(&mut state.moves.told);
@@ -195,9 +195,9 @@ impl Session {
         }
     }
 
-    /// Directories that got their final name in the run before: those of which not all ranks had
-    /// heard have their old one again, those without any file go, since the checkpoint was lost
-    /// with the cache. For rank 0, before anybody looks.
+    /// Takes back renames of directories that got their final name in the run before: those of
+    /// which not all ranks had heard have their old one again, those without any file go, since the
+    /// checkpoint was lost with the cache. For rank 0, before anybody looks.
     pub(in crate::session) fn take_back_moves(&self, report: &RebuildReport) {
         let folder = self.site.state_dir();
         let notes = names_in(&folder).unwrap_or_default();
@@ -235,7 +235,7 @@ impl Session {
         }
     }
 
-    /// Nothing is in the cache any more that this rank has renamed.
+    /// Removes this rank's note: nothing is in the cache any more that it has renamed.
     pub(in crate::session) fn forget_moved(&self) {
         if self.state().moves.made > 0 {
             let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
@@ -268,7 +268,7 @@ impl Session {
         }
     }
 
-    /// The PFS has a new file under `name`, one of ours: it belongs to its dataset.
+    /// Enters a new file that the PFS has under `name`, one of ours, into its dataset.
     pub(in crate::session) fn enter_from_prefix(
         &self,
         state: &mut State,

@@ -13,7 +13,7 @@ use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// The program opens `path`.
+    /// Answers open of `path` with these flags.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }

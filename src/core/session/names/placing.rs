@@ -16,7 +16,7 @@ use crate::session::updates::neighbours::Locked;
 use crate::system::{is_denied, may_write, monotonic_ms};
 
 impl Session {
-    /// The machine learns who reads what.
+    /// Lets the machine learn who reads what.
     pub(in crate::session) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
         if self.is_child() {
             return;
@@ -48,7 +48,7 @@ impl Session {
         Answer::Fail(libc::ENOENT)
     }
 
-    /// The rules of open(2) on what the program sees; `Err` is the answer.
+    /// Looks at what the program sees under `name`, by the rules of open(2); `Err` is the answer.
     pub(in crate::session) fn look(
         &self,
         state: &State,
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// The file goes into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
+    /// Puts the file into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
     pub(in crate::session) fn put_into(
         &self,
         mut state: Locked<'_>,
@@ -151,8 +151,8 @@ impl Session {
         Some(Answer::Redirect { path, token })
     }
 
-    /// The file's present content goes where the file will be, and `enter` tells that it will be
-    /// written there. What another rank may be changing there already is left as it is. `false`:
+    /// Brings the file's present content to where the file will be, and `enter` tells that it will
+    /// be written there. What another rank may be changing there already is left as it is. `false`:
     /// see [`Self::write_in_turn`].
     pub(in crate::session) fn bring_to_prefix(
         &self,
@@ -189,8 +189,9 @@ impl Session {
         }
     }
 
-    /// A file that the program deleted, but that still lies on the PFS until its deletion is due,
-    /// would be in the way of a new one of its name; so would a hidden one.
+    /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
+    /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
+    /// hidden one.
     pub(in crate::session) fn clear_prefix(
         &self,
         state: &State,
@@ -241,8 +242,8 @@ impl Session {
         made
     }
 
-    /// A file that is on another node only is on the prefix afterwards, or this is what the open
-    /// says. Not with the state locked while it waits.
+    /// Brings a file that is on another node only to the prefix; `Err` is what the open says if it
+    /// does not come. Not with the state locked while it waits.
     pub(in crate::session) fn bring_near<'a>(
         &'a self,
         state: Locked<'a>,
@@ -260,8 +261,8 @@ impl Session {
         Ok(self.state())
     }
 
-    /// Those of `names` that are on another node only are on the prefix afterwards, where they can
-    /// be moved. `None`: one of them does not come. Not with the state locked while it waits.
+    /// Brings those of `names` that are on another node only to the prefix, where they can be
+    /// moved. `None`: one of them does not come. Not with the state locked while it waits.
     pub(in crate::session) fn bring_all_near<'a>(
         &'a self,
         mut state: Locked<'a>,

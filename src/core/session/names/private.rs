@@ -13,7 +13,7 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// What `name` will be called, if a template says so and that name is cached.
+    /// Finds what `name` will be called, if a template says so and that name is cached.
     pub(in crate::session) fn final_match(&self, state: &State, name: &str) -> Option<Match> {
         state.templates.iter().find_map(|(series, template)| {
             let matched = self.match_name(&template.final_name(name)?)?;
@@ -22,8 +22,8 @@ impl Session {
         })
     }
 
-    /// Whether nothing that the program does to `name` can concern us: no pattern matches it, nor
-    /// what it may be renamed to as far as is known, and no change of the view is about it.
+    /// Tells whether nothing that the program does to `name` can concern us: no pattern matches it,
+    /// nor what it may be renamed to as far as is known, and no change of the view is about it.
     pub(in crate::session) fn is_foreign(&self, state: &State, name: &str) -> bool {
         let becomes_ours = |(_, template): &(usize, Template)| {
             template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
@@ -54,7 +54,7 @@ impl Session {
         Ok(path)
     }
 
-    /// The file at `here`, which is open, will be on the PFS as `to` at its last close.
+    /// Keeps the file at `here`, which is open: it will be on the PFS as `to` at its last close.
     pub(in crate::session) fn keep_private(
         &self,
         state: &mut State,
@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// The dataset of the final name; open descriptors go along.
+    /// Places the file in the dataset of its final name; open descriptors go along.
     pub(in crate::session) fn place_private(
         &self,
         state: &mut State,
@@ -99,14 +99,14 @@ impl Session {
         }
     }
 
-    /// The PFS has a new file under `to`: what this rank saw there is replaced.
+    /// Removes the file that this rank saw under `to`, where the PFS has a new one.
     pub(in crate::session) fn replace_private(&self, state: &mut State, to: &Path) {
         if let Some(here) = self.name_of(to).and_then(|to| state.view.take_private(to)) {
             let _ = ns::remove(&here);
         }
     }
 
-    /// Where the file of a temporary name lies; its directory is made.
+    /// Tells where the file of a temporary name lies, and makes its directory.
     pub(in crate::session) fn private_path(
         &self,
         state: &State,
@@ -122,8 +122,8 @@ impl Session {
         Ok(folder.join(name))
     }
 
-    /// The last descriptor on a temporary name was closed. One that will not be renamed any more,
-    /// as far as is known, goes to the PFS at once.
+    /// Takes the close of a descriptor on a temporary name. At the last one, a file that will not
+    /// be renamed any more, as far as is known, goes to the PFS at once.
     pub(in crate::session) fn closed_private(&self, state: &mut State, name: &str) {
         let waits = !self.is_ended() && self.final_match(state, name).is_some();
         if !waits && state.tokens.count(name) == 0 {
@@ -131,7 +131,8 @@ impl Session {
         }
     }
 
-    /// The program never renamed it: it ends on the PFS under its temporary name.
+    /// Publishes a file that the program never renamed: it ends on the PFS under its temporary
+    /// name.
     pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) {
         let Some(here) = state.view.take_private(name) else { return };
         let (target, reason) = (self.on_prefix_now(name), Reason::Temporary);
@@ -143,7 +144,7 @@ impl Session {
         }
     }
 
-    /// All temporary files that are closed.
+    /// Publishes all temporary files that are closed.
     pub(in crate::session) fn publish_all_private(&self) {
         let mut state = self.state();
         let names: Vec<String> = state.view.private_names().map(str::to_string).collect();

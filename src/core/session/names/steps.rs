@@ -9,12 +9,13 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// Whether `name` can have anything to do with us.
+    /// Tells whether `name` can have anything to do with us.
     pub(in crate::session) fn concerns(&self, state: &State, name: &str) -> bool {
         self.match_name(name).is_some() || state.view.changes(name)
     }
 
-    /// Whether some cached dataset of the program's calls has `name`, and no pattern matches it.
+    /// Tells whether some cached dataset of the program's calls has `name`, and no pattern matches
+    /// it.
     pub(in crate::session) fn is_called(&self, state: &State, name: &str) -> bool {
         let series = self.series.series();
         let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].explicit;
@@ -80,7 +81,7 @@ impl Session {
         }
     }
 
-    /// The deletion of `name`, which was put off, is real: what the PFS has of it goes. `false`:
+    /// Removes what the PFS has of `name`, whose deletion was put off and is real now. `false`:
     /// another file has come to that name since, from another rank, and stays.
     pub(in crate::session) fn remove_deleted(&self, state: &mut State, name: &str) -> Result<bool> {
         let path = self.site.on_prefix(name);
@@ -96,7 +97,7 @@ impl Session {
         }
     }
 
-    /// A file on the PFS moves away under a name that is not ours.
+    /// Forgets a file on the PFS that moves away under a name that is not ours.
     pub(in crate::session) fn forget(&self, state: &mut State, name: &str) {
         if let Some(file) = self.file_ref(name)
             && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
@@ -112,7 +113,8 @@ impl Session {
         }
     }
 
-    /// A sealed file keeps its place; the new name gets a link to the same content.
+    /// Moves the file `here` to `target`; a sealed one (`keep`) keeps its place, and the new name
+    /// gets a copy.
     pub(in crate::session) fn move_file(
         &self,
         here: &Path,
@@ -144,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Directories that the program removed go with the last file in them.
+    /// Removes directories that the program has removed and that have lost their last file.
     pub(in crate::session) fn remove_empty_dirs(&self) {
         let mut state = self.state();
         let names: Vec<String> = state.view.removed_dirs().rev().map(str::to_string).collect();

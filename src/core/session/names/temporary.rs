@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// A rename on the PFS shows how the program names its temporary files.
+    /// Learns from a rename on the PFS how the program names its temporary files.
     pub(in crate::session) fn learn_template(
         &self,
         state: &mut State,
@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    /// The file at `here` gets its final name `to`, or another.
+    /// Gives the file at `here` its final name `to`, or another.
     pub(in crate::session) fn rename_private(
         &self,
         state: &mut State,
@@ -145,8 +145,8 @@ impl Session {
         Ok(())
     }
 
-    /// The private file of `name` has gone elsewhere. A name of ours has left its dataset with it,
-    /// and what older datasets or the PFS have under it is not to be seen again.
+    /// Notes that the private file of `name` has gone elsewhere. A name of ours has left its
+    /// dataset with it, and what older datasets or the PFS have under it is not to be seen again.
     pub(in crate::session) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.file_ref(name) else { return Ok(()) };
@@ -155,8 +155,8 @@ impl Session {
         self.delete(state, name, &place, deletion)
     }
 
-    /// A file that is open leaves its dataset: what its descriptors still write must follow it.
-    /// It stays in the cache under the new name and is written to the PFS at its last close.
+    /// Takes a file that is open out of its dataset: what its descriptors still write must follow
+    /// it. It stays in the cache under the new name and is written to the PFS at its last close.
     pub(in crate::session) fn rename_out_open(
         &self,
         state: &mut State,
