@@ -22,7 +22,7 @@ pub struct Alias {
     pub place: PathBuf,
 }
 
-/// The aliases that all ranks see alike.
+/// Finds the aliases that all ranks see alike. Collective.
 ///
 /// # Errors
 /// Communication failed.
@@ -76,12 +76,13 @@ fn find(prefix: &Path, series: &SeriesSet) -> Vec<Alias> {
 }
 
 impl Session {
-    /// See [`Alias`].
+    /// Returns the aliases of the launch, see [`Alias`].
     pub fn aliases(&self) -> &[Alias] {
         &self.site.aliases
     }
 
-    /// What is opened for writing at `path` does not lie there, because of a symbolic link.
+    /// Warns if what is opened for writing at `path` does not lie there, because of a symbolic
+    /// link.
     pub(in crate::session) fn misled(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         if self.match_name(name).is_none() {
@@ -119,8 +120,8 @@ impl Session {
         ));
     }
 
-    /// These names are about to go or to stand for something else: if one is an alias, the cache
-    /// and the program would not mean the same directory any more.
+    /// Heeds that these names are about to go or to stand for something else: if one is an alias,
+    /// the cache and the program would not mean the same directory any more.
     pub(in crate::session) fn heed_link(&self, paths: &[&Path]) {
         let mut names = paths.iter().filter_map(|path| self.name_of(path));
         if let Some(name) = names.find(|name| self.is_alias(name)) {

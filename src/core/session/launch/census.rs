@@ -29,7 +29,7 @@ pub(in crate::session) struct Excuse {
     pub why: String,
 }
 
-/// The missing ranks, with their nodes as far as these are known.
+/// Writes out the missing ranks, with their nodes as far as these are known.
 pub(in crate::session) fn whereabouts(
     mut missing: BTreeSet<usize>,
     nodes: &BTreeMap<String, Node>,
@@ -81,8 +81,8 @@ pub(in crate::session) fn excuses(shared: &Path) -> Result<Vec<Excuse>> {
     Ok(all)
 }
 
-/// Where the ranks of this launch meet on the prefix, as far as it can be known without reading
-/// the settings.
+/// Tells where the ranks of this launch meet on the prefix, as far as it can be known without
+/// reading the settings.
 pub fn meeting_place(environment: &Environment, here: &Path) -> Option<PathBuf> {
     let nonce = nonce(|name| environment.get(name).cloned())?;
     let prefix = environment.get("SCR_PREFIX").map_or_else(|| here.into(), |dir| here.join(dir));
@@ -120,7 +120,7 @@ pub(in crate::session) fn leave_excuse(
     OpenOptions::new().append(true).create(true).open(file)?.write_all(line.as_bytes())
 }
 
-/// Names of the entries of `dir` that begin with `start`, without it.
+/// Returns the names of the entries of `dir` that begin with `start`, without it.
 pub(in crate::session) fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
     let names = fs::read_dir(dir).map_err(|e| Error::io("cannot list", dir, e))?;
     Ok(names
@@ -129,7 +129,7 @@ pub(in crate::session) fn entries(dir: &Path, start: &str) -> Result<Vec<String>
         .collect())
 }
 
-/// The nodes that have reported.
+/// Reads which nodes have reported, by host.
 pub(in crate::session) fn nodes(shared: &Path) -> Result<BTreeMap<String, Node>> {
     let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
     for name in entries(shared, "node.")? {
@@ -151,7 +151,7 @@ pub(in crate::session) fn all_ready(nodes: &BTreeMap<String, Node>) -> BTreeSet<
     nodes.values().flat_map(|node| &node.ready).copied().collect()
 }
 
-/// "0-2,5": short for any number of neighbours.
+/// Writes ranks as "0-2,5": short for any number of neighbours.
 pub(in crate::session) fn ranges(ranks: &BTreeSet<usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &rank in ranks {

@@ -88,9 +88,9 @@ pub enum Verdict {
     },
 }
 
-/// The launch's distinguishing name: what the shim in the launcher has put into the environment, or
-/// what the process manager or the batch system says. `None`: there is nothing to go by, and the
-/// check is left out.
+/// Returns the launch's distinguishing name: what the shim in the launcher has put into the
+/// environment, or what the process manager or the batch system says. `None`: there is nothing to
+/// go by, and the check is left out.
 pub fn nonce(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let own = variable("SCR_LAUNCH_NONCE").or_else(|| variable("PMIX_NAMESPACE"));
     let step = || {
@@ -105,7 +105,7 @@ pub fn nonce(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     (!name.is_empty() && name.len() <= 128).then_some(name)
 }
 
-/// Ranks that the launcher has started on this node, with the shim or without.
+/// Counts the ranks that the launcher has started on this node, with the shim or without.
 pub fn node_size(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
     NODE_SIZES.iter().find_map(|name| variable(name)?.parse().ok())
 }
@@ -129,8 +129,9 @@ impl Launch {
         Wait::new(self, limit, herald).verdict()
     }
 
-    /// Rank 0 decides; the others wait longer, so that it normally is the one who says stop. Not so
-    /// long that a start could take more than 15 s ([`LIMIT`], this and [`Wait`]'s own part).
+    /// Stretches a time limit for all but rank 0, which decides; the others wait longer, so that it
+    /// normally is the one who says stop. Not so long that a start could take more than 15 s
+    /// ([`LIMIT`], this and [`Wait`]'s own part).
     pub(in crate::session) fn later(&self, time: Duration) -> Duration {
         if self.rank == 0 { time } else { time + time / 5 }
     }
@@ -167,7 +168,8 @@ impl Launch {
         ))
     }
 
-    /// This rank has read "stop". Whoever is the last one removes the traces.
+    /// Leaves the launch, since this rank has read "stop". Whoever is the last one removes the
+    /// traces.
     pub(in crate::session) fn leave(&self, alone: bool) {
         let shared = self.shared();
         let count = |dir: &Path, start| entries(dir, start).map_or(0, |names| names.len());

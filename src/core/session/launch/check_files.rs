@@ -12,7 +12,7 @@ pub(in crate::session) enum Found {
     Stop(String),
 }
 
-/// True for the one caller that made `path`.
+/// Makes the file `path`; true for the one caller that has made it.
 pub(in crate::session) fn claim(path: &Path) -> Result<bool> {
     match fs::OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => Ok(true),
@@ -34,12 +34,12 @@ pub(in crate::session) fn write_at_once(path: &Path, rank: usize, text: &str) ->
     written.map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// The verdict that a launch stays without us.
+/// Puts the verdict that a launch stays without us into words.
 pub(in crate::session) fn stop_text(reason: &str) -> String {
     format!("stop {}\n", reason.replace('\n', " "))
 }
 
-/// What a verdict says; `None` if there is none, or not all of it is there yet.
+/// Reads what a verdict says; `None` if there is none, or not all of it is there yet.
 pub(in crate::session) fn read_verdict(path: &Path) -> Result<Option<Found>> {
     let text = match fs::read_to_string(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),

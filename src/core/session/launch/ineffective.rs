@@ -6,7 +6,7 @@ use crate::session::rank::host::Door;
 use crate::session::rank::site::Site;
 
 impl Site {
-    /// A sentence for each. For rank 0.
+    /// Returns a sentence for each setting that does nothing. For rank 0.
     pub(in crate::session) fn ineffective(&self) -> Vec<String> {
         let path = self.state_dir().join(HaltFile::NAME);
         // One that cannot be read is told of where it is used.

@@ -172,8 +172,8 @@ impl Preparation {
         Ok(true)
     }
 
-    /// Stores that an earlier launch of the job has used and that are configured no more: what lies
-    /// in them is brought back like the rest. Collective.
+    /// Adds stores that an earlier launch of the job has used and that are configured no more: what
+    /// lies in them is brought back like the rest. Collective.
     pub(in crate::session) fn add_former_stores(
         &mut self,
         world: &dyn Comm,
@@ -199,7 +199,7 @@ impl Preparation {
     }
 }
 
-/// What a setting is before the session is there; `None` if nobody has set it. Local.
+/// Tells what a setting is before the session is there; `None` if nobody has set it. Local.
 ///
 /// # Errors
 /// The settings are wrong.

@@ -40,8 +40,8 @@ impl Required {
         Required { host: host.clone(), prefix: prefix.clone(), wanted }
     }
 
-    /// Where the settings cannot be read: by what the environment and the config file have in plain
-    /// words.
+    /// Tells what is to become of a run where the settings cannot be read: by what the environment
+    /// and the config file have in plain words.
     pub(in crate::session) fn of_environment(
         around: &Surroundings,
         environment: &Environment,

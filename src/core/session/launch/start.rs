@@ -54,8 +54,8 @@ fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
 }
 
 impl Arrival {
-    /// Everything that all ranks do together before the program goes on. `None`: the launch stays
-    /// without us, and a message has said why. `world` is ours alone.
+    /// Does everything that all ranks do together before the program goes on. `None`: the launch
+    /// stays without us, and a message has said why. `world` is ours alone.
     ///
     /// # Errors
     /// Communication failed, or something that makes this launch go without us.
@@ -76,7 +76,7 @@ impl Arrival {
         }
     }
 
-    /// What is to become of the run if [`Arrival::start`] fails.
+    /// Tells what is to become of the run if [`Arrival::start`] fails.
     pub fn required(&self) -> Required {
         match self {
             Arrival::Ready(ready) => Required::of(ready),

@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The newest checkpoint in the cache, or the one that is read on the prefix.
+    /// Returns the newest checkpoint in the cache, or the one that is read on the prefix.
     pub(in crate::session) fn newest<'a>(
         &self,
         report: &'a RebuildReport,
@@ -118,7 +118,7 @@ impl Session {
         found
     }
 
-    /// The parts of the files' paths that carry the captured id first: directories, and if
+    /// Finds the parts of the files' paths that carry the captured id first: directories, and if
     /// `files`, names of files in directories that do not.
     pub(in crate::session) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
@@ -143,7 +143,7 @@ impl Session {
         parts
     }
 
-    /// The id that `own` carries as the same part of a path of the same series.
+    /// Returns the id that `own` carries as the same part of a path of the same series.
     pub(in crate::session) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
         let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
         let other = self.match_name(&part.matched.masked.replace("{id}", id))?;

@@ -23,8 +23,8 @@ pub(in crate::session) enum Fetching {
 }
 
 impl Session {
-    /// How a checkpoint that is on the prefix is protected in the cache; `None` if the settings
-    /// want it to stay where it is. The same on all ranks.
+    /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
+    /// settings want it to stay where it is. The same on all ranks.
     pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
@@ -35,7 +35,8 @@ impl Session {
         (!selected.bypass).then_some(selected)
     }
 
-    /// Copies a checkpoint into the cache; it is among those that `report` offers then. Collective.
+    /// Fetches a checkpoint into the cache; it is among those that `report` offers then.
+    /// Collective.
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
@@ -76,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Rank 0 changes the index; that it cannot is told and stops nobody.
+    /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
     pub(in crate::session) fn note_fetch(&self, note: fn(&Path, u64) -> Result<()>, id: u64) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)

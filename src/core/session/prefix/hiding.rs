@@ -36,7 +36,8 @@ pub(in crate::session) struct Hidden {
 }
 
 impl Session {
-    /// The program reads the checkpoint where it is. Collective.
+    /// Puts back files as they were with the checkpoint `id`, which the program reads where it is.
+    /// Collective.
     pub(in crate::session) fn put_back(
         &self,
         links: &Links,
@@ -122,8 +123,8 @@ impl Session {
     }
 }
 
-/// The directories of `name` whose own part of the path differs from that of `masked`: they carry
-/// the captured id, or lie in one that does.
+/// Gives the directories of `name` whose own part of the path differs from that of `masked`: they
+/// carry the captured id, or lie in one that does.
 pub(in crate::session) fn own_dirs<'a>(
     name: &'a str,
     masked: &str,

@@ -38,20 +38,21 @@ pub(in crate::session) struct Index {
 }
 
 impl Index {
-    /// With these, newest first, for tests.
+    /// Makes an index with these, newest first, for tests.
     #[cfg(test)]
     pub fn of(listed: Vec<Listed>, current: Option<u64>) -> Index {
         Index { listed, current, ..Index::default() }
     }
 
-    /// Id and key of all that is on the prefix, whole, newest first.
+    /// Gives id and key of all that is on the prefix, whole, newest first.
     pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
         whole.map(|one| (one.id, &one.key))
     }
 
-    /// Nothing of the dataset is to be written to the prefix any more: it is there, or it was, and
-    /// a whole newer one has taken names of it. Written again, it would take them back.
+    /// Tells whether nothing of the dataset is to be written to the prefix any more: it is there,
+    /// or it was, and a whole newer one has taken names of it. Written again, it would take them
+    /// back.
     pub fn has_had(&self, id: u64) -> bool {
         let replaced = self.listed.iter().find(|one| one.id == id && one.replaced);
         self.flushed.contains(&id)
@@ -63,14 +64,15 @@ impl Index {
             })
     }
 
-    /// What the cache should have and cannot give, but for what the prefix has, and for checkpoints
-    /// that were being written when the run ended.
+    /// Returns what the cache should have and cannot give, but for what the prefix has, and for
+    /// checkpoints that were being written when the run ended.
     pub fn lost<'a>(&self, report: &'a RebuildReport) -> impl Iterator<Item = &'a Withheld> {
         let known = report.withheld.iter().filter(|one| one.id > 0 || !one.deleted);
         known.filter(|one| !self.flushed.contains(&one.id))
     }
 
-    /// Whether the newest dataset in the cache is the newest of its series, on the prefix, too.
+    /// Tells whether the newest dataset in the cache is the newest of its series, on the prefix,
+    /// too.
     pub fn newest_is_cached(&self, report: &RebuildReport) -> bool {
         report.offered.last().is_some_and(|last| {
             let newer = |(id, key): (u64, &records::DatasetKey)| {
@@ -80,7 +82,7 @@ impl Index {
         })
     }
 
-    /// The current one, if it is whole: a restart from the prefix begins there.
+    /// Returns the current one, if it is whole: a restart from the prefix begins there.
     pub fn current(&self) -> Option<&Listed> {
         let current = self.listed.iter().find(|one| Some(one.id) == self.current)?;
         self.flushed.contains(&current.id).then_some(current)
@@ -111,7 +113,7 @@ pub(in crate::session) struct Listed {
 }
 
 impl Listed {
-    /// Series, captured id and number, if the patterns still have the series.
+    /// Gives series, captured id and number, if the patterns still have the series.
     pub fn short(&self) -> Option<(usize, String, u64)> {
         Some((self.series?, self.key.id.clone(), self.id))
     }
@@ -137,7 +139,7 @@ impl Session {
         }
     }
 
-    /// What the index on the prefix says; rank 0 reads, all get it.
+    /// Returns what the index on the prefix says; rank 0 reads, all get it.
     pub(in crate::session) fn read_index(&self, links: &Links) -> Result<Index> {
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
@@ -235,8 +237,8 @@ impl Session {
         index
     }
 
-    /// A checkpoint that was complete and is newer than all that can be had, in words; `None` if
-    /// nothing was lost. The same on all ranks.
+    /// Finds a checkpoint that was complete and is newer than all that can be had, in words; `None`
+    /// if nothing was lost. The same on all ranks.
     pub(in crate::session) fn lost_checkpoint(
         &self,
         report: &RebuildReport,
@@ -259,14 +261,14 @@ impl Session {
         Some(format!("{title} (dataset {id})"))
     }
 
-    /// The user wants to begin anew, whatever there was.
+    /// Tells whether the user wants to begin anew, whatever there was.
     pub(in crate::session) fn purges(&self) -> bool {
         let settings = &self.site.settings;
         settings.get(keys::CACHE_PURGE) || settings.get(keys::PREFIX_PURGE)
     }
 }
 
-/// The newest dataset of the series that can be had; 0 without one.
+/// Returns the newest dataset of the series that can be had; 0 without one.
 pub(in crate::session) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
     let cached = report.offered.iter().filter(|one| one.key.series == series);
     let listed = known.listed.iter().filter(|one| one.key.series == series);
@@ -290,8 +292,8 @@ fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item 
     })
 }
 
-/// The newest complete checkpoint that is nowhere any more, although no record is left that could
-/// be told of as withheld: id and name.
+/// Finds the newest complete checkpoint that is nowhere any more, although no record is left that
+/// could be told of as withheld: id and name.
 pub(in crate::session) fn newest_vanished<'a>(
     report: &RebuildReport,
     known: &'a Index,
@@ -301,7 +303,7 @@ pub(in crate::session) fn newest_vanished<'a>(
     newest.filter(|(id, _)| !told(*id))
 }
 
-/// The same in words.
+/// Says in words what [`newest_vanished`] finds.
 pub(in crate::session) fn vanished_in_words(
     report: &RebuildReport,
     known: &Index,

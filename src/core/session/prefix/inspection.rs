@@ -43,8 +43,9 @@ impl Session {
         });
     }
 
-    /// What the user is to know of a checkpoint that is offered, though all of it was not, or could
-    /// not be, verified. Who `restarts` from it is told, others only if they want to know.
+    /// Tells the user what is to be known of a checkpoint that is offered, though all of it was
+    /// not, or could not be, verified. Who `restarts` from it is told, others only if they want to
+    /// know.
     pub(in crate::session) fn tell_unverified(
         &self,
         one: &Listed,
@@ -72,8 +73,8 @@ impl Session {
         }
     }
 
-    /// Whether a checkpoint on the prefix, from which the program `restarts` or not, is what it
-    /// was; with `fetches` it is in the cache then, if it can be. Collective.
+    /// Finds out whether a checkpoint on the prefix, from which the program `restarts` or not, is
+    /// what it was; with `fetches` it is in the cache then, if it can be. Collective.
     pub(in crate::session) fn look_at(
         &self,
         links: &Links,

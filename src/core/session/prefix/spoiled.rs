@@ -37,7 +37,7 @@ impl Session {
         Ok(())
     }
 
-    /// What a look at such a checkpoint on the prefix gives. Collective.
+    /// Looks at such a checkpoint on the prefix; `None` if `one` is none. Collective.
     ///
     /// # Errors
     /// Communication failed.
