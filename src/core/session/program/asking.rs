@@ -7,8 +7,8 @@ use crate::session::Session;
 use crate::session::ending::need::NeedLimits;
 
 impl Session {
-    /// Whether the program should write a checkpoint now, by the settings; always, if they say
-    /// nothing of it. Collective.
+    /// Tells whether the program should write a checkpoint now, by the settings; always, if they
+    /// say nothing of it. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -23,7 +23,7 @@ impl Session {
         Ok(due || limits == NeedLimits::default())
     }
 
-    /// Whether a halt condition holds. Collective.
+    /// Tells whether a halt condition holds. Collective.
     ///
     /// # Errors
     /// Communication failed.

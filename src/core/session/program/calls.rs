@@ -60,7 +60,7 @@ impl Call {
         Call::Delete,
     ];
 
-    /// The function's name in C.
+    /// Returns the function's name in C.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl ProgramState {
         ProgramState::Output,
     ];
 
-    /// The state after a call that went well; `None`: the call is not valid now.
+    /// Returns the state after a call that went well; `None`: the call is not valid now.
     #[must_use]
     pub fn after(self, call: Call) -> Option<ProgramState> {
         use ProgramState::{Checkpoint, Idle, Init, Output, Restart, Uninit};
@@ -122,8 +122,8 @@ impl ProgramState {
         }
     }
 
-    /// A call that leads to another state has failed: where the program is then. What was to be
-    /// completed is over in any case.
+    /// Tells where the program is after a call has failed that leads to another state. What was to
+    /// be completed is over in any case.
     #[must_use]
     pub fn after_failure(self, call: Call) -> ProgramState {
         match (call, self.after(call)) {
@@ -138,7 +138,7 @@ impl ProgramState {
         }
     }
 
-    /// Why a call is not valid now, and what is to come first.
+    /// Says why a call is not valid now, and what is to come first.
     #[must_use]
     pub fn why_not(self, call: Call) -> String {
         let wanted = match (self, call) {

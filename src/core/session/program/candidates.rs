@@ -62,8 +62,8 @@ impl Session {
         Ok(all)
     }
 
-    /// The name of the newest checkpoint that the program can restart from, and has not refused.
-    /// Collective.
+    /// Returns the name of the newest checkpoint that the program can restart from, and has not
+    /// refused. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -106,7 +106,8 @@ impl Session {
         Ok(found.fault.is_none() && !found.gone)
     }
 
-    /// The program could not restart from it: an older one is offered from now on.
+    /// Refuses a checkpoint that the program could not restart from: an older one is offered from
+    /// now on.
     pub(super) fn refuse(&self, one: &Candidate) {
         self.program.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
@@ -117,8 +118,8 @@ impl Session {
         self.note_fetch(note_failure, one.id);
     }
 
-    /// The program has begun with `name`, or is about to: nothing newer is offered, and what it
-    /// writes follows from it. Collective, with equal arguments.
+    /// Notes that the program has begun with `name`, or is about to: nothing newer is offered, and
+    /// what it writes follows from it. Collective, with equal arguments.
     ///
     /// # Errors
     /// There is no such checkpoint, or communication failed.
@@ -155,8 +156,8 @@ impl Session {
         Err(Error::Missing(format!("there is no checkpoint {name}: {known}")))
     }
 
-    /// The program wants a dataset no more: it leaves the cache and the index, and with `files` its
-    /// files on the prefix go, too. Collective, with equal arguments.
+    /// Drops a dataset that the program wants no more: it leaves the cache and the index, and with
+    /// `files` its files on the prefix go, too. Collective, with equal arguments.
     ///
     /// # Errors
     /// There is no such dataset, the index cannot be changed, or communication failed.

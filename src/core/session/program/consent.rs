@@ -19,7 +19,8 @@ pub struct Consent<'a> {
 }
 
 impl Session {
-    /// One allreduce; more only if the ranks differ. Collective.
+    /// Compares what the ranks call, and fails on all if it fails on one. One allreduce; more only
+    /// if the ranks differ. Collective.
     ///
     /// # Errors
     /// The same on all ranks: the first one's error, or that they differ; or communication failed.
@@ -70,7 +71,7 @@ impl Session {
     }
 }
 
-/// The ranks do not agree on anything any more.
+/// Makes the error that the ranks do not agree on anything any more.
 pub(super) fn no_communication() -> Error {
     Error::Comm("the ranks do not agree on anything any more, see above".to_string())
 }

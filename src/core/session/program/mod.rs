@@ -67,19 +67,20 @@ impl Program {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program has called SCR_Init.
+    /// Tells whether the program has called SCR_Init.
     pub fn is_in_use(&self) -> bool {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// It has the say over this file; no pattern matches it.
+    /// Tells whether the program has the say over this file; no pattern matches it.
     pub fn has_claimed(&self, name: &str) -> bool {
         self.is_in_use() && self.claimed().contains(name)
     }
 }
 
 impl super::Session {
-    /// The program has called SCR_Init; `late` are its settings, if the session was there before.
+    /// Notes that the program has called SCR_Init; `late` are its settings, if the session was
+    /// there before.
     pub fn use_by_program(&self, late: Option<&[String]>) {
         self.program.in_use.store(true, Ordering::Relaxed);
         self.unmatched.matches();
@@ -93,25 +94,25 @@ impl super::Session {
         }
     }
 
-    /// The program has called SCR_Finalize: the session ends that it has started. One of the shim
-    /// goes on to MPI_Finalize.
+    /// Ends the session that the program has started, since it has called SCR_Finalize. One of the
+    /// shim goes on to MPI_Finalize.
     pub fn finish_program(&self) {
         if self.program.starts.load(Ordering::Relaxed) {
             self.finish();
         }
     }
 
-    /// This rank speaks for all, where all have the same to say.
+    /// Tells whether this rank speaks for all, where all have the same to say.
     pub fn speaks(&self) -> bool {
         self.site.rank == 0
     }
 
-    /// Rank in the world.
+    /// Returns this rank's number in the world.
     pub fn rank(&self) -> usize {
         self.site.rank
     }
 
-    /// The settings in force.
+    /// Returns the settings in force.
     pub fn settings(&self) -> &crate::params::Settings {
         &self.site.settings
     }

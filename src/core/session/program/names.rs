@@ -8,8 +8,8 @@ use crate::files::{normalize, relative_to};
 use crate::session::Session;
 use crate::session::namespace as ns;
 
-/// The name of a dataset as index, commands and directories can have it: one line, no slashes, no
-/// leading dot.
+/// Makes the name of a dataset one that index, commands and directories can have: one line, no
+/// slashes, no leading dot.
 pub(super) fn dataset_name(given: &str) -> Result<String> {
     if given.len() >= FILENAME_MAX {
         return Err(Error::Refused(format!(
@@ -35,8 +35,8 @@ pub(super) fn dataset_name(given: &str) -> Result<String> {
 }
 
 impl Session {
-    /// The name below the prefix of a path as the program gives it: absolute, or relative to where
-    /// it is now; symbolic links on the way may lead there.
+    /// Finds the name below the prefix of a path as the program gives it: absolute, or relative to
+    /// where it is now; symbolic links on the way may lead there.
     pub(super) fn name_below_prefix(&self, path: &Path) -> Result<String> {
         let here = std::env::current_dir()
             .map_err(|e| Error::io("cannot find the working directory", ".", e))?;

@@ -23,7 +23,8 @@ pub(super) struct Reading {
 }
 
 impl Session {
-    /// The program is about to read the checkpoint that it was offered; its name. Collective.
+    /// Begins a restart: the program is about to read the checkpoint that it was offered. Returns
+    /// its name. Collective.
     ///
     /// # Errors
     /// None was offered, its files are not known, or communication failed.
@@ -82,8 +83,8 @@ impl Session {
         Ok(all.map(|(name, own)| (name.clone(), (self.site.on_prefix(&name), own))).collect())
     }
 
-    /// Where the program is to read the file that it has written as `name`: its path, or the last
-    /// part of it. Local.
+    /// Tells where the program is to read the file that it has written as `name`: its path, or the
+    /// last part of it. Local.
     ///
     /// # Errors
     /// The checkpoint has no such file, or has two, or it is on another node only.
@@ -109,7 +110,8 @@ impl Session {
         )))
     }
 
-    /// The program has read the checkpoint, on this rank without an error or not. Collective.
+    /// Ends a restart: the program has read the checkpoint, on this rank without an error or not.
+    /// Collective.
     ///
     /// # Errors
     /// The same on all ranks: some rank could not read it, or communication failed.

@@ -35,8 +35,8 @@ pub(super) struct Writing {
 }
 
 impl Session {
-    /// The program begins a dataset; without a name it gets one from its number. Collective, with
-    /// equal arguments.
+    /// Begins a dataset of the program; without a name it gets one from its number. Collective,
+    /// with equal arguments.
     ///
     /// # Errors
     /// The name cannot be one, or communication failed.
@@ -64,7 +64,7 @@ impl Session {
         })
     }
 
-    /// Where the program is to write the file `path` of the dataset that it has begun; its
+    /// Tells where the program is to write the file `path` of the dataset that it has begun; its
     /// directory is there. Local.
     ///
     /// # Errors
@@ -132,9 +132,9 @@ impl Session {
         ns::remove(path)
     }
 
-    /// The program has written the dataset that it has begun, on this rank without an error or not.
-    /// `false`: there is none, since it is not valid on some rank, or could not be sealed; a
-    /// message has said why. The same on all ranks. Collective.
+    /// Completes the dataset that the program has begun, and has written on this rank without an
+    /// error or not. `false`: there is none, since it is not valid on some rank, or could not be
+    /// sealed; a message has said why. The same on all ranks. Collective.
     ///
     /// # Errors
     /// Communication failed before.

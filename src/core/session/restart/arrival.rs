@@ -19,7 +19,7 @@ use crate::transfer::{
     Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
 };
 
-/// `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
+/// Obeys `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
 ///
 /// # Errors
 /// Communication failed, or something could not be deleted.
@@ -49,8 +49,8 @@ pub(in crate::session) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>
     Ok(events)
 }
 
-/// A run with another number of ranks has left a cache: what it holds goes to the prefix, where
-/// this program reads it by files. Returns what is to be logged. Collective.
+/// Takes over the cache that a run with another number of ranks has left: what it holds goes to the
+/// prefix, where this program reads it by files. Returns what is to be logged. Collective.
 ///
 /// # Errors
 /// Communication failed. All else leaves the cache as it is.
@@ -112,8 +112,8 @@ fn tell_taken_over(site: &Site, found: &OtherSize) {
 }
 
 impl Session {
-    /// `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does not
-    /// have is written there; then the cache is dropped if that is wanted, so that the program
+    /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does
+    /// not have is written there; then the cache is dropped if that is wanted, so that the program
     /// reads the prefix. Collective.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl Session {
         self.series.series().get(series).is_some_and(|series| series.output)
     }
 
-    /// `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
+    /// Obeys `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
     pub(in crate::session) fn require_restart(
         &self,
         links: &Links,

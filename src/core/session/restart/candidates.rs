@@ -37,7 +37,7 @@ impl Begin {
     /// Everything counts.
     pub const ANYWHERE: Begin = Begin { id: u64::MAX, next_id: u64::MAX, is_firm: false };
 
-    /// It is newer than what the run begins with, and was there by then.
+    /// Tells whether `id` is newer than what the run begins with, and was there by then.
     pub fn is_before(self, id: u64) -> bool {
         id > self.id && id < self.next_id
     }
@@ -58,7 +58,7 @@ impl Begin {
 }
 
 impl<T> Course<T> {
-    /// All of them, in the order in which they have their turn.
+    /// Gives all of them, in the order in which they have their turn.
     pub fn in_turn(self) -> impl Iterator<Item = T> {
         self.own.into_iter().chain(self.beyond)
     }

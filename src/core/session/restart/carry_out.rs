@@ -23,7 +23,7 @@ use crate::transfer::{
 type Names = BTreeMap<u64, Vec<String>>;
 
 impl Session {
-    /// What is known at a start, but for what the user asks for.
+    /// Collects what is known at a start, but for what the user asks for.
     pub(in crate::session) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
         let settings = &self.site.settings;
         let wishes = Wishes {
@@ -36,7 +36,7 @@ impl Session {
         Restart::new(index, self.series.series().len(), wishes, stranded)
     }
 
-    /// What the cache offers, as far as a plan has to know it.
+    /// Returns what the cache offers, as far as a plan has to know it.
     pub(in crate::session) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
         let known = report.offered.iter().map(|one| Cached {
             id: one.id,

@@ -19,14 +19,15 @@ use crate::session::rank::site::Links;
 use crate::transfer::{forget_datasets, note_turn};
 
 impl Session {
-    /// An earlier start has left the dataset for an older one, and the user does not choose anew.
+    /// Tells whether an earlier start has left the dataset for an older one, and the user does not
+    /// choose anew.
     pub(in crate::session) fn is_left(&self, index: &Index, id: u64) -> bool {
         let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
-    /// The user goes back to an older one (SCR_CURRENT): what was kept of it has its names again.
-    /// Collective.
+    /// Goes back to an older one if the user says so (SCR_CURRENT): what was kept of it has its
+    /// names again. Collective.
     ///
     /// # Errors
     /// Communication failed, or the index cannot be changed.
@@ -79,8 +80,8 @@ impl Session {
         }
     }
 
-    /// What the cache has a part of, and is of a course that the run has left at an earlier start:
-    /// it goes once a newer one is confirmed.
+    /// Withholds what the cache has a part of, and is of a course that the run has left at an
+    /// earlier start: it goes once a newer one is confirmed.
     pub(in crate::session) fn withhold_left(
         &self,
         restart: &mut Restart,

@@ -83,8 +83,8 @@ enum Outcome {
 }
 
 impl Restart {
-    /// What is known before anything is looked at, but for the cache; so many series. What is
-    /// `stranded` comes with its series.
+    /// Begins with what is known before anything is looked at, but for the cache; so many series.
+    /// What is `stranded` comes with its series.
     pub fn new(
         index: Index,
         series: usize,
@@ -94,8 +94,8 @@ impl Restart {
         Restart { index, series, wishes, stranded, ..Restart::default() }
     }
 
-    /// The facts are complete: what is older and newer than what the run begins with is told apart
-    /// now, whatever looks find later.
+    /// Takes the facts as complete: what is older and newer than what the run begins with is told
+    /// apart now, whatever looks find later.
     pub fn begin(&mut self) {
         let hidden = |one: &Listed| (one.id, one.key.id.is_empty());
         let chosen = self.wishes.chosen.unwrap_or(u64::MAX);
@@ -129,8 +129,8 @@ impl Restart {
         Begin { id, is_firm: self.wishes.chosen.is_some(), ..Begin::ANYWHERE }
     }
 
-    /// The user goes back: of each series the newest that is not newer, if its files are kept
-    /// beside and the cache has none that is as new.
+    /// Finds what the user goes back to: of each series the newest that is not newer, if its files
+    /// are kept beside and the cache has none that is as new.
     pub fn kept_for_chosen(&self) -> Vec<Listed> {
         let Some(limit) = self.wishes.chosen else { return Vec::new() };
         let of_series = |series: usize| {
@@ -145,14 +145,14 @@ impl Restart {
         (0..self.series).filter_map(of_series).collect()
     }
 
-    /// The newest one of its series that had no room is on the prefix now, or cannot be written
-    /// there.
+    /// Notes that the newest one of its series that had no room is on the prefix now, or cannot be
+    /// written there.
     pub fn published(&mut self, id: u64) {
         let series = self.stranded.iter().find(|one| one.0 == id).map(|one| one.1.clone());
         self.stranded.retain(|one| Some(&one.1) != series.as_ref());
     }
 
-    /// What a look has found.
+    /// Learns what a look has found.
     pub fn learn(&mut self, id: u64, depth: Depth, look: Look) {
         let is_bad = look.gone || look.fault;
         if is_bad && depth != Depth::ToHide {
@@ -178,17 +178,18 @@ impl Restart {
         }
     }
 
-    /// Whether the files of a kept one have their names back.
+    /// Notes whether the files of a kept one have their names back.
     pub fn brought_back(&mut self, id: u64, done: bool) {
         self.brought_back.insert(id, done);
     }
 
-    /// Files that newer ones have changed are again as they were with it, as far as can be.
+    /// Notes that files that newer ones have changed are again as they were with it, as far as can
+    /// be.
     pub fn has_put_back(&mut self, id: u64) {
         self.put_back.insert(id);
     }
 
-    /// What is to become of all.
+    /// Decides what is to become of all.
     pub fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         self.publish(&mut plan);
@@ -398,7 +399,7 @@ impl Restart {
         (cached < newest.id).then_some(newest)
     }
 
-    /// Which one on the prefix is current from now on, if that changes.
+    /// Decides which one on the prefix is current from now on, if that changes.
     pub fn new_current(&self, plan: &Plan) -> Option<Current> {
         let limit = self.limit();
         // Only the user's word, or that of a damaged one, takes it back to an older one.

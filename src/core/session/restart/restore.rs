@@ -154,8 +154,8 @@ impl Session {
         }
     }
 
-    /// The number of each offered dataset in its series, and whether it is output, as any rank's
-    /// record has it.
+    /// Finds the number of each offered dataset in its series, and whether it is output, as any
+    /// rank's record has it.
     pub(in crate::session) fn numbers(
         &self,
         links: &Links,

@@ -108,7 +108,7 @@ impl Session {
         log::warn(format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
     }
 
-    /// What became of flushes that an earlier launch had under way.
+    /// Logs what became of flushes that an earlier launch had under way.
     pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
         let all = [
             (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
@@ -125,7 +125,7 @@ impl Session {
         self.log_left(&report.left);
     }
 
-    /// What the start has found in the cache.
+    /// Logs what the start has found in the cache.
     pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
         for one in &report.offered {
             if !one.rebuilt.is_empty() {

@@ -101,7 +101,7 @@ impl Verdict {
         matches!(self, PublishFromHolders | BringBack { .. } | Fetch | Look(_) | PutBack)
     }
 
-    /// It is in the cache, and the program does not see it there.
+    /// Tells whether it is in the cache, and the program does not see it there.
     pub fn withdraws(&self) -> bool {
         use Reason::{Damaged, Left, NewerThanChosen, OlderThan};
         let Verdict::Hide(reason) = self else { return false };
@@ -110,30 +110,31 @@ impl Verdict {
 }
 
 impl Plan {
-    /// The first that is to be done before more can be said.
+    /// Returns the first that is to be done before more can be said.
     pub fn next(&self) -> Option<&(u64, Verdict)> {
         self.verdicts.iter().find(|(_, verdict)| verdict.is_open())
     }
 
-    /// The same, but for what only gives way to a newer one on the prefix.
+    /// Tells whether the program does not see it in the cache, and not just because it gives way to
+    /// a newer one on the prefix.
     pub fn is_rejected(&self, id: u64) -> bool {
         let gives_way = |verdict: &Verdict| matches!(verdict, Verdict::Hide(Reason::OlderThan(_)));
         let mut own = self.verdicts.iter().filter(|(one, _)| *one == id);
         own.any(|(_, verdict)| verdict.withdraws() && !gives_way(verdict))
     }
 
-    /// The newest that the program reads where it is; 0 if there is none.
+    /// Returns the newest that the program reads where it is; 0 if there is none.
     pub fn newest_in_place(&self) -> u64 {
         let read = self.verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::ReadInPlace);
         read.map(|(id, _)| *id).max().unwrap_or(0)
     }
 
-    /// One more.
+    /// Adds a verdict on the dataset `id`.
     pub fn say(&mut self, id: u64, verdict: Verdict) {
         self.verdicts.push((id, verdict));
     }
 
-    /// The program does not see in the cache what the cache has of it.
+    /// Tells whether the program does not see in the cache what the cache has of it.
     pub fn is_withdrawn(&self, id: u64) -> bool {
         self.verdicts.iter().any(|(one, verdict)| *one == id && verdict.withdraws())
     }
