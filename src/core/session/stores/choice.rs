@@ -12,12 +12,12 @@ use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Site;
 
 impl Site {
-    /// The descriptor for the dataset with this number in its series.
+    /// Selects the descriptor for the dataset with this number in its series.
     pub fn descriptor(&self, output: bool, number: u64) -> &RedundancyDesc {
         self.descriptors.select(number, output)
     }
 
-    /// The stores of a series' datasets, for its machine.
+    /// Returns the stores of a series' datasets, for its machine.
     pub fn places(&self, output: bool) -> Places {
         let sizes = self.descriptors.stores.iter();
         let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
@@ -26,7 +26,7 @@ impl Site {
 }
 
 impl Site {
-    /// Stores that are shared otherwise than the settings say, in sentences.
+    /// Tells in sentences which stores are shared otherwise than the settings say.
     pub(in crate::session) fn misdeclared(&self, sharing: &Sharing) -> Vec<String> {
         let mut sentences = Vec::new();
         for one in self.descriptors.stores.iter().filter(|one| one.enabled && one.mkdir) {
@@ -68,14 +68,14 @@ fn parted<A: Hash + Eq, B: Eq>(one: &[A], other: &[B]) -> Option<(usize, usize)>
 }
 
 impl Session {
-    /// The descriptor of the dataset with this number.
+    /// Returns the descriptor of the dataset with this number.
     pub(in crate::session) fn descriptor(&self, series: usize, number: u64) -> &RedundancyDesc {
         let output = self.series.series().get(series).is_some_and(|one| one.output);
         self.site.descriptor(output, number)
     }
 
-    /// Name of the store for the files of `key`: where its first file on this rank went, else by
-    /// its number.
+    /// Returns the name of the store for the files of `key`: where its first file on this rank
+    /// went, else by its number.
     pub(in crate::session) fn store_for(&self, state: &State, key: &DatasetKey) -> String {
         let begun = state.holdings.get(key).filter(|holding| !holding.store.is_empty());
         begun.map_or_else(
@@ -84,12 +84,12 @@ impl Session {
         )
     }
 
-    /// Name of the store of the dataset with this number.
+    /// Returns the name of the store of the dataset with this number.
     pub(in crate::session) fn store_of_number(&self, series: usize, number: u64) -> String {
         self.descriptor(series, number).base.display().to_string()
     }
 
-    /// What this rank may still put into a store whose capacity the user has given, bytes.
+    /// Tells what this rank may still put into a store whose capacity the user has given, bytes.
     pub(in crate::session) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
         let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
         let holdings = state.holdings.iter().filter(|(_, holding)| holding.store == store.name);
@@ -98,20 +98,20 @@ impl Session {
         capacity.saturating_sub(used.sum())
     }
 
-    /// This rank's share of what the user says that a store has, bytes.
+    /// Returns this rank's share of what the user says that a store has, bytes.
     pub(in crate::session) fn capacity_of(&self, store: &Store) -> Option<u64> {
         let mut described = self.site.descriptors.stores.iter();
         let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
-    /// Ranks that share a store, at least 1.
+    /// Counts the ranks that share a store, at least 1.
     pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
     }
 
-    /// What must be durable before the first byte is written.
+    /// Writes down what must be durable before the first byte is written.
     pub(in crate::session) fn record_begin(
         &self,
         state: &mut State,

@@ -10,7 +10,7 @@ use crate::params::{Environment, Settings, keys};
 use crate::session::namespace::stable_number;
 use crate::system;
 
-/// The prefix, symlinks resolved. Records are text, so its name has to be.
+/// Resolves the symlinks of the prefix. Records are text, so its name has to be.
 pub(in crate::session) fn canonical(wanted: &Path) -> Result<PathBuf> {
     let resolve =
         || wanted.canonicalize().map_err(|e| Error::io("cannot use SCR_PREFIX", wanted, e));
@@ -23,7 +23,7 @@ pub(in crate::session) fn canonical(wanted: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The prefix, symlinks resolved, and this node's control directory under these settings.
+/// Finds the prefix, symlinks resolved, and this node's control directory under these settings.
 pub(in crate::session) fn places(
     settings: &Settings,
     environment: &Environment,
@@ -67,8 +67,8 @@ impl JobPlaces {
     }
 }
 
-/// User and job id, which name our directories. The job is the resource manager's, else the same
-/// for every start with this prefix.
+/// Finds user and job id, which name our directories. The job is the resource manager's, else the
+/// same for every start with this prefix.
 pub(in crate::session) fn job(
     settings: &Settings,
     prefix: &Path,

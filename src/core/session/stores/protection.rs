@@ -17,7 +17,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Sets for `descriptors`, which know the host of every rank.
+    /// Makes sets for `descriptors`, which know the host of every rank.
     pub fn new(world: Box<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
         let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
         Sets { world, descriptors, piece_bytes }

@@ -8,7 +8,7 @@ const JOB_ID: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_I
 /// Of Slurm, in seconds since 1970; the others do not tell.
 const END_TIME: &str = "SLURM_JOB_END_TIME";
 
-/// The id of the job; what could not be part of a path is replaced.
+/// Finds the id of the job; what could not be part of a path is replaced.
 pub(in crate::session) fn job_id(environment: &Environment) -> Option<String> {
     let found = JOB_ID.iter().find_map(|name| environment.get(*name));
     let clean = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
@@ -16,7 +16,7 @@ pub(in crate::session) fn job_id(environment: &Environment) -> Option<String> {
     (!id.is_empty()).then_some(id)
 }
 
-/// When the allocation ends, seconds since 1970.
+/// Finds when the allocation ends, seconds since 1970.
 pub(in crate::session) fn end_time(environment: &Environment) -> Option<u64> {
     environment.get(END_TIME)?.trim().parse().ok().filter(|seconds| *seconds > 0)
 }

@@ -33,8 +33,8 @@ struct Left {
 }
 
 impl Session {
-    /// Whether the store can take a file that is as large as it was last time, and how that is to
-    /// be made sure.
+    /// Tells whether the store can take a file that is as large as it was last time, and how that
+    /// is to be made sure.
     pub(in crate::session) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
         if !self.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
@@ -107,8 +107,8 @@ impl Session {
         }
     }
 
-    /// The dataset is about to be evicted: its redundancy files stay as spares if there is room for
-    /// another checkpoint like it beside them.
+    /// Keeps the redundancy files of a dataset that is about to be evicted: they stay as spares if
+    /// there is room for another checkpoint like it beside them.
     pub(in crate::session) fn keep_spares(
         &self,
         state: &State,
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// There is better use for the room that spares take.
+    /// Gives up the spares, since there is better use for the room that they take.
     pub(in crate::session) fn give_up_spares(&self, store: &Store) {
         if let Err(error) = self.spares(store).clear() {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
@@ -139,7 +139,7 @@ impl Session {
         Spares::beside(&store.cache_dir.join("x"), self.site.rank)
     }
 
-    /// The file of `token` is open: what it is expected to take is set aside, if it is to be.
+    /// Reserves what the file of `token`, which is open now, is expected to take, if it is to be.
     /// `false`: there is no room after all, or another rank of the node has taken the file to the
     /// PFS before anybody could see that it is written here, too.
     pub(in crate::session) fn set_aside(&self, token: u64, fd: i32) -> bool {
@@ -155,8 +155,8 @@ impl Session {
         !room.wanted || self.reserve_now(token, fd, 0, room.expected)
     }
 
-    /// The program will write these bytes in a way that cannot be made again elsewhere. `false`:
-    /// the store has no room for them.
+    /// Reserves room for bytes that the program will write in a way that cannot be made again
+    /// elsewhere. `false`: the store has no room for them.
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store = |one: &Tracked| match &one.way {
             Way::Cached | Way::Temporary => true,
@@ -199,8 +199,8 @@ impl Session {
         true
     }
 
-    /// A descriptor was closed. With the last one on its file, what is reserved beyond the file's
-    /// end goes back to the store.
+    /// Takes the close of a descriptor. With the last one on its file, what is reserved beyond the
+    /// file's end goes back to the store.
     pub(in crate::session) fn give_back(&self, state: &mut State, tracked: &Tracked) {
         let reserved = tracked.room.reserved;
         if reserved == 0 {
@@ -221,7 +221,8 @@ impl Session {
         }
     }
 
-    /// Before a seal: what could not be given back at the close, since a child still had the file.
+    /// Gives back, before a seal, what could not be given back at the close, since a child still
+    /// had the file.
     pub(in crate::session) fn give_back_late(&self, key: &DatasetKey) {
         let mut state = self.state();
         let (ready, later) =

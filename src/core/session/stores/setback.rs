@@ -29,7 +29,7 @@ pub(in crate::session) enum Setback {
 }
 
 impl Setback {
-    /// No file can be made or written in the store in this directory.
+    /// Says that no file can be made or written in the store in this directory.
     pub fn full(place: &Path) -> Setback {
         match space(place) {
             Ok(space) if space.free_files == 0 => Setback::NoInodes(place.to_path_buf()),
@@ -37,7 +37,7 @@ impl Setback {
         }
     }
 
-    /// The store in the directory `place` met `error`.
+    /// Says that the store in the directory `place` met `error`.
     pub fn of(place: &Path, error: &Error) -> Setback {
         match error.is_no_room() {
             true => Setback::full(place),
@@ -62,7 +62,7 @@ pub(in crate::session) struct Setbacks {
 }
 
 impl Setbacks {
-    /// This rank has met one.
+    /// Notes that this rank has met one; only the first counts.
     pub fn met(&self, setback: Setback) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         met.get_or_insert(setback);
@@ -104,7 +104,7 @@ fn reason(name: &str, errno: i32) -> String {
 }
 
 impl Session {
-    /// One rank tells, once, why files of the dataset are on the PFS and not in the cache.
+    /// Lets one rank tell, once, why files of the dataset are on the PFS and not in the cache.
     /// Collective only if files are there, which all ranks see in the catalog.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// `name`, of the dataset `key`, is to be on the PFS: its store met `error`.
+    /// Decides that `name`, of the dataset `key`, is to be on the PFS: its store met `error`.
     pub(in crate::session) fn set_back(
         &self,
         state: &mut State,
@@ -209,8 +209,8 @@ impl Session {
         false
     }
 
-    /// The real open for a token failed with `errno`. `true`: the file has another place now, and
-    /// the program's open is to be asked for once more.
+    /// Takes word that the real open for a token failed with `errno`. `true`: the file has another
+    /// place now, and the program's open is to be asked for once more.
     pub(in crate::session) fn not_opened(&self, token: u64, errno: i32) -> bool {
         let mut state = self.state();
         let Some(tracked) = state.tokens.take(token) else { return false };
@@ -254,7 +254,7 @@ impl Session {
         again
     }
 
-    /// The bytes of the descriptor are in a store, and not on the PFS.
+    /// Tells whether the bytes of the descriptor are in a store, and not on the PFS.
     pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             Way::Cached | Way::Temporary => true,
@@ -264,9 +264,9 @@ impl Session {
         }
     }
 
-    /// The PFS will refuse to make `file`: that is its answer to the program, and the dataset lacks
-    /// this file. A directory that is missing is not its last word, and what is no file is none of
-    /// the dataset.
+    /// Notes that the PFS will refuse to make `file`: that is its answer to the program, and the
+    /// dataset lacks this file. A directory that is missing is not its last word, and what is no
+    /// file is none of the dataset.
     pub(in crate::session) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
         let path = self.site.on_prefix(&file.name);
         let is_other = ns::on_prefix(&path) == OnPrefix::Other;
@@ -280,7 +280,8 @@ impl Session {
         }
     }
 
-    /// A cached file could not be opened to be read: if the PFS has the same, it is read there.
+    /// Takes word that a cached file could not be opened to be read: if the PFS has the same, it is
+    /// read there.
     pub(in crate::session) fn unreadable(&self, path: &Path) {
         let Some(name) = self.name_of(path) else { return };
         let mut state = self.state();
@@ -291,13 +292,13 @@ impl Session {
         }
     }
 
-    /// From now on new files go to the PFS, those of all ranks from the next agreement on; what is
-    /// cached stays readable, agreements go on.
+    /// Sends new files to the PFS from now on, those of all ranks from the next agreement on; what
+    /// is cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
         self.fall_back(&mut self.state(), reason);
     }
 
-    /// The same for who has the state at hand.
+    /// Does what [`Self::give_up_routing`] does, for who has the state at hand.
     pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
@@ -313,7 +314,7 @@ impl Session {
         state.machine.fall_back();
     }
 
-    /// False: it had stopped before.
+    /// Stops the routing of this rank. False: it had stopped before.
     pub(in crate::session) fn stop_routing(&self, reason: &str) -> bool {
         let stops = self.routing.swap(false, Ordering::Relaxed);
         if stops {

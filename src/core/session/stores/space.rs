@@ -17,7 +17,7 @@ use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, test_pause};
 
 impl Session {
-    /// A call on the file of `token` met `errno` in the store.
+    /// Notes that a call on the file of `token` met `errno` in the store.
     pub(in crate::session) fn met(&self, token: u64, errno: i32) {
         let state = self.state();
         if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
@@ -28,7 +28,7 @@ impl Session {
         }
     }
 
-    /// The dataset of the file is told as invalid, with this reason.
+    /// Tells that the dataset of the file is invalid, with this reason.
     pub(in crate::session) fn tell_unmoved(
         &self,
         state: &mut State,
@@ -39,7 +39,8 @@ impl Session {
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
-    /// `None`: the file is on the PFS already, and that refuses.
+    /// Tries to bring the file to the PFS, and opens it there as `fd` is. `None`: the file is on
+    /// the PFS already, and that refuses.
     pub(in crate::session) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
@@ -123,8 +124,8 @@ impl Session {
         Ok(target)
     }
 
-    /// The file of `token` is not sure to be durable where it is: it goes to the PFS at its close.
-    /// `false`: it is not in the cache.
+    /// Distrusts the file of `token`, which is not sure to be durable where it is: it goes to the
+    /// PFS at its close. `false`: it is not in the cache.
     pub(in crate::session) fn distrust(&self, token: u64) -> bool {
         let mut state = self.state();
         let Some(one) = state.tokens.get_mut(token) else { return false };
@@ -133,8 +134,8 @@ impl Session {
         in_cache
     }
 
-    /// The last descriptor of a [distrusted](Tracked::distrusted) file was closed: it goes to the
-    /// PFS. `false`: it could not, and its dataset is invalid.
+    /// Takes the close of a descriptor of a [distrusted](Tracked::distrusted) file. With the last
+    /// one it goes to the PFS. `false`: it could not, and its dataset is invalid.
     pub(in crate::session) fn leave_distrusted(
         &self,
         state: &mut State,
