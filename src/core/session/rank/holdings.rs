@@ -35,7 +35,8 @@ pub const TOKEN_LAZY: u64 = 1 << 63;
 /// Size, and seconds and nanoseconds of the last modification.
 pub type Stamp = (u64, i64, i64);
 
-/// As the file at `path` is now.
+/// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
+/// looked at.
 pub(in crate::session) fn stamp(path: &Path) -> Option<Stamp> {
     path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
@@ -96,14 +97,14 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// A descriptor on a file that was there, with no room set aside.
+    /// Makes a descriptor on a file that was there, with no room set aside.
     pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
         Tracked { key, name, way, made: false, room: Room::default(), distrusted: false }
     }
 
-    /// The file has lost its name. What it is called instead is no name below the prefix, and the
-    /// same for all that are open on it.
+    /// Tells whether the file has lost its name. What it is called instead is no name below the
+    /// prefix, and the same for all that are open on it.
     pub fn is_orphan(&self) -> bool {
         self.name.starts_with('/')
     }
@@ -124,21 +125,22 @@ impl Tokens {
         self.next
     }
 
-    /// The same for a descriptor that must not change its file yet.
+    /// Gives out a token, with [`TOKEN_LAZY`] in it, for a descriptor that must not change its file
+    /// yet.
     pub fn issue_lazy(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
         self.by_token.insert(self.next | TOKEN_LAZY, tracked);
         self.next | TOKEN_LAZY
     }
 
-    /// The lazy ones for which `which` holds.
+    /// Returns the tokens of the lazy descriptors for which `which` holds.
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
         let lazy = |one: &Tracked| matches!(one.way, Way::Lazy { .. }) && which(one);
         self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
     }
 
-    /// `token` stands for what `own` stood for. False if it stands for nothing any more: nobody
-    /// would ever take it back.
+    /// Makes `token` stand for what `own` stood for. Returns false if `token` stands for nothing
+    /// any more: nobody would ever take it back.
     pub fn replace(&mut self, token: u64, own: u64) -> bool {
         if !self.by_token.contains_key(&token) {
             return false;
@@ -149,12 +151,12 @@ impl Tokens {
         true
     }
 
-    /// What `token` stands for.
+    /// Returns what `token` stands for.
     pub fn get(&self, token: u64) -> Option<&Tracked> {
         self.by_token.get(&token)
     }
 
-    /// The same, to change it.
+    /// Returns what `token` stands for, to change it.
     pub fn get_mut(&mut self, token: u64) -> Option<&mut Tracked> {
         self.by_token.get_mut(&token)
     }
@@ -164,7 +166,7 @@ impl Tokens {
         self.by_token.remove(&token)
     }
 
-    /// The shadow through which this rank sees `name` at the moment.
+    /// Finds the shadow through which this rank sees `name` at the moment.
     pub fn shadow_of(&self, name: &str) -> Option<&PathBuf> {
         self.by_token.values().find_map(|one| match &one.way {
             Way::Shadow { copy, .. } if one.name == name => Some(copy),
@@ -172,7 +174,8 @@ impl Tokens {
         })
     }
 
-    /// Another descriptor on the private copy of `name`: where it lies, and its token.
+    /// Gives out a token for another descriptor on the private copy of `name`. Returns where that
+    /// lies, and the token.
     pub fn share_shadow(&mut self, name: &str) -> Option<(PathBuf, u64)> {
         let (path, twin) = self.by_token.values().find_map(|one| match &one.way {
             Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
@@ -182,26 +185,27 @@ impl Tokens {
         Some((path, self.issue(Tracked { room: Room::default(), ..twin })))
     }
 
-    /// The names of all files that have one.
+    /// Returns the names of all files that have a shadow.
     pub fn shadow_names(&self) -> BTreeSet<String> {
         let shadows = self.all().filter(|(_, one)| matches!(one.way, Way::Shadow { .. }));
         shadows.map(|(_, one)| one.name.clone()).collect()
     }
 
-    /// All that share it.
+    /// Returns the tokens of all that share the shadow of `name`.
     pub fn shadows_of(&self, name: &str) -> Vec<u64> {
         let shadow = |one: &Tracked| one.name == name && matches!(one.way, Way::Shadow { .. });
         self.all().filter(|(_, one)| shadow(one)).map(|(token, _)| token).collect()
     }
 
-    /// The names of the files of `key` that are open here on sealed copies, or on copies of those.
+    /// Returns the names of the files of `key` that are open here on sealed copies, or on copies of
+    /// those.
     pub fn readers_of(&self, key: &DatasetKey) -> BTreeSet<String> {
         let reader = |way: &Way| matches!(way, Way::Lazy { .. } | Way::Shadow { .. });
         let readers = self.by_token.values().filter(|one| one.key == *key && reader(&one.way));
         readers.map(|one| one.name.clone()).collect()
     }
 
-    /// The sealed copy of `name` in `key` is found under the name `path` from now on.
+    /// Notes that the sealed copy of `name` in `key` is found under the name `path` from now on.
     pub fn keep(&mut self, key: &DatasetKey, name: &str, path: &Path) {
         let readers = self.by_token.values_mut();
         for one in readers.filter(|one| one.key == *key && one.name == name) {
@@ -213,7 +217,7 @@ impl Tokens {
         }
     }
 
-    /// The private copy at `from` lies at `to` now.
+    /// Notes that the private copy at `from` lies at `to` now, with no room set aside.
     pub fn move_shadow(&mut self, from: &Path, to: &Path) {
         for one in self.by_token.values_mut() {
             if let Way::Shadow { copy, .. } = &mut one.way
@@ -243,7 +247,7 @@ impl Tokens {
         }
     }
 
-    /// The file `from`, which is open, is now called `to` and belongs to no dataset.
+    /// Notes that the file `from`, which is open, is now called `to` and belongs to no dataset.
     pub fn become_temporary(&mut self, from: &str, to: &str) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
@@ -251,15 +255,16 @@ impl Tokens {
         }
     }
 
-    /// The file is no longer called `name`, nor anything else: its descriptors do not count for
-    /// the next file of that name. Private copies are another matter.
+    /// Notes that the file is no longer called `name`, nor anything else: its descriptors do not
+    /// count for the next file of that name. Private copies are another matter.
     pub fn orphan(&mut self, name: &str) {
         self.orphan_readers(name);
         let is_copy = |one: &Tracked| matches!(one.way, Way::Shadow { .. });
         self.by_token.retain(|_, one| one.name != name || is_copy(one));
     }
 
-    /// The same for those that have only read so far: what they write is theirs alone.
+    /// Takes the name from the descriptors that have only read so far: what they write is theirs
+    /// alone.
     pub fn orphan_readers(&mut self, name: &str) {
         self.next += 1;
         let none = format!("/{}/{name}", self.next);
@@ -267,23 +272,23 @@ impl Tokens {
         self.by_token.values_mut().filter(reader).for_each(|one| one.name.clone_from(&none));
     }
 
-    /// Descriptors that are open on `name`.
+    /// Counts the descriptors that are open on `name`.
     pub fn count(&self, name: &str) -> usize {
         self.by_token.values().filter(|one| one.name == name).count()
     }
 
-    /// A descriptor that is open on `name` and may change it at once.
+    /// Finds a descriptor that is open on `name` and may change it at once; returns its token.
     pub fn writer(&self, name: &str) -> Option<u64> {
         let writes = |one: &Tracked| one.name == name && !matches!(one.way, Way::Lazy { .. });
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
     }
 
-    /// Some descriptor that is open on the same file as `other`.
+    /// Finds some descriptor that is open on the same file as `other`, in the same way.
     pub fn twin(&mut self, other: &Tracked) -> Option<&mut Tracked> {
         self.by_token.values_mut().find(|one| one.name == other.name && one.way == other.way)
     }
 
-    /// All that are open.
+    /// Returns all descriptors that are open, with their tokens.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Tracked)> {
         self.by_token.iter().map(|(token, one)| (*token, one))
     }

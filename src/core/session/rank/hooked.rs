@@ -31,7 +31,7 @@ pub enum Note<'a> {
 }
 
 impl Session {
-    /// A write, truncate, fsync or close on the token's file failed.
+    /// Notes that a write, truncate, fsync or close on the token's file failed.
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.state_to_look();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
@@ -44,7 +44,7 @@ impl Session {
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
-    /// Something noteworthy has happened.
+    /// Does what is to be done when something noteworthy has happened.
     pub fn note(&self, note: Note<'_>) {
         match note {
             Note::ForkedChild => {

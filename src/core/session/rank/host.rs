@@ -125,7 +125,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// Reads the surroundings of this process: environment, working directory, node name.
     pub fn of_process(rank: usize, size: usize, host: Arc<dyn Host>) -> Self {
         Surroundings {
             rank,
@@ -141,12 +141,12 @@ impl Surroundings {
         }
     }
 
-    /// The working directory; the relative one if it cannot be found.
+    /// Returns the working directory; the relative one if it cannot be found.
     pub(in crate::session) fn here(&self) -> PathBuf {
         self.working_directory.as_ref().cloned().unwrap_or_default()
     }
 
-    /// The environment as text, and what is wrong with it.
+    /// Returns the environment as text, and what is wrong with it.
     pub(in crate::session) fn environment(&self) -> (Environment, Vec<crate::error::Error>) {
         read_environment(self.variables.iter().cloned())
     }

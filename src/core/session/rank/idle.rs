@@ -17,19 +17,21 @@ pub(in crate::session) struct Idle {
 }
 
 impl Idle {
-    /// The place where the door counts down.
+    /// Returns the place where the door counts down.
     pub fn left(&self) -> &AtomicU32 {
         &self.left
     }
 
-    /// Sync points that have passed since this was asked last. With the lock of the state.
+    /// Counts the sync points that have passed since this was asked last. With the lock of the
+    /// state.
     pub fn take_passed(&self) -> u64 {
         let left = self.left.load(Ordering::Relaxed);
         let granted = self.granted.swap(left, Ordering::Relaxed);
         u64::from(granted.saturating_sub(left))
     }
 
-    /// So many more may pass. With the lock of the state, by the thread that passes sync points.
+    /// Lets so many more sync points pass. With the lock of the state, by the thread that passes
+    /// sync points.
     pub fn grant(&self, points: u32) {
         self.left.store(points, Ordering::Relaxed);
         self.granted.store(points, Ordering::Relaxed);

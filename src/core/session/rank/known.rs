@@ -16,12 +16,12 @@ use crate::session::namespace as ns;
 use crate::transfer::{AsyncFlush, Background};
 
 impl Session {
-    /// The program's directory, symlinks resolved.
+    /// Returns the program's directory, symlinks resolved.
     pub fn prefix(&self) -> &Path {
         &self.site.prefix
     }
 
-    /// `path` relative to the prefix.
+    /// Returns `path` relative to the prefix; `None` if it has no name there that is text.
     pub(in crate::session) fn name_of<'a>(&self, path: &'a Path) -> Option<&'a str> {
         ns::relative(&self.site.prefix, path)
     }
@@ -35,7 +35,7 @@ impl Session {
         matched.filter(|matched| !self.silenced.has(matched))
     }
 
-    /// The key as records have it.
+    /// Returns the key as records have it.
     pub(in crate::session) fn record_key(&self, key: &DatasetKey) -> records::DatasetKey {
         let series = self.series.series().get(key.series);
         records::DatasetKey {
@@ -45,7 +45,8 @@ impl Session {
         }
     }
 
-    /// The inverse; `None` for a series that the patterns no longer have.
+    /// Returns the machine's key for one of a record; `None` for a series that the patterns no
+    /// longer have.
     pub(in crate::session) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
@@ -79,12 +80,12 @@ impl Session {
         path.metadata().map_or(0, |found| found.len())
     }
 
-    /// Name, series and id of a file of ours.
+    /// Finds name, series and id of a file of ours.
     pub(in crate::session) fn file_ref(&self, name: &str) -> Option<FileRef> {
         self.match_name(name).map(|matched| file_ref(name, &matched))
     }
 
-    /// The same in each series that may have a file of that name: that of its pattern, or those
+    /// Finds `name` in each series that may have a file of that name: that of its pattern, or those
     /// of calls.
     pub(in crate::session) fn file_refs(&self, name: &str) -> Vec<FileRef> {
         if let Some(matched) = self.file_ref(name) {
@@ -102,7 +103,7 @@ impl Session {
         of_calls.map(named).collect()
     }
 
-    /// The flush in the background, with the dataset's id.
+    /// Locks the flush in the background, with the dataset's id.
     pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
         self.background.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +113,7 @@ impl Session {
         self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the PFS is to have the file `name`, when no agreement comes: one that waits in a
+    /// Tells where the PFS is to have the file `name`, when no agreement comes: one that waits in a
     /// directory that another rank has renamed belongs where that is now.
     pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
         let path = self.site.on_prefix(name);
@@ -127,13 +128,13 @@ impl Session {
         }
     }
 
-    /// What the decision rests on; rank 0's counts.
+    /// Locks what the decision rests on; rank 0's counts.
     pub(in crate::session) fn need(&self) -> MutexGuard<'_, Need> {
         self.need.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The machine's words for a matched name.
+/// Puts a matched name into the machine's words.
 pub(in crate::session) fn file_ref(name: &str, matched: &Match) -> FileRef {
     FileRef {
         series: matched.series,

@@ -40,7 +40,7 @@ pub(in crate::session) struct Single<'a> {
 }
 
 impl Session {
-    /// Copies a file to the prefix: staged beside its place, synced, renamed as `gate` says. Local.
+    /// Brings a file to the prefix: staged beside its place, synced, renamed as `gate` says. Local.
     /// Returns whether it has its name.
     ///
     /// # Errors
@@ -64,8 +64,8 @@ impl Session {
         Ok(published)
     }
 
-    /// The same for the file that the program calls `name`, at its place there and then. Returns
-    /// whether it is there; if not, that was told.
+    /// Brings the file that the program calls `name` from `source` to its place there and then.
+    /// Returns whether it is there; if not, that was told.
     pub(in crate::session) fn publish_or_tell(
         &self,
         name: &str,
@@ -80,14 +80,14 @@ impl Session {
         done.is_ok()
     }
 
-    /// Whether the prefix has under `name` what is at `here`.
+    /// Tells whether the prefix has under `name` what is at `here`.
     pub(in crate::session) fn has_the_same(&self, name: &str, here: &Path) -> bool {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
     }
 
-    /// The record of each dataset of calls that has `name` from this rank says so. If it cannot, a
-    /// crash undoes what the program has done.
+    /// Notes in the record of each dataset of calls that has `name` from this rank that the prefix
+    /// has the last word on it. If it cannot, a crash undoes what the program has done.
     pub(in crate::session) fn note_left(&self, state: &State, name: &str) {
         let series = self.series.series();
         for key in state.holdings.keys().filter(|key| series[key.series].explicit) {
@@ -99,7 +99,7 @@ impl Session {
 }
 
 impl State {
-    /// The prefix has this rank's file of `key`, which stays in that dataset.
+    /// Notes that the prefix has this rank's file of `key`, which stays in that dataset.
     pub fn now_on_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.machine.moved_to_prefix(key, name, reason);
         self.enter_file(key, name, true);

@@ -23,12 +23,12 @@ pub(in crate::session) struct Publishing {
 }
 
 impl Publishing {
-    /// Nothing is being renamed.
+    /// Tells whether nothing is being renamed.
     pub fn is_over(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// `name` is being given to a file.
+    /// Tells whether `name` is being given to a file.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -59,7 +59,7 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, as soon as threads have no more to do with it than is `allowed`.
+    /// Locks the state, as soon as threads have no more to do with it than is `allowed`.
     pub fn lock_when(&self, allowed: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         if allowed(&state) {
@@ -73,8 +73,8 @@ impl Shared {
         state
     }
 
-    /// A thread's turn to give `name` to its file of `key` by `publish`. `false`: the program has
-    /// deleted it, or the PFS has a newer content.
+    /// Takes a thread's turn to give `name` to its file of `key` by `publish`. Returns `false` if
+    /// the program has deleted it, or the PFS has a newer content.
     ///
     /// # Errors
     /// What `publish` says.

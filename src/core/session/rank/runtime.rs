@@ -76,7 +76,8 @@ pub(in crate::session) struct State {
 }
 
 impl State {
-    /// `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on the PFS.
+    /// Notes that `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on
+    /// the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         if on_prefix {
@@ -90,7 +91,7 @@ impl State {
         self.view.revive(name);
     }
 
-    /// `name` no longer belongs to `key`.
+    /// Notes that `name` no longer belongs to `key`.
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {
         if let Some(holding) = self.holdings.get_mut(key) {
             holding.files.remove(name);
@@ -100,14 +101,16 @@ impl State {
         }
     }
 
-    /// The cached dataset that has the newest content of `name`, if another rank has written it.
+    /// Finds the cached dataset that has the newest content of `name`, if another rank has written
+    /// it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
         let own = self.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
         (!own && !self.view.is_absent(name)).then(|| key.clone())
     }
 
-    /// The program deletes `file`, which is seen at `place`.
+    /// Notes that the program deletes `file`, which is seen at `place`; tells what the unlink
+    /// means.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
         let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);
         let told = self.machine.deleted(file, monotonic_ms());

@@ -54,17 +54,17 @@ pub struct Site {
 }
 
 impl Site {
-    /// `<prefix>/.scr`.
+    /// Returns `<prefix>/.scr`.
     pub fn state_dir(&self) -> PathBuf {
         self.prefix.join(ns::STATE_FOLDER)
     }
 
-    /// `name` on the PFS.
+    /// Returns the path of `name` on the PFS.
     pub fn on_prefix(&self, name: &str) -> PathBuf {
         self.prefix.join(name)
     }
 
-    /// Where private copies lie that the store cannot have.
+    /// Returns where private copies lie that the store cannot have.
     pub fn fallback_dir(&self) -> PathBuf {
         self.state_dir().join(ns::FALLBACK_DIR)
     }
@@ -87,7 +87,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// What cache and transfer work on.
+    /// Returns what cache and transfer work on.
     pub fn ctx<'a>(&'a self, site: &'a Site) -> Ctx<'a> {
         Ctx {
             world: self.world.as_ref(),
