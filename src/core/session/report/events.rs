@@ -66,19 +66,19 @@ impl Session {
         self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
     }
 
-    /// The start is over: the program's own work begins.
+    /// Notes that the start, which began at `begin`, is over: the program's own work begins.
     pub(in crate::session) fn started(&self, begin: Instant) {
         self.tally.time(Count::StartNs, begin);
         self.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
         self.compute_begun();
     }
 
-    /// Whether this process writes the log.
+    /// Tells whether this process writes the log.
     pub(in crate::session) fn logs(&self) -> bool {
         self.events.log.get().is_some() && !self.is_child()
     }
 
-    /// Something has happened: logged if there is a log, and noted in the run record.
+    /// Takes an event: it is logged if there is a log, and noted in the run record.
     pub(in crate::session) fn event(&self, event: impl FnOnce() -> Event) {
         let log = self.events.log.get();
         if self.is_child() || log.is_none() && !self.events.run.is_kept() {
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// The same of a dataset.
+    /// Takes an event of a dataset, to which `more` adds what else there is to say.
     pub(in crate::session) fn dataset_event(
         &self,
         what: &'static str,
@@ -102,18 +102,18 @@ impl Session {
         self.event(|| more(Event::new(what).dataset(id, self.title(key))));
     }
 
-    /// A flush in the background has begun.
+    /// Notes that a flush in the background has begun.
     pub(in crate::session) fn flush_begun(&self, key: &DatasetKey, id: u64) {
         self.flushes_begun().insert(id, (key.clone(), Instant::now()));
         self.dataset_event("FLUSH_BEGIN", key, id, |event| event.note("in the background"));
     }
 
-    /// Datasets have left the prefix for a newer one.
+    /// Logs that datasets have left the prefix for a newer one.
     pub(in crate::session) fn log_left(&self, left: &Left) {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
-    /// A dataset is on the prefix since a rank of another node has opened a file of it.
+    /// Logs that a dataset is on the prefix since a rank of another node has opened a file of it.
     pub(in crate::session) fn log_wanted(&self, id: u64) {
         self.event(|| {
             let record = self.site.filemap.get_id(id);
@@ -129,8 +129,8 @@ impl Session {
         self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What went straight to the prefix on all ranks, an event for each reason. The run record has
-    /// it in a place of its own.
+    /// Logs what went straight to the prefix on all ranks, an event for each reason. The run record
+    /// has it in a place of its own.
     pub(in crate::session) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         for (reason, one) in passed {
@@ -139,7 +139,7 @@ impl Session {
         }
     }
 
-    /// No more events: all are written, or the log is left behind.
+    /// Ends the log with the event `what`: all events are written, or the log is left behind.
     pub(in crate::session) fn end_log(&self, what: &'static str) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let begin = self.events.begin.get_or_init(Instant::now);
@@ -151,17 +151,17 @@ impl Session {
 /// Why a dataset has left the prefix for a newer one.
 pub(in crate::session) const OUTSIDE_WINDOW: &str = "outside the window (SCR_PREFIX_SIZE)";
 
-/// An event for each dataset that has left the prefix.
+/// Makes an event for each dataset that has left the prefix.
 pub(in crate::session) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {
     left.iter().map(move |(id, key)| Event::new("DELETED").dataset(*id, key.title()).note(why))
 }
 
-/// Whether somebody has set the parameter.
+/// Tells whether somebody has set the parameter.
 pub(in crate::session) fn is_chosen(settings: &Settings, name: &str) -> bool {
     settings.setting(name).is_some_and(|setting| setting.origin.source != Source::Default)
 }
 
-/// User and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
+/// Returns user and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
 pub(in crate::session) fn user_and_job(control_dir: &Path) -> (String, String) {
     let text = |name: Option<&OsStr>| {
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

@@ -7,13 +7,13 @@ use crate::events::{Database, Sink, Syslog, TextFile};
 use crate::params::{Settings, keys};
 use crate::session::namespace::STATE_FOLDER;
 
-/// The text log of a prefix.
+/// Returns where the text log of a prefix lies.
 #[must_use]
 pub fn log_text(prefix: &Path) -> PathBuf {
     prefix.join(STATE_FOLDER).join("log")
 }
 
-/// The database of a prefix.
+/// Returns where the database of a prefix lies.
 #[must_use]
 pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     match settings.get_optional(keys::LOG_DB_NAME) {
@@ -22,7 +22,7 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     }
 }
 
-/// All places that events are written to.
+/// Makes a sink for each place that events are written to.
 #[must_use]
 pub fn log_sinks(settings: &Settings, prefix: &Path) -> Vec<Box<dyn Sink>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();

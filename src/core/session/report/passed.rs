@@ -12,8 +12,9 @@ use crate::session::rank::site::Links;
 type Passed = BTreeMap<String, RunPassed>;
 
 impl Session {
-    /// The run record has from now on what all ranks have seen. Each node's ranks tell its leader,
-    /// and the leaders one another: a few hundred bytes for each node that has any. Collective.
+    /// Gathers for the run record what all ranks have seen go straight to the prefix. Each node's
+    /// ranks tell its leader, and the leaders one another: a few hundred bytes for each node that
+    /// has any. Collective.
     ///
     /// # Errors
     /// Communication failed.

@@ -28,7 +28,7 @@ impl Phases {
 }
 
 impl Session {
-    /// The start is over, or nothing is being written any more.
+    /// Notes that the program computes: the start is over, or nothing is being written any more.
     pub(in crate::session) fn compute_begun(&self) {
         if self.logs() {
             self.events.phases.known().computes = Some(Instant::now());
@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Something is being written, or the program ends.
+    /// Notes that the program computes no more: something is being written, or the program ends.
     pub(in crate::session) fn compute_ended(&self) {
         let since = self.events.phases.known().computes.take();
         if let Some(since) = since {
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// The program begins to write a dataset.
+    /// Notes that the program begins to write a dataset.
     pub(in crate::session) fn write_begun(&self, key: &DatasetKey) {
         let series = &self.series.series()[key.series];
         // One without its id yet belongs to a dataset that begins by itself.
@@ -58,7 +58,8 @@ impl Session {
         self.dataset_event(what, key, 0, |event| event);
     }
 
-    /// It is sealed as `id`: this is what it cost the program, from the first file on.
+    /// Notes that the dataset is sealed as `id`, and what it cost the program, from the first file
+    /// on.
     pub(in crate::session) fn write_ended(&self, key: &DatasetKey, id: u64) {
         let begun = self.events.phases.known().writes.get(key).copied();
         if let Some(begun) = begun {
@@ -69,7 +70,7 @@ impl Session {
         }
     }
 
-    /// It is not being written any more, sealed or not.
+    /// Notes that the dataset is not being written any more, sealed or not.
     pub(in crate::session) fn write_given_up(&self, key: &DatasetKey) {
         let mut known = self.events.phases.known();
         let was_last = known.writes.remove(key).is_some() && known.writes.is_empty();

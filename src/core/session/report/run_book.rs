@@ -53,12 +53,12 @@ impl RunBook {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a record here.
+    /// Tells whether there is a record here.
     pub fn is_kept(&self) -> bool {
         self.kept().is_some()
     }
 
-    /// Something has happened.
+    /// Takes what has happened into the record, if there is one here.
     pub fn note(&self, event: &Event) {
         if let Some(kept) = &mut *self.kept() {
             kept.changed = true;
@@ -69,7 +69,7 @@ impl RunBook {
         }
     }
 
-    /// Changes the record, if there is one here.
+    /// Makes a `change` to the record, if there is one here.
     pub fn change(&self, change: impl FnOnce(&mut RunRecord)) {
         if let Some(kept) = &mut *self.kept() {
             kept.changed = true;
@@ -77,7 +77,8 @@ impl RunBook {
         }
     }
 
-    /// There is one here from now on, of a launch whose ranks run on `hosts`, by rank.
+    /// Begins the record of a launch whose ranks run on `hosts`, by rank; there is one here from
+    /// now on.
     pub fn begin(&self, record: RunRecord, hosts: Vec<String>) {
         let shares = BTreeMap::new();
         *self.kept() = Some(Kept { record, hosts, shares, changed: true, written: None });
@@ -108,7 +109,7 @@ impl RunBook {
         write(&record);
     }
 
-    /// Whether it is time to write what has changed.
+    /// Tells whether it is time to write what has changed.
     pub fn is_due(&self) -> bool {
         let is_due = |kept: &Kept| {
             kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)

@@ -61,7 +61,7 @@ pub(in crate::session) struct Tally {
 }
 
 impl Tally {
-    /// All zero; the clock runs.
+    /// Makes a tally that is all zero; the clock runs.
     pub fn new() -> Tally {
         let counts = std::array::from_fn(|_| AtomicU64::new(0));
         let passed = std::array::from_fn(|_| Default::default());
@@ -69,12 +69,12 @@ impl Tally {
         Tally { counts, amended: Mutex::default(), passed, examples, begun: Instant::now() }
     }
 
-    /// One more.
+    /// Adds one to `count`.
     pub fn one(&self, count: Count) {
         self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The file `name` of so many bytes has gone to the prefix by itself.
+    /// Counts the file `name` of so many bytes, which has gone to the prefix by itself.
     pub fn passed(&self, reason: Reason, name: &str, bytes: u64) {
         self.examples[reason.index()].get_or_init(|| name.to_owned());
         let [files, sum] = &self.passed[reason.index()];
@@ -82,7 +82,7 @@ impl Tally {
         sum.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What has gone there on this rank, by the reason's words.
+    /// Returns what has gone to the prefix by itself on this rank, by the reason's words.
     pub fn passed_here(&self) -> BTreeMap<String, RunPassed> {
         let one = |(at, reason): (usize, Reason)| {
             let [files, bytes] = self.passed[at].each_ref().map(|sum| sum.load(Ordering::Relaxed));
@@ -93,13 +93,13 @@ impl Tally {
         Reason::ALL.into_iter().enumerate().filter_map(one).collect()
     }
 
-    /// The time since `begin`.
+    /// Adds the time since `begin` to `count`, in nanoseconds.
     pub fn time(&self, count: Count, begin: Instant) {
         let passed = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.counts[count as usize].fetch_add(passed, Ordering::Relaxed);
     }
 
-    /// A seal is over.
+    /// Counts a seal that is over, by its outcome.
     pub fn sealed(&self, plan: &SealPlan, outcome: Outcome) {
         match outcome {
             Outcome::Done if plan.resealed => {
@@ -148,7 +148,8 @@ fn measure_allreduce(world: &dyn Comm) -> Result<Duration> {
 }
 
 impl Session {
-    /// Rank 0 tells, if asked to (SCR_DEBUG, the same on all ranks). Collective.
+    /// Tells, on rank 0, what the launch did and what it cost, if asked to (SCR_DEBUG, the same on
+    /// all ranks). Collective.
     ///
     /// # Errors
     /// Communication failed.

@@ -40,7 +40,7 @@ impl Unmatched {
         }
     }
 
-    /// The program changes a file that a pattern matches.
+    /// Notes that the program changes a file that a pattern matches.
     pub fn matches(&self) {
         if !self.matched.load(Ordering::Relaxed) {
             self.matched.store(true, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Unmatched {
         }
     }
 
-    /// The program writes a file that no pattern matches.
+    /// Notes that the program writes a file that no pattern matches.
     pub fn note(&self, name: &str) {
         if !self.is_watching() {
             return;
@@ -74,7 +74,7 @@ impl Unmatched {
     }
 }
 
-/// What rank 0 says where no pattern is set.
+/// Returns what rank 0 says where no pattern is set.
 pub(in crate::session) fn without_pattern(settings: &Settings) -> String {
     let told = |warning: &String| format!("; {warning}");
     let warnings: String = settings.warnings.iter().map(told).collect();
@@ -86,7 +86,7 @@ pub(in crate::session) fn without_pattern(settings: &Settings) -> String {
 }
 
 impl Session {
-    /// The program writes `name`, or gives a file that name: no pattern matches it.
+    /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
     pub(in crate::session) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
         match self.unmatched.is_watching() && self.series.match_path(name).is_some() {
@@ -95,7 +95,8 @@ impl Session {
         }
     }
 
-    /// The program writes `path`, which is no text: such files stay on the PFS.
+    /// Tells, once, that the program writes a file whose `path` would match, but is no text: such
+    /// files stay on the PFS.
     pub(in crate::session) fn tell_unnameable(&self, path: &Path) {
         let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
         let matched = self.series.match_path(&name.to_string_lossy());
@@ -113,7 +114,7 @@ impl Session {
         );
     }
 
-    /// The directory `from` becomes `to`, and what is in it gets new names.
+    /// Notes that the directory `from` becomes `to`, and what is in it gets new names.
     pub(in crate::session) fn note_names_moved(&self, from: &str, to: &str) {
         let names = self.unmatched.names();
         for rest in names.iter().filter_map(|name| name.strip_prefix(from)?.strip_prefix('/')) {
@@ -121,7 +122,7 @@ impl Session {
         }
     }
 
-    /// Rank 0 tells if no file that the program wrote matched a pattern. Collective.
+    /// Tells, on rank 0, if no file that the program wrote matched a pattern. Collective.
     ///
     /// # Errors
     /// Communication failed.

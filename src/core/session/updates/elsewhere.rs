@@ -28,7 +28,7 @@ pub(in crate::session) struct ToldElsewhere {
 }
 
 impl ToldElsewhere {
-    /// The others know of it.
+    /// Gives what was told of a directory's files their new names: the others know of the rename.
     pub fn follow(&mut self, one: &Move) {
         for files in self.files.values_mut() {
             for (name, mut meta) in std::mem::take(files) {
@@ -113,7 +113,7 @@ impl Message {
 }
 
 impl Session {
-    /// All ranks tell all others what they have to tell, if it is time for it. Collective.
+    /// Tells all ranks what each has to tell, if it is time for it. Collective.
     ///
     /// # Errors
     /// Communication failed.
@@ -131,8 +131,8 @@ impl Session {
         self.exchange(links, &own)
     }
 
-    /// At the end no agreement comes before the conference: what directories were called when the
-    /// program ended must be known. Collective.
+    /// Tells all ranks what directories were called when the program ended, which must be known: at
+    /// the end no agreement comes before the conference. Collective.
     ///
     /// # Errors
     /// Communication failed.

@@ -27,7 +27,8 @@ const VERSION: u64 = 1;
 /// Name of the file below the state folder.
 const FILE_NAME: &str = "learned.scr";
 
-/// What rank 0 finds for this launch; the same file for all ranks, each takes its own part.
+/// Reads what was learned for this launch: rank 0 finds the file, the same for all ranks, and each
+/// takes its own part.
 ///
 /// # Errors
 /// Communication failed. A damaged file is as none.

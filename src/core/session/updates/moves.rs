@@ -39,13 +39,14 @@ struct MovedFile<'a> {
 }
 
 impl Session {
-    /// `rank`, of this node, has just renamed a directory.
+    /// Takes the rename of a directory that `rank`, of this node, has just done.
     pub(in crate::session) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
         state.moves.heard.insert((rank, one.number));
         self.take_move(state, one);
     }
 
-    /// `rank` tells of a directory that it has renamed before the agreement.
+    /// Takes what `rank` tells of a directory that it has renamed before the agreement, unless that
+    /// was seen already.
     pub(in crate::session) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
         if !state.moves.heard.remove(&(rank, one.number)) {
             self.take_move(state, one);
@@ -59,7 +60,7 @@ impl Session {
         self.follow(state, one);
     }
 
-    /// What this rank knows of the directory's files gets their new names.
+    /// Gives what this rank knows of the directory's files their new names.
     pub(in crate::session) fn follow(&self, state: &mut State, one: &Move) {
         let mut own = Vec::new();
         for (key, holding) in state.holdings.iter().filter(|(_, holding)| holding.id == 0) {
@@ -126,7 +127,7 @@ impl Session {
     }
 }
 
-/// The dataset is not sealed, as far as this rank knows.
+/// Tells whether the dataset is not sealed, as far as this rank knows.
 pub(in crate::session) fn is_open(state: &State, key: &DatasetKey) -> bool {
     let mut known = state.machine.datasets(key.series).iter();
     let shared = known.find(|known| known.key == *key);

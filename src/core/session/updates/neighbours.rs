@@ -60,7 +60,7 @@ impl Neighbours {
         Ok(())
     }
 
-    /// Ranks of this node, unless it has one only.
+    /// Returns the ranks of this node, unless it has one only.
     pub fn ranks(&self) -> &[usize] {
         self.ranks.get().map_or(&[], Vec::as_slice)
     }
@@ -88,12 +88,12 @@ pub(in crate::session) struct News {
 }
 
 impl News {
-    /// Whether another rank may have begun to write `name`.
+    /// Tells whether another rank may have begun to write `name`.
     pub fn of(&self, name: &str) -> bool {
         self.missed || self.writer_of(name).is_some()
     }
 
-    /// Which one, if it is known.
+    /// Tells which rank that is, if it is known.
     pub fn writer_of(&self, name: &str) -> Option<usize> {
         let mut writers = self.written.iter();
         writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
@@ -183,15 +183,15 @@ impl Session {
         log.tell_at(place.load(Ordering::Relaxed), &bytes) != Telling::Late
     }
 
-    /// What has come of a claim is told, or it has failed.
+    /// Takes a claim back: what has come of it is told, or it has failed.
     pub(in crate::session) fn unclaim(&self, claim: &Claim) {
         if !self.is_child() {
             self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }
     }
 
-    /// What others have claimed of `name` and may not have done yet is done: they may be stopped,
-    /// and nobody waits for them. Returns the rank, if there is one.
+    /// Does what others have claimed of `name` and may not have done yet: they may be stopped, and
+    /// nobody waits for them. Returns the rank, if there is one.
     pub(in crate::session) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
         let all = state.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
         let open: Vec<_> = all
@@ -248,13 +248,14 @@ impl Session {
         state.view.hear(rank, told);
     }
 
-    /// See [`Neighbours::meet`].
+    /// Opens the log of this launch, if the ranks can talk to one another; see
+    /// [`Neighbours::meet`].
     pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
         self.links().map_or(Ok(()), |links| self.neighbours.meet(&links, &self.site))
     }
 
-    /// The newest dataset of a series that is known to be complete: its id, and what `{id}` stands
-    /// for.
+    /// Finds the newest dataset of a series that is known to be complete: its id, and what `{id}`
+    /// stands for.
     pub fn newest_complete(&self, series: usize) -> Option<(u64, String)> {
         let state = self.state();
         let mut all = state.machine.datasets(series).iter();
@@ -262,25 +263,25 @@ impl Session {
         newest.map(|one| (one.id, one.key.id.clone()))
     }
 
-    /// Whoever has it has heard what the other ranks of the node have done, and tells them what he
-    /// did when he lets go.
+    /// Locks the state. Whoever has it has heard what the other ranks of the node have done, and
+    /// tells them what he did when he lets go.
     ///
     /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
     pub(in crate::session) fn state(&self) -> Locked<'_> {
         self.state_when(|state| state.publishing.is_over())
     }
 
-    /// The same for who changes no names: he waits for no thread.
+    /// Locks the state for who changes no names: he waits for no thread.
     pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
         self.state_when(|_| true)
     }
 
-    /// The same for who changes no others.
+    /// Locks the state for who changes no others than `names`.
     pub(in crate::session) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
         self.state_when(|state| !names.iter().any(|name| state.publishing.has(name)))
     }
 
-    /// The same as soon as threads have no more under way than is `allowed`.
+    /// Locks the state as soon as threads have no more under way than is `allowed`.
     pub(in crate::session) fn state_when(&self, allowed: impl Fn(&State) -> bool) -> Locked<'_> {
         let mut state = self.state.lock_when(allowed);
         state.machine.called_by(thread_id());

@@ -27,7 +27,7 @@ pub(in crate::session) struct Silenced {
 }
 
 impl Silenced {
-    /// Those that an earlier launch has found.
+    /// Makes the set of those that an earlier launch has found.
     pub fn new(known: &[Knowledge]) -> Self {
         let silenced = Silenced::default();
         for (series, known) in known.iter().enumerate() {
@@ -41,7 +41,7 @@ impl Silenced {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Whether a file that matches a pattern is left alone.
+    /// Tells whether a file that matches a pattern is left alone.
     pub fn has(&self, matched: &Match) -> bool {
         let template = || (matched.series, name_hash(&matched.masked));
         self.any.load(Ordering::Acquire)
@@ -112,12 +112,13 @@ impl Session {
         }
     }
 
-    /// The file is left alone.
+    /// Tells whether the file is left alone.
     pub(in crate::session) fn is_silenced(&self, name: &str) -> bool {
         self.series.match_path(name).is_some_and(|matched| self.silenced.has(&matched))
     }
 
-    /// What an earlier launch has found: the PFS has it all, unless that launch ended before.
+    /// Leaves alone what an earlier launch has found: the PFS has it all, unless that launch ended
+    /// before.
     pub(in crate::session) fn silence_restored(&mut self, known: &[Knowledge]) {
         self.silenced = Silenced::new(known);
         let mut state = self.state();
@@ -199,7 +200,7 @@ impl Session {
         self.site.host.names_changed();
     }
 
-    /// Rank 0 tells what all have found: one message for files that are called alike.
+    /// Tells, on rank 0, what all have found: one message for files that are called alike.
     pub(in crate::session) fn tell_restless(&self, restless: &[Restless]) {
         let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
         let more = match restless.len() {

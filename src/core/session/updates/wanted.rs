@@ -22,12 +22,12 @@ impl Session {
         self.site.state_dir().join("wanted")
     }
 
-    /// What the node's first rank has found.
+    /// Returns where the node's first rank notes for the others what it has found.
     pub(in crate::session) fn wanted_here(&self) -> PathBuf {
         self.site.layout.control_dir.join("wanted")
     }
 
-    /// A file of another node: its owner's helper thread writes it to the PFS.
+    /// Waits for a file of another node: its owner's helper thread writes it to the PFS.
     pub(in crate::session) fn wait_for_remote(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// The dataset is on the prefix. For rank 0.
+    /// Removes the request for a dataset that is on the prefix. For rank 0.
     pub(in crate::session) fn settle_wanted(&self, id: u64) {
         // One that stays is looked at again by nobody who has served it.
         let _ = remove_tree(&self.wanted_folder().join(id.to_string()));
