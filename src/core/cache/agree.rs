@@ -39,7 +39,7 @@ pub(crate) fn twice<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether `flag` is set on any rank. Collective.
+/// Tells whether `flag` is set on any rank. Collective.
 pub(crate) fn any(comm: &dyn Comm, flag: bool) -> Result<bool> {
     let mut word = [i64::from(flag)];
     comm.all_max(&mut word)?;

@@ -14,7 +14,7 @@ const AGREE: usize = 6;
 /// How far a piece may have moved.
 const REACH: usize = 48;
 
-/// All lists as one message.
+/// Joins all lists to one message.
 pub(super) fn join_alike(lists: &[Vec<u8>]) -> Vec<u8> {
     let (mut out, mut before): (Writer, &[u8]) = (Writer::new(), &[]);
     for list in lists {
@@ -45,7 +45,7 @@ fn next_same(was: &[u8], now: &[u8]) -> (usize, usize) {
     })
 }
 
-/// The inverse; `None` if the message is malformed.
+/// Splits a message of [`join_alike`] into its lists; `None` if it is malformed.
 pub(super) fn split_alike(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut from = Reader::new(bytes);
     let mut lists: Vec<Vec<u8>> = Vec::new();

@@ -91,7 +91,7 @@ impl Catalog {
         Ok(Some(Catalog { id, epoch, key: key.clone(), entries }))
     }
 
-    /// Where the catalog of the dataset in `dir` lies.
+    /// Returns where the catalog of the dataset in `dir` lies.
     #[must_use]
     pub fn path(dir: &Path) -> PathBuf {
         dir.join(OWN_FOLDER).join(FILE_NAME)
@@ -119,12 +119,12 @@ impl Catalog {
         tree.write_file(Self::path(dir))
     }
 
-    /// Files of one rank.
+    /// Returns the files of one rank.
     pub fn files_of_rank(&self, rank: usize) -> impl Iterator<Item = &FileMeta> {
         self.entries.iter().filter(move |entry| entry.rank == rank).map(|entry| &entry.meta)
     }
 
-    /// Files that several ranks have, at least one of them in cache, by name.
+    /// Finds the files that several ranks have, at least one of them in cache, by name.
     #[must_use]
     pub fn contested(&self) -> BTreeMap<&str, Vec<&CatalogEntry>> {
         let mut names = HashMap::with_capacity(self.entries.len());
@@ -139,7 +139,7 @@ impl Catalog {
         found
     }
 
-    /// Sum of all sizes, in bytes.
+    /// Returns the sum of all sizes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.meta.size))
@@ -154,7 +154,7 @@ impl Catalog {
         tree
     }
 
-    /// The tree of the second picture above.
+    /// Makes the tree of the second picture above.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.head(LISTED);

@@ -50,7 +50,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of a record; the caller fills in what it knows of holder and files.
+    /// Makes the claim of a record; the caller fills in what it knows of holder and files.
     pub fn new(owner: usize, holder: usize, record: &DatasetRecord) -> Claim {
         let text = |key| record.descriptor.get_value(key).unwrap_or_default().to_owned();
         Claim {
@@ -72,12 +72,12 @@ impl Claim {
         }
     }
 
-    /// What it tells of one encoding.
+    /// Finds what the claim tells of one encoding.
     pub fn under(&self, number: u64) -> Option<&Encoding> {
         self.encodings.iter().find(|encoding| encoding.number == number)
     }
 
-    /// The claim as it travels.
+    /// Makes the tree in which the claim travels.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -101,7 +101,7 @@ impl Claim {
         tree
     }
 
-    /// The inverse of [`Claim::to_tree`]; `None` if a field is missing or malformed.
+    /// Reads the tree of [`Claim::to_tree`]; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Claim> {
         let encodings = tree.child("ENCODING").iter();
@@ -128,13 +128,13 @@ impl Claim {
     }
 }
 
-/// World ranks as one value of a tree.
+/// Writes world ranks as one value of a tree.
 pub(super) fn ranks_text(ranks: &[usize]) -> String {
     let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
     texts.join(",")
 }
 
-/// The inverse of [`ranks_text`]; what is no number is left out.
+/// Reads the text of [`ranks_text`]; what is no number is left out.
 pub(super) fn parse_ranks(text: &str) -> Vec<usize> {
     text.split(',').filter_map(|rank| rank.parse().ok()).collect()
 }
@@ -243,7 +243,7 @@ fn absent(claims: &[&Claim], world_size: usize) -> Vec<usize> {
     (0..world_size).filter(|rank| !owners.contains(rank)).collect()
 }
 
-/// "rank 3", "ranks 3, 4, 5 and 9 more".
+/// Puts ranks into words: "rank 3", "ranks 3, 4, 5 and 9 more".
 pub(crate) fn ranks_phrase(ranks: &[usize]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = ranks.iter().take(SHOWN).map(ToString::to_string).collect();

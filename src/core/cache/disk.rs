@@ -18,7 +18,7 @@ pub(crate) fn make_own_dir(dir: &Path) -> Result<()> {
     create_dirs(dir, 0o700)
 }
 
-/// Names in a directory; none if it is not there.
+/// Returns the names in a directory; none if it is not there.
 pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>> {
     let fail = |e| Error::io("cannot list the directory", dir, e);
     let entries = match fs::read_dir(dir) {
@@ -36,7 +36,7 @@ pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `dir` and all directories below it, but for those that are called `without`.
+/// Finds `dir` and all directories below it, but for those that are called `without`.
 pub(crate) fn folders_below(dir: &Path, without: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![dir.to_path_buf()];
     let mut at = 0;
@@ -53,7 +53,7 @@ pub(crate) fn folders_below(dir: &Path, without: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// All files below `dir`, relative to it.
+/// Finds all files below `dir`, relative to it.
 pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -71,7 +71,7 @@ pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Size, mode and times of a file; no checksum.
+/// Reads size, mode, times and attributes of a file; no checksum.
 pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
     let meta = fs::metadata(path).map_err(|e| Error::io("cannot read", path, e))?;
     Ok(FileMeta {
@@ -86,13 +86,13 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
     })
 }
 
-/// Whether something is there. What cannot be told is asked once more, see [`matches`].
+/// Tells whether something is there. What cannot be told is asked once more, see [`matches`].
 pub(crate) fn is_there(path: &Path) -> bool {
     path.try_exists().or_else(|_| path.try_exists()).unwrap_or(false)
 }
 
-/// Whether a file is there with the recorded size and, with `content`, the recorded checksum. An
-/// error may be passing, and what is taken for lost is given up: then it is looked at again.
+/// Tells whether a file is there with the recorded size and, with `content`, the recorded checksum.
+/// An error may be passing, and what is taken for lost is given up: then it is looked at again.
 pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
     let found = fs::metadata(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Err(error),

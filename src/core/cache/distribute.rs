@@ -37,8 +37,9 @@ pub(super) struct Transfer {
     pub to: usize,
 }
 
-/// Who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes apart.
-/// A copy is the better the more redundancy files of `encoding` are with it, then if it is there.
+/// Plans who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes
+/// apart. A copy is the better the more redundancy files of `encoding` are with it, then if it is
+/// there.
 pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec<Transfer>> {
     let mut of_owner: Vec<Vec<&Claim>> = vec![Vec::new(); nodes.len()];
     for claim in claims.iter().filter(|claim| claim.intact && claim.owner < nodes.len()) {

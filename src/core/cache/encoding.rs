@@ -39,7 +39,8 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// All encodings that `record` tells, the newest first. The files are looked for below `dir`.
+    /// Returns all encodings that `record` tells, the newest first. The files are looked for below
+    /// `dir`.
     pub(super) fn list(owner: usize, record: &DatasetRecord, dir: &Path) -> Vec<Encoding> {
         let describe = |record: &DatasetRecord| Encoding {
             number: number(record),
@@ -66,7 +67,7 @@ impl Encoding {
     }
 }
 
-/// Number of a record's newest encoding.
+/// Returns the number of a record's newest encoding.
 pub(super) fn number(record: &DatasetRecord) -> u64 {
     record.descriptor.get_u64("ENCODING").unwrap_or(0)
 }
@@ -92,7 +93,7 @@ fn is_protected(owner: usize, record: &DatasetRecord, dir: &Path) -> bool {
     })
 }
 
-/// The encoding that serves at a restart. Pure; see the head of this file.
+/// Chooses the encoding that serves at a restart. Pure; see the head of this file.
 pub(super) fn choose(claims: &[&Claim]) -> u64 {
     let newest = |claim: &&Claim| claim.encodings.first().map_or(0, |encoding| encoding.number);
     let top = claims.iter().map(newest).max().unwrap_or(0);
@@ -131,8 +132,8 @@ fn settle(ctx: &Ctx, owner: usize, record: DatasetRecord) -> Result<DatasetRecor
     Ok(record)
 }
 
-/// A record as it is under `encoding`, if it knows that, with its files in their places. Nothing
-/// is recorded: for copies of what a run has left. Local.
+/// Returns a record as it is under `encoding`, if it knows that, with its files in their places.
+/// Nothing is recorded: for copies of what a run has left. Local.
 pub(super) fn under(
     layout: &Layout,
     owner: usize,

@@ -25,13 +25,13 @@ pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.node, ctx.filemap.forget(&gone))
 }
 
-/// The same for a dataset that was never sealed.
+/// Removes a dataset that was never sealed from the cache. Collective like [`evict`].
 pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
-/// This rank's redundancy files of the sealed dataset `id`, which is about to be evicted, are kept
-/// for its next ones to be written over. Local.
+/// Keeps this rank's redundancy files of the sealed dataset `id`, which is about to be evicted, for
+/// its next ones to be written over. Local.
 ///
 /// # Errors
 /// If one could not be: it goes with the dataset.
@@ -75,7 +75,7 @@ fn remove_data(
     Ok(mine.iter().map(|(owner, record)| (*owner, record.key.clone())).collect())
 }
 
-/// Every name that the data of `record` may have on this node.
+/// Returns every name that the data of `record` may have on this node.
 pub(super) fn directories(layout: &Layout, record: &DatasetRecord) -> Vec<PathBuf> {
     let store = store_of(record);
     let mut dirs = vec![layout.open_dir(store, &record.key)];

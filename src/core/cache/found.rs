@@ -74,7 +74,7 @@ impl Found {
         Ok(found)
     }
 
-    /// The identity of the run in the first control directory that tells it.
+    /// Tells whether any control directory found has the identity of its run.
     pub fn has_identity(&self) -> bool {
         let mut controls = self.nodes.iter().filter_map(|node| node.control.as_ref());
         controls.any(|control| control.join(LAUNCH).exists())
@@ -165,7 +165,7 @@ impl FoundNode {
     }
 }
 
-/// The same file under another name, or a copy of it on another file system.
+/// Gives the file at `from` the name `to` too, or copies it if that is on another file system.
 pub(super) fn link(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());

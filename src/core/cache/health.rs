@@ -152,7 +152,7 @@ impl NodeState {
         }
     }
 
-    /// As it travels.
+    /// Makes the tree in which the node's state travels.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -166,7 +166,7 @@ impl NodeState {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads the tree of [`NodeState::to_tree`]; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let damaged = tree.child("DAMAGED");
@@ -216,7 +216,7 @@ fn is_sealed(record: &DatasetRecord) -> bool {
     Claim::new(0, 0, record).prepared
 }
 
-/// What is wrong with the file at `path`; with `content` its checksum counts.
+/// Finds what is wrong with the file at `path`; with `content` its checksum counts.
 pub(super) fn damage_of(path: &Path, meta: &FileMeta, content: bool) -> Option<Damage> {
     let unreadable = |error: &dyn std::fmt::Display| Damage::Unreadable(error.to_string());
     match std::fs::symlink_metadata(path) {
@@ -260,7 +260,7 @@ fn part_of(layout: &Layout, held: &Held, work: Work, faults: Vec<Fault>) -> Held
     HeldPart { claim, dir, files, bytes, faults, unsealed: Vec::new() }
 }
 
-/// Directories on a node in which datasets are being written.
+/// Finds the directories on a node in which datasets are being written.
 pub(crate) fn unsealed_dirs(layout: &Layout) -> Result<BTreeSet<PathBuf>> {
     let held = read_filemaps(&layout.control_dir)?.held;
     let open = held.iter().filter(|(_, record)| !is_sealed(record));
@@ -334,7 +334,7 @@ impl Fault {
         })
     }
 
-    /// What is wrong, without the name: "ends after 10 of 20 bytes".
+    /// Tells what is wrong, without the name: "ends after 10 of 20 bytes".
     #[must_use]
     pub fn sentence(&self) -> String {
         let bytes = self.bytes;

@@ -37,8 +37,8 @@ enum Found {
     Worthless,
 }
 
-/// Whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag afterwards.
-/// Collective.
+/// Finds out whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag
+/// afterwards. Collective.
 pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
     let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Found::Nothing) };
     let found = agree(ctx.world, found)?;
@@ -115,8 +115,8 @@ fn judge_node(control: &Path, identity: &str) -> Result<Found> {
     })
 }
 
-/// Series of the run `there` that this one does not have, or has with other patterns; `None` if the
-/// runs differ in more than that.
+/// Finds the series of the run `there` that this one does not have, or has with other patterns;
+/// `None` if the runs differ in more than that.
 pub(super) fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
     let (their_run, theirs) = there.rsplit_once(" | ")?;
     let (our_run, ours) = identity.rsplit_once(" | ")?;
@@ -132,9 +132,9 @@ fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
     led.filter(|store| ctx.sharing.is_shared(ctx.layout.store_index(&store.name)))
 }
 
-/// Whether anything on the node of this control directory could be restarted from. Local. A launch
-/// that ended before its first seal leaves nothing that is worth keeping others out for. What
-/// cannot be read may be worth it.
+/// Tells whether anything on the node of this control directory could be restarted from. Local. A
+/// launch that ended before its first seal leaves nothing that is worth keeping others out for.
+/// What cannot be read may be worth it.
 pub fn holds_value(control: &Path) -> bool {
     holds(control, |_| true)
 }
@@ -158,13 +158,13 @@ fn split_size(identity: &str) -> Option<(String, usize)> {
     Some((rest.join(" | "), size))
 }
 
-/// The number of ranks in an identity.
+/// Returns the number of ranks in an identity.
 pub(crate) fn size_in(identity: &str) -> Option<usize> {
     split_size(identity).map(|(_, size)| size)
 }
 
-/// The identity of the run that left this node's cache, if it differs from `identity` in the number
-/// of ranks only. On node leaders; others have none. Local.
+/// Finds the identity of the run that left this node's cache, if it differs from `identity` in the
+/// number of ranks only. On node leaders; others have none. Local.
 pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     let own = split_size(identity)?;
     let differs = |path: PathBuf| {
@@ -180,7 +180,8 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     found.filter(|_| ctx.is_node_leader())
 }
 
-/// Of nodes with these control directories, those that do not belong to the run `identity`. Local.
+/// Finds, of nodes with these control directories, those that do not belong to the run `identity`.
+/// Local.
 pub(super) fn strangers<'a>(control_dirs: &[&'a Path], identity: &str) -> Result<Vec<&'a Path>> {
     let look = |dir: &&'a Path| Ok((*dir, judge_node(dir, identity)?));
     let found: Vec<(&Path, Found)> = control_dirs.iter().map(look).collect::<Result<_>>()?;

@@ -38,8 +38,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout for base directories as the settings give them, on a node whose files begin at
-    /// `root` (see [`on_node`]).
+    /// Makes the layout for base directories as the settings give them, on a node whose files begin
+    /// at `root` (see [`on_node`]).
     #[must_use]
     pub fn new(
         root: &Path,
@@ -55,7 +55,7 @@ impl Layout {
         layout
     }
 
-    /// The user's word that several nodes reach this store.
+    /// Takes the user's word that several nodes reach this store.
     pub fn declare_shared(&mut self, base: &str) {
         for store in self.stores.iter_mut().filter(|store| store.name == base) {
             store.is_shared = true;
@@ -71,46 +71,47 @@ impl Layout {
         }
     }
 
-    /// The store called `name`.
+    /// Finds the store called `name`, if datasets can lie in it.
     #[must_use]
     pub fn store(&self, name: &str) -> Option<&Store> {
         self.stores.iter().find(|store| store.name == name && store.usable)
     }
 
-    /// Place in the list of the store called `name`, or of the one that stands in for it.
+    /// Returns the place in the list of the store called `name`, or of the one that stands in for
+    /// it.
     #[must_use]
     pub fn store_index(&self, name: &str) -> usize {
         self.stores.iter().position(|store| store.name == name && store.usable).unwrap_or(0)
     }
 
-    /// The name under which what belongs into store `name` lies on this node.
+    /// Returns the name under which what belongs into store `name` lies on this node.
     #[must_use]
     pub fn stand_in<'a>(&'a self, name: &'a str) -> &'a str {
         self.stores.get(self.store_index(name)).map_or(name, |store| &store.name)
     }
 
-    /// Cache directory of the store called `name`; that of the first store if no such store is
-    /// configured (a record may name a store that the settings no longer have), the control
-    /// directory if there is none at all.
+    /// Returns the cache directory of the store called `name`; that of the first store if no such
+    /// store is configured (a record may name a store that the settings no longer have), the
+    /// control directory if there is none at all.
     #[must_use]
     pub fn cache_dir(&self, name: &str) -> &Path {
         self.store(name).or(self.stores.first()).map_or(&self.control_dir, |store| &store.cache_dir)
     }
 
-    /// Directory of the sealed dataset `id` in the store called `store`.
+    /// Returns the directory of the sealed dataset `id` in the store called `store`.
     #[must_use]
     pub fn dataset_dir(&self, store: &str, id: u64) -> PathBuf {
         self.cache_dir(store).join(format!("{SEALED_PREFIX}{id}"))
     }
 
-    /// Directory of a dataset in progress in the store called `store`.
+    /// Returns the directory of a dataset in progress in the store called `store`.
     #[must_use]
     pub fn open_dir(&self, store: &str, key: &DatasetKey) -> PathBuf {
         self.cache_dir(store).join(key.directory_name())
     }
 
-    /// Where the data of `record` lies on this node, whichever name its directory has by now: a
-    /// record of an id may still lie under the key when a kill came before the rename.
+    /// Finds where the data of `record` lies on this node, whichever name its directory has by now:
+    /// a record of an id may still lie under the key when a kill came before the rename.
     #[must_use]
     pub fn data_dir(&self, record: &DatasetRecord) -> PathBuf {
         let store = store_of(record);
@@ -123,8 +124,8 @@ impl Layout {
     }
 }
 
-/// Where `base` is on a node whose files begin at `root`: `/`, unless several nodes live on one
-/// machine and share its file system.
+/// Returns where `base` is on a node whose files begin at `root`: `/`, unless several nodes live on
+/// one machine and share its file system.
 #[must_use]
 pub fn on_node(root: &Path, base: &Path) -> PathBuf {
     root.join(base.strip_prefix("/").unwrap_or(base))
@@ -134,13 +135,13 @@ fn below(root: &Path, base: &Path, (user, job): (&str, &str)) -> PathBuf {
     on_node(root, base).join(user).join(format!("scr.{job}"))
 }
 
-/// The id in a sealed dataset's directory name.
+/// Reads the id in a sealed dataset's directory name.
 #[must_use]
 pub fn sealed_id(name: &str) -> Option<u64> {
     name.strip_prefix(SEALED_PREFIX)?.parse().ok()
 }
 
-/// Name of the store that a record's data lies in (key STORE of its descriptor).
+/// Returns the name of the store that a record's data lies in (key STORE of its descriptor).
 #[must_use]
 pub fn store_of(record: &DatasetRecord) -> &str {
     record.descriptor.get_value("STORE").unwrap_or_default()

@@ -57,7 +57,7 @@ pub struct Mended {
     pub left: Vec<Left>,
 }
 
-/// Records of the sealed dataset `id` on a node, with the directories of their files.
+/// Reads the records of the sealed dataset `id` on a node, with the directories of their files.
 pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>> {
     let mut held = read_filemaps(&layout.control_dir)?.held;
     held.retain(|(_, one)| one.dataset_id == id && one.state == DatasetState::Prepared);
@@ -239,7 +239,7 @@ fn note(found: &mut Vec<(u64, u64)>, begin: u64, end: u64) {
 }
 
 impl Mended {
-    /// As it travels.
+    /// Makes the tree in which what was done travels.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -260,7 +260,7 @@ impl Mended {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads the tree of [`Mended::to_tree`]; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Mended> {
         let range = |ranges: &KvTree, key: &str| {

@@ -137,7 +137,7 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Whether this rank acts for its node.
+    /// Tells whether this rank acts for its node.
     #[must_use]
     pub fn is_node_leader(&self) -> bool {
         self.node.rank() == 0

@@ -78,49 +78,50 @@ impl NodeCatalog {
         }
     }
 
-    /// The same of a catalog that this rank has.
+    /// Packs a catalog that this rank has, in its own memory.
     #[must_use]
     pub fn of(whole: &Catalog, node_ranks: &[usize]) -> NodeCatalog {
         let bytes = Arc::new(Bytes::Own(pack(whole)));
         NodeCatalog { bytes, node_ranks: node_ranks.into() }
     }
 
-    /// Whether the rank runs on this node.
+    /// Tells whether the rank runs on this node.
     #[must_use]
     pub fn is_near(&self, rank: usize) -> bool {
         self.node_ranks.contains(&rank)
     }
 
-    /// Number of all files, and of their bytes; what several ranks have counts for each of them.
+    /// Returns the number of all files, and of their bytes; what several ranks have counts for each
+    /// of them.
     #[must_use]
     pub fn size(&self) -> (u64, u64) {
         (self.word(0), self.word(2))
     }
 
-    /// Bytes of the files in caches.
+    /// Returns the bytes of the files in caches.
     #[must_use]
     pub fn cached_bytes(&self) -> u64 {
         self.word(3)
     }
 
-    /// Whether any file is on the prefix.
+    /// Tells whether any file is on the prefix.
     #[must_use]
     pub fn has_files_on_prefix(&self) -> bool {
         self.word(1) > 0
     }
 
-    /// Whether no file is in a cache.
+    /// Tells whether no file is in a cache.
     #[must_use]
     pub fn is_on_prefix(&self) -> bool {
         self.word(1) == self.word(0)
     }
 
-    /// All files by name; one on the prefix that several ranks have is there once.
+    /// Reads all files by name; one on the prefix that several ranks have is there once.
     pub fn entries(&self) -> impl Iterator<Item = CatalogEntry> {
         self.since_list(0)
     }
 
-    /// Those in the directory `dir` and below; `""` is the prefix.
+    /// Reads the files in the directory `dir` and below; `""` is the prefix.
     pub fn below(&self, dir: &str) -> impl Iterator<Item = CatalogEntry> {
         let below = if dir.is_empty() { String::new() } else { format!("{dir}/") };
         let from = self.since_list(self.list_of(&below));
@@ -131,7 +132,7 @@ impl NodeCatalog {
         from.take_while(move |entry| entry.meta.name.starts_with(&below))
     }
 
-    /// Those of this name: several if ranks have each one in their caches.
+    /// Finds the files of this name: several if ranks have each one in their caches.
     #[must_use]
     pub fn named(&self, name: &str) -> Vec<CatalogEntry> {
         let mut found = Vec::new();
@@ -149,7 +150,7 @@ impl NodeCatalog {
         found
     }
 
-    /// Files that several ranks have, at least one of them in cache, by name.
+    /// Reads the files that several ranks have, at least one of them in cache, by name.
     pub fn contested(&self) -> impl Iterator<Item = CatalogEntry> {
         read(self.bytes.get(self.word(5) as usize..).unwrap_or_default())
     }

@@ -191,14 +191,15 @@ fn look_at_offered(
 }
 
 impl Withheld {
-    /// One whose files on the prefix are not what was sealed.
+    /// Makes one whose files on the prefix are not what was sealed.
     pub(crate) fn spoiled(id: u64, key: DatasetKey, reason: String) -> Withheld {
         let (absent, stranded) = (Vec::new(), None);
         Withheld { id, key, reason, absent, deleted: false, stranded, spoiled: true }
     }
 }
 
-/// The same for the records of all ranks; `None` if nothing is wrong. Local.
+/// Tells why the files on the prefix that the records of all ranks name are not what was sealed;
+/// `None` if nothing is wrong. Local.
 pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<String> {
     let files = || records.iter().flat_map(|record| &record.files);
     if files().all(|file| file.on_prefix) {

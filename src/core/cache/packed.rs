@@ -25,7 +25,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// The next entry.
+    /// Writes the next entry.
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
         self.out.flags(&[meta.crc32.is_some(), meta.on_prefix, !meta.attributes.is_empty()]);
         let name = meta.name.as_bytes();
@@ -50,14 +50,14 @@ impl Packer {
         }
     }
 
-    /// The next entry begins a list of its own, at this byte.
+    /// Begins a list of its own with the next entry. Returns the byte at which it begins.
     pub fn begin(&mut self) -> usize {
         self.name.clear();
         self.numbers = [0; 4];
         self.out.len()
     }
 
-    /// The lists.
+    /// Returns the bytes of the lists.
     pub fn bytes(mut self) -> Vec<u8> {
         self.out.take()
     }
@@ -75,7 +75,7 @@ pub(super) struct Unpacker<'a> {
 }
 
 impl<'a> Unpacker<'a> {
-    /// Before the first entry of `bytes`.
+    /// Makes a reader that stands before the first entry of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Unpacker {
             from: Reader::new(bytes),
@@ -112,17 +112,17 @@ impl<'a> Unpacker<'a> {
         Some(())
     }
 
-    /// Whether all has been read.
+    /// Tells whether all has been read.
     pub fn is_done(&self) -> bool {
         self.from.is_done()
     }
 
-    /// The name of this entry.
+    /// Returns the name of this entry.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// The entry; `None` if it is malformed.
+    /// Makes the entry; `None` if it is malformed.
     pub fn entry(&self) -> Option<CatalogEntry> {
         let [rank, size, mode, seconds] = self.numbers;
         let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_string());
@@ -142,15 +142,15 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// The files of one rank as a list.
+/// Packs the files of one rank as a list.
 pub(super) fn pack(rank: usize, files: &[FileMeta]) -> Vec<u8> {
     let mut packer = Packer::default();
     files.iter().for_each(|meta| packer.put(rank, meta));
     packer.bytes()
 }
 
-/// All entries of a list that another rank has sent. `None` if one is malformed, or has a name that
-/// could lie outside the dataset's directory: names are joined to paths.
+/// Reads all entries of a list that another rank has sent. `None` if one is malformed, or has a
+/// name that could lie outside the dataset's directory: names are joined to paths.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     let mut unpacker = Unpacker::new(bytes);
     let mut entries = Vec::new();
@@ -160,14 +160,14 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     unpacker.is_done().then_some(entries)
 }
 
-/// Several lists as one message.
+/// Joins several lists to one message.
 pub(super) fn join_lists(lists: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Writer::new();
     lists.iter().for_each(|list| _ = out.packed_counted(list));
     out.take()
 }
 
-/// The inverse; `None` if the message is malformed.
+/// Splits a message of [`join_lists`] into its lists; `None` if it is malformed.
 pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut from = Reader::new(bytes);
     let mut lists = Vec::new();

@@ -76,19 +76,19 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Whether none of its files is in the cache.
+    /// Tells whether none of its files is in the cache.
     #[must_use]
     pub fn is_on_prefix(&self) -> bool {
         self.catalog.is_on_prefix()
     }
 
-    /// Whether the file `name` is one of its files.
+    /// Tells whether the file `name` is one of its files.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         !self.catalog.named(name).is_empty()
     }
 
-    /// Whether it has files in the directory `dir` or below.
+    /// Tells whether it has files in the directory `dir` or below.
     #[must_use]
     pub fn holds(&self, dir: &str) -> bool {
         self.catalog.below(dir).next().is_some()
@@ -246,7 +246,7 @@ impl Placement {
     }
 }
 
-/// What goes goes first: it may lie on a node under the name of what comes there, if two seals have
+/// Puts first what goes: it may lie on a node under the name of what comes there, if two seals have
 /// the same id.
 pub(super) fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
     let (mut first, rest): (Vec<_>, Vec<_>) =
@@ -259,8 +259,8 @@ fn goes(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Delete(_) | Verdict::Forget)
 }
 
-/// Whether the directory is that of the seal of dataset `id` that is to be restored: in a store
-/// that several nodes reach, there is one directory for all seals of an id.
+/// Tells whether the directory is that of the seal of dataset `id` that is to be restored: in a
+/// store that several nodes reach, there is one directory for all seals of an id.
 pub(super) fn belongs_to_winner(dir: &Path, id: u64, decisions: &[Decision]) -> bool {
     let wins = |one: &&Decision| one.id == id && id != 0 && one.verdict == Verdict::Restore;
     let Some(winner) = decisions.iter().find(wins) else { return false };
@@ -275,7 +275,7 @@ pub(super) fn matches_record(record: &DatasetRecord, decision: &Decision) -> boo
     (record.dataset_id, record.epoch, &record.key) == (decision.id, decision.epoch, &decision.key)
 }
 
-/// What one record says that `holder` answers for. Local.
+/// Makes the claim of one record that `holder` answers for, by a look at its files. Local.
 pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -> Claim {
     let dir = layout.data_dir(record);
     let mut claim = Claim::new(*owner, holder, record);

@@ -187,7 +187,7 @@ fn inspect(ctx: &Ctx, case: &Case, look: Look) -> (Option<DatasetRecord>, Part) 
     (Some(record), part)
 }
 
-/// A record with the directory that its data is in, checked against the files. Local.
+/// Gives a record the directory that its data is in, and checks it against the files. Local.
 pub(super) fn inspect_record(
     layout: &Layout,
     record: DatasetRecord,
@@ -231,8 +231,8 @@ fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
     Ok(all.iter().map(decode).collect())
 }
 
-/// The sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is the
-/// reason why a rank's files cannot come back.
+/// Plans the sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is
+/// the reason why a rank's files cannot come back.
 pub(super) fn plan_sets(
     facts: &Facts,
     parts: &[Part],
@@ -296,8 +296,8 @@ fn rebuild_round(
     Ok(())
 }
 
-/// The part of one member, whose record is `known`; `keep` makes the new one durable. Collective
-/// over the set.
+/// Does the part of one member, whose record is `known`; `keep` makes the new one durable.
+/// Collective over the set.
 pub(super) fn rebuild_member(
     layout: &Layout,
     protection: &dyn Protect,

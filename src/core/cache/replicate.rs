@@ -17,7 +17,7 @@ use crate::log;
 /// Most bytes that are copied to every node, for each dataset.
 const REPLICATED_BYTES_MAX: u64 = 1 << 20;
 
-/// Copies small files (up to 1 MiB in all) of dataset `offered` to every node, for programs whose
+/// Brings small files (up to 1 MiB in all) of dataset `offered` to every node, for programs whose
 /// ranks read one another's files at a restart. Returns the names of all files of other nodes that
 /// are now on this one. Collective.
 pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {

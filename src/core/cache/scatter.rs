@@ -20,7 +20,7 @@ use crate::records::{MASTER_FILEMAP, MasterFilemap, Record, filemap_name};
 /// The merged file; it exists only while filemaps are being replaced.
 const MERGED: &str = "filemap_merged.scrinfo";
 
-/// Whether `name` is a filemap in a control directory, the list of them and the merged one
+/// Tells whether `name` is a filemap in a control directory, the list of them and the merged one
 /// included.
 pub(crate) fn is_filemap_name(name: &str) -> bool {
     name.starts_with("filemap") && name.ends_with(".scrinfo")
@@ -61,7 +61,7 @@ fn merge(ctx: &Ctx) -> Result<Merged> {
     Ok(merged)
 }
 
-/// What the filemaps in a control directory say. Local.
+/// Reads what the filemaps in a control directory say. Local.
 pub(super) fn read_filemaps(control: &Path) -> Result<Merged> {
     let mut merged = Merged::default();
     for name in names_in(control)? {

@@ -54,7 +54,7 @@ impl Marker {
     /// Those after which no rank can have changed the dataset.
     pub const FINAL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
 
-    /// Where it lies for the dataset in `dir`.
+    /// Returns where the marker lies for the dataset in `dir`.
     pub fn path(self, dir: &Path) -> PathBuf {
         dir.join(OWN_FOLDER).join(match self {
             Marker::Confirmed => "CONFIRMED",
@@ -70,7 +70,7 @@ impl Marker {
         tree.write_file(self.path(dir))
     }
 
-    /// Its epoch in the dataset in `dir`; `None` without a readable one.
+    /// Reads the marker's epoch in the dataset in `dir`; `None` without a readable one.
     pub fn epoch(self, dir: &Path) -> Option<u64> {
         let tree = KvTree::read_file(self.path(dir)).ok()??;
         parse_epoch(tree.get_value("EPOCH")?)
@@ -124,9 +124,9 @@ pub struct Prepared {
 /// that comes while the action runs waits for its end.
 pub type IfUntouched<'a> = &'a dyn Fn(&mut dyn FnMut() -> Result<()>) -> Result<bool>;
 
-/// First phase: sizes, CRC32, redundancy, catalog, the durable record. `if_untouched` is called
-/// twice: to write the record, so that a later touch finds and revokes it; and for the last vote,
-/// with nothing to do.
+/// Does the first phase: sizes, CRC32, redundancy, catalog, the durable record. `if_untouched` is
+/// called twice: to write the record, so that a later touch finds and revokes it; and for the last
+/// vote, with nothing to do.
 ///
 /// Collective.
 ///
@@ -327,7 +327,7 @@ pub(super) fn protect(
     agree_here(ctx, outcome)
 }
 
-/// What a scheme sees of a record.
+/// Returns what a scheme sees of a record.
 pub(super) fn member_data(record: &DatasetRecord) -> MemberData {
     MemberData {
         dir: record.dir.clone(),
@@ -344,7 +344,7 @@ pub(super) fn note_protection(record: &mut DatasetRecord, protection: &Protectio
     record.descriptor.set("OWN", files_to_list(&protection.files));
 }
 
-/// The redundancy files that a record names.
+/// Returns the redundancy files that a record names.
 pub(crate) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
     files_from_list(record.descriptor.child("OWN")).unwrap_or_default()
 }
@@ -362,8 +362,8 @@ fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// Second phase: the directories get their final names; with `confirmed`, the marker too. Older
-/// datasets may be evicted once it has returned `Ok`. Collective.
+/// Does the second phase: the directories get their final names; with `confirmed`, the marker too.
+/// Older datasets may be evicted once it has returned `Ok`. Collective.
 ///
 /// # Errors
 /// On all ranks if a directory of any node could not be renamed, or made durable; the next start
@@ -436,7 +436,7 @@ pub fn void(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     }
 }
 
-/// Whether this node knows dataset `id` of `store` as confirmed.
+/// Tells whether this node knows dataset `id` of `store` as confirmed.
 #[must_use]
 pub fn is_confirmed(ctx: &Ctx, store: &str, id: u64) -> bool {
     let dir = ctx.layout.dataset_dir(store, id);

@@ -96,31 +96,32 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// World ranks that share store `index` of the layout with this one, itself included.
+    /// Returns the world ranks that share store `index` of the layout with this one, itself
+    /// included.
     #[must_use]
     pub fn ranks(&self, index: usize) -> &[usize] {
         self.stores.get(index).map_or(&[], |sharers| &sharers.ranks)
     }
 
-    /// How many ranks share each store with this one.
+    /// Counts the ranks that share each store with this one, itself included.
     #[must_use]
     pub fn counts(&self) -> Vec<u64> {
         self.stores.iter().map(|sharers| sharers.ranks.len() as u64).collect()
     }
 
-    /// Whether other nodes reach this node's store `index`.
+    /// Tells whether other nodes reach this node's store `index`.
     #[must_use]
     pub fn is_shared(&self, index: usize) -> bool {
         self.stores.get(index).is_some_and(|sharers| sharers.comm.is_some())
     }
 
-    /// Of every rank of the world the first one that shares store `index` with it.
+    /// Returns for every rank of the world the first one that shares store `index` with it.
     #[must_use]
     pub fn groups(&self, index: usize) -> &[usize] {
         self.stores.get(index).map_or(&[], |sharers| &sharers.groups)
     }
 
-    /// Whether any ranks share any store between nodes; the same on all ranks.
+    /// Tells whether any ranks share any store between nodes; the same on all ranks.
     #[must_use]
     pub fn any(&self) -> bool {
         self.any
@@ -203,15 +204,15 @@ pub(super) struct StorageGroup<'a> {
 }
 
 impl StorageGroup<'_> {
-    /// Whether this rank acts for the others.
+    /// Tells whether this rank acts for the others.
     pub fn leads(&self) -> bool {
         self.comm.rank() == 0
     }
 }
 
 impl Ctx<'_> {
-    /// The node with the stores of its own, then the groups of shared stores. Ranks of a group see
-    /// it at the same place of the list, and stores of other groups nowhere.
+    /// Returns the groups: the node with the stores of its own, then those of shared stores. Ranks
+    /// of a group see it at the same place of the list, and stores of other groups nowhere.
     pub(super) fn storage_groups(&self) -> Vec<StorageGroup<'_>> {
         let all = 0..self.layout.stores.len();
         let (shared, own) = all.partition(|index| self.sharing.is_shared(*index));
@@ -240,14 +241,14 @@ impl Ctx<'_> {
         first
     }
 
-    /// The stores that this rank acts on for all that share them.
+    /// Returns the stores that this rank acts on for all that share them.
     pub(crate) fn led_stores(&self) -> Vec<&Store> {
         let groups = self.storage_groups();
         let led = groups.iter().filter(|group| group.leads()).flat_map(|group| &group.stores);
         led.map(|index| &self.layout.stores[*index]).collect()
     }
 
-    /// Index of the store that a record's data lies in.
+    /// Returns the index of the store that a record's data lies in.
     pub(super) fn store_index(&self, record: &DatasetRecord) -> usize {
         self.layout.store_index(store_of(record))
     }
@@ -345,7 +346,7 @@ fn take_records(ctx: &Ctx, group: &StorageGroup, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What a shared store's complete datasets say of themselves.
+/// Reads what a shared store's complete datasets say of themselves.
 pub(super) fn records_in(store: &Store) -> Result<Vec<Held>> {
     let dir = &store.cache_dir;
     let names = names_in(dir)?;

@@ -29,7 +29,7 @@ pub struct FilemapFile {
 }
 
 impl FilemapFile {
-    /// The filemap of local rank `local_rank` (its rank among those of the node), which is
+    /// Makes the filemap of local rank `local_rank` (its rank among those of the node), which is
     /// `world_rank` of the world. Reads nothing: what an earlier launch left is taken over by
     /// [`super::rebuild()`].
     #[must_use]
@@ -42,9 +42,9 @@ impl FilemapFile {
         }
     }
 
-    /// The first file of a dataset is about to be opened in `store`: state Open. Nothing is written
-    /// if the record is there already. After a power cut it may be as if the dataset had not begun:
-    /// the name of the record is made durable with the seal's.
+    /// Notes that the first file of a dataset is about to be opened in `store`: state Open. Nothing
+    /// is written if the record is there already. After a power cut it may be as if the dataset had
+    /// not begun: the name of the record is made durable with the seal's.
     pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
         if self.get(key).is_some() {
             return Ok(());
@@ -58,21 +58,21 @@ impl FilemapFile {
         self.put_unnamed(record)
     }
 
-    /// Everything of this rank's part is durable: state Prepared.
+    /// Notes that everything of this rank's part is durable: state Prepared.
     pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
         debug_assert_eq!(record.state, DatasetState::Prepared);
         self.put_held(self.rank, record)
     }
 
-    /// The same, but durable only with the next sync of the control directory, which one rank makes
-    /// for all of its node.
+    /// Does what [`FilemapFile::record_prepared`] does, but durable only with the next sync of the
+    /// control directory, which one rank makes for all of its node.
     pub(super) fn record_prepared_unnamed(&self, record: DatasetRecord) -> Result<()> {
         debug_assert_eq!(record.state, DatasetState::Prepared);
         self.put_unnamed(record)
     }
 
-    /// Back to Open, before a write-open of a file of a sealed but unconfirmed dataset returns.
-    /// Nothing is written if it is Open, or unknown.
+    /// Takes the record of `key` back to Open, before a write-open of a file of a sealed but
+    /// unconfirmed dataset returns. Nothing is written if it is Open, or unknown.
     pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
         match self.get(key) {
             Some(mut record) if record.state == DatasetState::Prepared => {
@@ -83,8 +83,8 @@ impl FilemapFile {
         }
     }
 
-    /// The prefix has the last word on the file `name` of the dataset from now on. Nothing is
-    /// written if it is not one of the dataset's, or is known to be left.
+    /// Notes that the prefix has the last word on the file `name` of the dataset from now on.
+    /// Nothing is written if it is not one of the dataset's, or is known to be left.
     pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
         match self.get(key) {
             Some(mut record) if record.files.iter().any(|file| file.name == name) => {
@@ -102,19 +102,19 @@ impl FilemapFile {
         self.remove_held(&[(self.rank, key.clone())])
     }
 
-    /// This rank's record of `key`.
+    /// Returns this rank's record of `key`.
     #[must_use]
     pub fn get(&self, key: &DatasetKey) -> Option<DatasetRecord> {
         self.find(|record| record.key == *key)
     }
 
-    /// This rank's record of dataset `id`.
+    /// Returns this rank's record of dataset `id`.
     #[must_use]
     pub fn get_id(&self, id: u64) -> Option<DatasetRecord> {
         self.find(|record| record.dataset_id == id)
     }
 
-    /// All records of this rank's own files, by key.
+    /// Returns all records of this rank's own files, by key.
     #[must_use]
     pub fn records(&self) -> Vec<DatasetRecord> {
         let own = self.lock().iter().filter(|(owner, _)| *owner == self.rank).cloned().collect();
@@ -128,7 +128,7 @@ impl FilemapFile {
         found.map(|(_, record)| record.clone())
     }
 
-    /// All records, those of other ranks' files too.
+    /// Returns all records, those of other ranks' files too.
     pub(super) fn held(&self) -> Vec<Held> {
         self.lock().clone()
     }
@@ -226,12 +226,12 @@ fn filemap_of(held: &[Held]) -> Filemap {
     map
 }
 
-/// Records as one message.
+/// Makes one message of records.
 pub(super) fn encode_records(held: &[Held]) -> KvTree {
     filemap_of(held).to_tree()
 }
 
-/// The inverse of [`encode_records`].
+/// Reads the message of [`encode_records`].
 pub(super) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
     let map = Filemap::from_tree(tree).map_err(Error::Unreadable)?;
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
@@ -249,7 +249,7 @@ fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }
 
-/// Stores that the records in a control directory name.
+/// Finds the stores that the records in a control directory name.
 #[must_use]
 pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
     let held = all_records(control_dir);
@@ -262,7 +262,7 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Held>> {
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// Changes a rank's record in the filemaps of a node that no launch uses.
+/// Makes a `change` to a rank's record in the filemaps of a node that no launch uses.
 pub(super) fn change_record(
     control_dir: &Path,
     rank: usize,

@@ -122,7 +122,8 @@ fn claims_in(nodes: &[Vec<u8>]) -> Result<Vec<Claim>> {
 }
 
 impl Facts {
-    /// Of the claims of one dataset in a world of `ranks`, which run on `nodes` now.
+    /// Draws the facts from the claims of one dataset in a world of `ranks`, which run on `nodes`
+    /// now.
     pub fn of(claims: &[&Claim], ranks: usize, nodes: &[usize]) -> Facts {
         let encoding = encoding::choose(claims);
         let numbers = claims.iter().flat_map(|claim| &claim.encodings).map(|one| one.number);
@@ -191,7 +192,7 @@ impl Facts {
         }
     }
 
-    /// Who answers for the files of a rank, if all ranks' files are somewhere.
+    /// Tells who answers for the files of a rank, if all ranks' files are somewhere.
     pub fn holder_of(&self, owner: usize) -> Option<usize> {
         self.whole.then(|| self.moved.get(&owner).copied().unwrap_or(owner))
     }

@@ -14,12 +14,13 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
 use crate::redundancy::Spares;
 
-/// Whether a name in a cache directory is that of a dataset, sealed or not.
+/// Tells whether a name in a cache directory is that of a dataset, sealed or not.
 pub(crate) fn is_dataset_name(name: &str) -> bool {
     sealed_id(name).is_some() || DatasetKey::is_directory_name(name)
 }
 
-/// Whether a name in a cache directory is that of something of ours which lives with the datasets.
+/// Tells whether a name in a cache directory is that of something of ours which lives with the
+/// datasets.
 pub(super) fn goes_with_datasets(name: &str) -> bool {
     is_dataset_name(name) || Spares::is_folder(name)
 }

@@ -43,8 +43,8 @@ pub(super) fn forget(descriptor: &mut KvTree) {
     descriptor.remove(KEY);
 }
 
-/// Whether the redundancy `file` below `dir` is the one that was remembered, on the same boot of
-/// the node, and nobody has written to it or renamed it since.
+/// Tells whether the redundancy `file` below `dir` is the one that was remembered, on the same boot
+/// of the node, and nobody has written to it or renamed it since.
 pub(super) fn is_untouched(record: &DatasetRecord, dir: &Path, file: &FileMeta) -> bool {
     let tree = record.descriptor.child(KEY);
     let boot = tree.get_value("BOOT");
