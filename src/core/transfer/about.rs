@@ -16,7 +16,7 @@ pub const TAG_JOB: &str = "JOBID";
 /// Tag of a record: seconds since 1970 of its seal.
 pub const TAG_CREATED: &str = "CREATED";
 
-/// The tags of a record of `dataset`: the inverse of [`About::of_record`].
+/// Makes the tags of a record of `dataset`: the inverse of [`About::of_record`].
 pub(super) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     if let Some(number) = dataset.checkpoint_id {
@@ -43,7 +43,8 @@ pub(super) struct About {
 }
 
 impl About {
-    /// All but the numbers of files and bytes, which [`About::over`] fills in.
+    /// Makes it of `record`: all but the numbers of files and bytes, which [`About::over`] fills
+    /// in.
     pub fn of_record(record: &DatasetRecord, ranks: usize) -> About {
         let tag = |name: &str| record.tags.get(name).cloned().unwrap_or_default();
         let key = &record.key;
@@ -64,7 +65,7 @@ impl About {
         About { dataset, ranks, parts: 0 }
     }
 
-    /// The dataset with the numbers of `entries`, all files of all ranks.
+    /// Returns the dataset with the numbers of `entries`, all files of all ranks.
     pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
         let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
         Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }

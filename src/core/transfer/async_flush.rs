@@ -167,13 +167,13 @@ impl AsyncFlush {
         Ok(begun)
     }
 
-    /// Whether it is not known yet how it ends.
+    /// Tells whether it is not known yet how it ends.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.outcome.is_none()
     }
 
-    /// What [`AsyncFlush::advance`] has come to.
+    /// Returns what [`AsyncFlush::advance`] has come to.
     #[must_use]
     pub fn outcome(&self) -> Advance {
         self.outcome.clone().unwrap_or(Advance::Pending)
@@ -191,18 +191,18 @@ impl AsyncFlush {
         found
     }
 
-    /// For the next one, which has to come after it.
+    /// Returns the handle for the next one, which has to come after it.
     #[must_use]
     pub fn under(&self) -> Under {
         Under(self.job.clone())
     }
 
-    /// The program waits for it: limits do not hold any more.
+    /// Notes that the program waits for it: limits do not hold any more.
     pub fn hurry(&self) {
         self.job.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// This rank has failed, and nothing on the prefix tells rank 0 of it.
+    /// Tells whether this rank has failed, and nothing on the prefix tells rank 0 of it.
     #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.job.unheard.load(Ordering::Relaxed)

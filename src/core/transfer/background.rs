@@ -59,11 +59,12 @@ pub struct BackgroundJob {
     pub width: usize,
 }
 
-/// To be called by rank 0 before any rank starts a [`Background`] for this dataset: an older one
-/// whose files have the same names (a series without ids) is not restorable any more, since the new
-/// files take their names one by one. Of a series without ids its files are kept if `keep`
-/// (`SCR_PREFIX_SIZE`) is more than one. The next start learns which files these are, those of all
-/// `ranks`: it may find a part of them, and no cache. Local.
+/// Notes on the prefix that the files of `record` begin to come there. To be called by rank 0
+/// before any rank starts a [`Background`] for this dataset: an older one whose files have the same
+/// names (a series without ids) is not restorable any more, since the new files take their names
+/// one by one. Of a series without ids its files are kept if `keep` (`SCR_PREFIX_SIZE`) is more
+/// than one. The next start learns which files these are, those of all `ranks`: it may find a part
+/// of them, and no cache. Local.
 ///
 /// # Errors
 /// If the index cannot be read or written; then no flush should begin.
@@ -122,7 +123,7 @@ impl Background {
         Ok(Background { wish, thread: Some(thread) })
     }
 
-    /// Whether it has come to its end.
+    /// Tells whether it has come to its end.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -244,9 +245,10 @@ fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Re
     tree.write_file(folder.join(name))
 }
 
-/// Whether all ranks have marked dataset `id` as published by their [`Background`]; if so its
-/// summary and index entry are written, the marks removed, and of its series the newest `keep` stay
-/// on the prefix (`SCR_PREFIX_SIZE`): gives those that went. Called by rank 0, local.
+/// Completes dataset `id` once all ranks have marked it as published by their [`Background`], and
+/// gives `None` before: its summary and index entry are written, the marks removed, and of its
+/// series the newest `keep` stay on the prefix (`SCR_PREFIX_SIZE`). Gives those that went. Called
+/// by rank 0, local.
 ///
 /// # Errors
 /// If a mark is damaged, or summary or index cannot be written.
@@ -275,10 +277,10 @@ pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<L
     Ok(Some(keep_window(prefix, &dataset, keep)))
 }
 
-/// What an earlier launch has left: datasets that all ranks have marked get summary and index
-/// entry; the marks of all others go, damaged ones among them, as no thread is left that would go
-/// on, and the next flush of such a dataset finds the files that are there. Returns those that
-/// were entered, with what has left the prefix for each. Called by rank 0 at the start, local.
+/// Settles what an earlier launch has left: datasets that all ranks have marked get summary and
+/// index entry; the marks of all others go, damaged ones among them, as no thread is left that
+/// would go on, and the next flush of such a dataset finds the files that are there. Returns those
+/// that were entered, with what has left the prefix for each. Called by rank 0 at the start, local.
 ///
 /// # Errors
 /// If the marks cannot be listed or removed, or summary or index cannot be written.
@@ -315,7 +317,8 @@ fn read_mark(path: &Path) -> Result<(About, Catalog)> {
     about.zip(catalog).ok_or_else(|| Error::corrupt(path, "it is not the mark of a flush"))
 }
 
-/// Ids of all datasets with marks: what the next start, or rank 0, may be able to complete. Local.
+/// Returns the ids of all datasets with marks: what the next start, or rank 0, may be able to
+/// complete. Local.
 ///
 /// # Errors
 /// If the folder is there and cannot be read.
@@ -324,8 +327,8 @@ pub fn background_ids(prefix: &Path) -> Result<Vec<u64>> {
     Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
-/// Whether `path` is the published copy of `meta`: its size, and its time of modification, which a
-/// publish carries over; an older generation under the same name has another.
+/// Tells whether `path` is the published copy of `meta`: its size, and its time of modification,
+/// which a publish carries over; an older generation under the same name has another.
 #[must_use]
 pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     fs::metadata(path).is_ok_and(|found| {
@@ -370,7 +373,7 @@ pub struct Awaited<'a> {
 }
 
 impl<'a> Awaited<'a> {
-    /// The file `target` of dataset `id`, sealed with `epoch`.
+    /// Prepares to wait for the file `target` of dataset `id`, sealed with `epoch`.
     #[must_use]
     pub fn new(prefix: &Path, target: &'a Path, id: u64, epoch: u64) -> Self {
         Awaited { target, epoch, journal: Journal::new(prefix, id), staged_bytes: 0 }

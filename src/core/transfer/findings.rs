@@ -124,19 +124,20 @@ impl Findings {
         self.unchecked.touched = touched.or(other.unchecked.touched);
     }
 
-    /// Names of the files that are wrong, unless a newer dataset has them.
+    /// Returns the names of the files that are wrong, unless a newer dataset has them.
     pub fn suspects(&self) -> BTreeSet<String> {
         let wrong = self.odd.iter().filter(|odd| odd.wrong.is_some() && !odd.rewritten);
         wrong.map(|odd| odd.name.clone()).collect()
     }
 
-    /// What is wrong with files that no newer dataset has, in order of their names.
+    /// Tells what is wrong with files that no newer dataset has, in order of their names.
     pub fn faults(&self, others: &BTreeSet<String>) -> Vec<String> {
         let own = |odd: &&Odd| !odd.rewritten && !odd.is_pointer && !others.contains(&odd.name);
         self.odd.iter().filter(own).filter_map(|odd| odd.wrong.clone()).collect()
     }
 
-    /// What follows for a dataset of `files` files, of which newer ones have those of `others`.
+    /// Decides what follows for a dataset of `files` files, of which newer ones have those of
+    /// `others`.
     pub fn judge(self, files: usize, others: &BTreeSet<String>) -> Verdict {
         let Findings { odd, unchecked } = self;
         let (rewritten, odd): (Vec<Odd>, Vec<Odd>) = odd.into_iter().partition(|one| one.rewritten);

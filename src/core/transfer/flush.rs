@@ -51,10 +51,11 @@ pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result
     flush_with(ctx, id, &[], left_out, &|_, publish| publish().map(|()| true))
 }
 
-/// As [`flush_sync`]; files of older datasets in the cache go `along` (one entry for each, the same
-/// ones on all ranks, oldest first): they get their names together with those of dataset `id`, and
-/// its summary lists them. Each file is published through `publish_if`, which holds back what the
-/// program has deleted or written anew to the prefix since it was staged. Collective.
+/// Does what [`flush_sync`] does; files of older datasets in the cache go `along` (one entry for
+/// each, the same ones on all ranks, oldest first): they get their names together with those of
+/// dataset `id`, and its summary lists them. Each file is published through `publish_if`, which
+/// holds back what the program has deleted or written anew to the prefix since it was staged.
+/// Collective.
 ///
 /// # Errors
 /// As [`flush_sync`].
@@ -90,9 +91,9 @@ pub fn flush_with(
     })
 }
 
-/// Everything is staged: commit, names (`own` are this rank's files, `entries` those of all, on
-/// rank 0), summary, index, window. Gives the ids of what it replaces, and, to rank 0, what has
-/// left the prefix for it. Collective.
+/// Publishes what is staged everywhere: commit, names (`own` are this rank's files, `entries` those
+/// of all, on rank 0), summary, index, window. Gives the ids of what it replaces, and, to rank 0,
+/// what has left the prefix for it. Collective.
 pub(super) fn publish_staged_parts(
     ctx: &Ctx,
     journal: &Journal,
@@ -136,7 +137,7 @@ pub(super) struct Announced {
     pub journal: Journal,
 }
 
-/// The journal says what each node will stage. Collective.
+/// Writes the journal, which says what each node will stage. Collective.
 pub(super) fn announce_flush(
     ctx: &Ctx,
     id: u64,
@@ -307,8 +308,8 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     Ok(report)
 }
 
-/// Whether a flush of dataset `id` that was under way can go on: what is staged is of the seal with
-/// this epoch. Collective.
+/// Tells whether a flush of dataset `id` that was under way can go on: what is staged is of the
+/// seal with this epoch. Collective.
 ///
 /// # Errors
 /// Communication failed.
@@ -326,8 +327,9 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// What is to be completed: committed, or staged everywhere; but not if a newer one has taken its
-/// names meanwhile, since the run went on after an error. `keep` as in [`announce`].
+/// Decides whether a flush is to be completed: it is committed, or is staged everywhere and gets
+/// its commit now; but not if a newer one has taken its names meanwhile, since the run went on
+/// after an error. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();
@@ -399,7 +401,7 @@ fn carry_out(
     Ok((entries, published))
 }
 
-/// No file of the dataset is there any more.
+/// Gives the flush up, since no file of the dataset is there any more.
 pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     note_failure(prefix, id)?;
     // What was staged under another seal, too.
@@ -411,9 +413,9 @@ pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     journal.remove()
 }
 
-/// All files have their names: summary, index, window; the journal goes. Without `keep` some are
-/// gone: the index says that the dataset failed, and no older one has to go for it. Returns those
-/// that went.
+/// Ends a flush whose files all have their names: summary, index, window; the journal goes. Without
+/// `keep` some are gone: the index says that the dataset failed, and no older one has to go for it.
+/// Returns those that went.
 pub(super) fn finish_journal(
     prefix: &Path,
     journal: &Journal,

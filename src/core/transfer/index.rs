@@ -121,8 +121,8 @@ pub fn record_places(
     })
 }
 
-/// Complete datasets that are in the cache and not on the prefix, by the flush file: id and name.
-/// Local: rank 0 reads.
+/// Returns the complete datasets that are in the cache and not on the prefix, by the flush file: id
+/// and name. Local: rank 0 reads.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -131,8 +131,8 @@ pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
     Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
-/// Whether a run has left complete datasets here, or has recorded some that only its cache had.
-/// Local.
+/// Tells whether a run has left complete datasets here, or has recorded some that only its cache
+/// had. Local.
 ///
 /// # Errors
 /// If the index or the flush file cannot be read.
@@ -244,7 +244,8 @@ pub struct OnPrefix {
     pub abandoned_by: Option<u64>,
 }
 
-/// All datasets that the index knows, newest first; empty without an index. Local: rank 0 reads.
+/// Returns all datasets that the index knows, newest first; empty without an index. Local: rank 0
+/// reads.
 ///
 /// # Errors
 /// If the index is damaged, of a newer version, or cannot be read.
@@ -305,7 +306,8 @@ pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
     })
 }
 
-/// The dataset of [`note_return`], while nothing has become current since. Local: rank 0 reads.
+/// Returns the dataset of [`note_return`], while nothing has become current since. Local: rank 0
+/// reads.
 ///
 /// # Errors
 /// If the index is damaged or cannot be read.
@@ -325,7 +327,7 @@ pub fn note_turn(prefix: &Path, turn: Option<Turn>) -> Result<()> {
     })
 }
 
-/// See [`note_turn`]. Local: rank 0 reads.
+/// Returns what the last [`note_turn`] has noted. Local: rank 0 reads.
 ///
 /// # Errors
 /// If the index is damaged or cannot be read.

@@ -32,7 +32,7 @@ use crate::log;
 /// Name of the commit file.
 const COMMIT: &str = "commit.scr";
 
-/// Folder of everything that is ours on the prefix.
+/// Returns the folder of everything that is ours on the prefix.
 pub(super) fn own_folder(prefix: &Path) -> PathBuf {
     prefix.join(".scr")
 }
@@ -81,7 +81,7 @@ impl Journal {
         Journal { prefix: prefix.to_path_buf(), id }
     }
 
-    /// Ids of all journals on the prefix.
+    /// Returns the ids of all journals on the prefix.
     pub fn ids(prefix: &Path) -> Result<Vec<u64>> {
         let names = crate::cache::disk::names_in(&journal_folder(prefix))?;
         let mut ids: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -101,13 +101,13 @@ impl Journal {
         tree.write_file(self.dir().join(format!("part.{leader}.scr")))
     }
 
-    /// From here on the flush will be completed, whatever happens. All parts are there.
+    /// Commits the flush: from here on it will be completed, whatever happens. All parts are there.
     pub fn commit(&self, about: &About) -> Result<()> {
         self.write_about(COMMIT, about)
     }
 
-    /// What a flush in the background is to become, so that a later start can commit it. All parts
-    /// are there.
+    /// Writes what a flush in the background is to become, so that a later start can commit it. All
+    /// parts are there.
     pub fn plan(&self, about: &About) -> Result<()> {
         self.write_about(PLAN, about)
     }
@@ -124,7 +124,7 @@ impl Journal {
         tree.write_file(self.dir().join(format!("{}{rank}.scr", mark.stem())))
     }
 
-    /// The texts of all marks of a kind. One that cannot be read is a mark all the same.
+    /// Reads the texts of all marks of a kind. One that cannot be read is a mark all the same.
     pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
         let mut names = crate::cache::disk::names_in(&self.dir())?;
         names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
@@ -135,7 +135,7 @@ impl Journal {
         Ok(names.iter().map(text).collect())
     }
 
-    /// Whether the rank has left its mark.
+    /// Tells whether the rank has left its mark.
     pub fn is_marked(&self, mark: Mark, rank: usize) -> Result<bool> {
         let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
         path.try_exists().map_err(|e| Error::io("cannot look at", &path, e))
@@ -149,29 +149,30 @@ impl Journal {
         names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
-    /// It is not to be completed any more: what is staged is to go.
+    /// Revokes commit and plan: the flush is not to be completed any more, and what is staged is to
+    /// go.
     pub fn revoke(&self) -> Result<()> {
         [COMMIT, PLAN].iter().try_for_each(|name| remove_tree(&self.dir().join(name)))?;
         sync_dir(&self.dir())
     }
 
-    /// The commit, if it was reached.
+    /// Reads the commit, if it was reached.
     pub fn committed(&self) -> Result<Option<About>> {
         self.about(COMMIT)
     }
 
-    /// It is that of a flush in the background.
+    /// Tells whether it is that of a flush in the background.
     pub fn has_plan(&self) -> bool {
         self.dir().join(PLAN).exists()
     }
 
-    /// What a flush in the background is to become.
+    /// Reads what a flush in the background is to become.
     pub fn planned(&self) -> Result<Option<About>> {
         self.about(PLAN)
     }
 
-    /// What a flush in the background was to become, if all its files are staged: nobody but the
-    /// one that was to commit it was missing.
+    /// Reads what a flush in the background was to become, if all its files are staged: nobody but
+    /// the one that was to commit it was missing.
     pub fn staged_plan(&self) -> Result<Option<About>> {
         let parts = self.parts()?.len();
         let staged = parts > 0 && self.marks(Mark::Staged)?.len() == parts;
@@ -196,14 +197,14 @@ impl Journal {
         self.parts()?.iter().find_map(of_part).map(Some).ok_or(damaged)
     }
 
-    /// Names of the parts.
+    /// Returns the names of the parts.
     pub fn parts(&self) -> Result<Vec<String>> {
         let mut names = crate::cache::disk::names_in(&self.dir())?;
         names.retain(|name| name.starts_with("part.") && name.ends_with(".scr"));
         Ok(names)
     }
 
-    /// What is wrong if there are only `count` parts.
+    /// Tells what is wrong if there are only `count` parts.
     pub fn missing_parts(&self, about: &About, count: usize) -> Option<Error> {
         let what = || format!("{} of its {} parts are missing", about.parts - count, about.parts);
         (count < about.parts).then(|| Error::corrupt(self.dir(), what()))
@@ -217,7 +218,7 @@ impl Journal {
         part.ok_or_else(|| Error::corrupt(path, "it is not a part of a flush's journal"))
     }
 
-    /// Whether all that was announced is of this seal.
+    /// Tells whether all that was announced is of this seal.
     pub fn is_of(&self, epoch: u64) -> bool {
         let of = |name: &String| self.read_part(name).is_ok_and(|part| part.epoch == epoch);
         self.parts().is_ok_and(|parts| parts.iter().all(of))
@@ -249,7 +250,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Both together.
+    /// Puts both together: the files are summed up, and the first error stays.
     pub fn and(self, other: Published) -> Published {
         Published { there: self.there + other.there, gone: self.gone.or(other.gone) }
     }
@@ -265,7 +266,8 @@ pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
     publish_part_if(prefix, part, &|_, publish| publish().map(|()| true))
 }
 
-/// As [`publish_part`], but for those that `gate` holds back: their staged copies are removed.
+/// Does what [`publish_part`] does, but not for those that `gate` holds back: their staged copies
+/// are removed.
 pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Result<Published> {
     let mut dirs = BTreeSet::new();
     let mut published = Published::default();

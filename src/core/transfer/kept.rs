@@ -25,7 +25,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Folder of the copies, in that of the dataset.
 pub(super) const FILES: &str = "files";
 
-/// Where the copy of a file of dataset `id` is.
+/// Tells where the copy of a file of dataset `id` is.
 pub(super) fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
     join_relative(&folder(prefix, id).join(FILES), name)
 }
@@ -47,7 +47,7 @@ pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()>
     publish_staged(&copy, part.epoch).map(drop)
 }
 
-/// The copy of `meta` of dataset `id`, if it is what it was.
+/// Finds the copy of `meta` of dataset `id`, if it is what it was.
 pub(super) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
     place(prefix, id, &meta.name).ok().filter(|copy| copy.exists() && is_right(copy, meta, true))
 }

@@ -16,7 +16,7 @@ pub(super) enum Sign {
 }
 
 impl Sign {
-    /// The file for the flush of dataset `id`.
+    /// Returns the path of the file for the flush of dataset `id`.
     pub fn path(self, control: &Path, id: u64) -> PathBuf {
         let kind = match self {
             Sign::Turn => "turn",

@@ -22,7 +22,7 @@ impl<'a> Ledger<'a> {
         Ledger { transfer_file, changed: Vec::new(), last: Instant::now() }
     }
 
-    /// `written` bytes of `source` are durable on the prefix.
+    /// Notes that `written` bytes of `source` are durable on the prefix.
     pub fn set(&mut self, source: &str, written: u64) -> Result<()> {
         self.changed.push((source.to_owned(), written));
         if self.last.elapsed() < PERIOD { Ok(()) } else { self.write() }

@@ -13,9 +13,9 @@ use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
 
-/// Names that a flush of dataset `id` has to leave as they are, since a newer dataset of its series
-/// has them on the prefix (a pointer file); `None` if a newer one has taken all its names. `there`
-/// is what can be restored from the prefix, the same on all ranks. Collective.
+/// Finds the names that a flush of dataset `id` has to leave as they are, since a newer dataset of
+/// its series has them on the prefix (a pointer file); `None` if a newer one has taken all its
+/// names. `there` is what can be restored from the prefix, the same on all ranks. Collective.
 ///
 /// # Errors
 /// If communication fails.
@@ -37,8 +37,8 @@ pub fn kept_by_newer<'a>(
     Ok(Some(names))
 }
 
-/// The same for one whose flush was interrupted, by what the index says: the run may have gone on
-/// after an error, and newer ones may have come. Local.
+/// Does the same for one whose flush was interrupted, by what the index says: the run may have gone
+/// on after an error, and newer ones may have come. Local.
 ///
 /// # Errors
 /// If the index cannot be read.
@@ -70,7 +70,7 @@ pub(super) struct Decided {
 }
 
 impl Decided {
-    /// ABOUT, and TAKEN with the names: what rank 0 tells the others.
+    /// Makes a tree of ABOUT, and TAKEN with the names: what rank 0 tells the others.
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set("ABOUT", self.about.to_tree());
@@ -78,7 +78,7 @@ impl Decided {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads what [`Decided::to_tree`] makes; `None` if a field is missing or malformed.
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let about = About::from_tree(tree.get("ABOUT")?)?;
         let taken = tree.child("TAKEN").into_iter().map(|(name, _)| name.to_string()).collect();
@@ -86,9 +86,9 @@ impl Decided {
     }
 }
 
-/// Files of a part that a flush only lists, since what the prefix has of them is not to be
-/// replaced: those that are `left_out`, by name, and those that the program has changed by itself,
-/// which are part of the dataset as they are now.
+/// Marks the files of `record` that a flush only lists, since what the prefix has of them is not to
+/// be replaced: those that are `left_out`, by name, and those that the program has changed by
+/// itself, which are part of the dataset as they are now.
 pub(super) fn leave_as_is(
     prefix: &Path,
     record: &mut DatasetRecord,
@@ -108,7 +108,7 @@ pub(super) fn leave_as_is(
     }
 }
 
-/// What is staged of these names goes: they are only listed, like other files on the prefix.
+/// Removes what is staged of these names: they are only listed, like other files on the prefix.
 ///
 /// # Errors
 /// If it cannot be removed.

@@ -32,7 +32,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As the user wants it.
+    /// Reads from the settings how the user wants it.
     #[must_use]
     pub fn new(settings: &Settings) -> Options {
         let width = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
@@ -48,7 +48,7 @@ impl Options {
         }
     }
 
-    /// For one copy without progress.
+    /// Makes the options of one copy without progress.
     pub(super) fn copy<'a>(&self) -> CopyOptions<'a> {
         CopyOptions {
             buffer_bytes: self.buffer_bytes,

@@ -115,12 +115,12 @@ fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
     stage_remains(ctx.layout, &node, &place, &|_| true).map(drop)
 }
 
-/// Where a node's remains lie in `folder`.
+/// Tells where a node's remains lie in `folder`.
 pub(super) fn node_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("node.{name}"))
 }
 
-/// Where those of the store called `store` lie.
+/// Tells where those of the store called `store` lie.
 pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) -> PathBuf {
     let number = crc32(store.as_bytes());
     match shared {
@@ -262,7 +262,7 @@ pub fn publish_remains(
     Ok(Some(done))
 }
 
-/// The stores that the records name which were brought to `folder`.
+/// Finds the stores that the records name which were brought to `folder`.
 #[must_use]
 pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
     let nodes = names_in(folder).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
 
-/// Those of `names` that a newer dataset than `id` has, too: it has written them anew. Local.
+/// Finds those of `names` that a newer dataset than `id` has, too: it has written them anew. Local.
 pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     // The run may have gone back to this one from a newer generation, which is kept beside.
     let holds = |other: &IndexEntry| {
@@ -22,9 +22,9 @@ pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTre
     listed(prefix, names, &holds, &|_, _| true)
 }
 
-/// Those of `names` under which the prefix has what comes from another dataset than `id`: a newer
-/// one has written the file anew, or a run that went back has found it as it was with an older one.
-/// Else somebody has changed it, to choose where to begin. Local.
+/// Finds those of `names` under which the prefix has what comes from another dataset than `id`: a
+/// newer one has written the file anew, or a run that went back has found it as it was with an
+/// older one. Else somebody has changed it, to choose where to begin. Local.
 pub(super) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     let is_its = |other: u64, file: &FileMeta| {
         other > id || join_relative(prefix, &file.name).is_ok_and(|path| is_published(&path, file))
@@ -32,7 +32,7 @@ pub(super) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BT
     listed(prefix, names, &|other| other.id != id, &is_its)
 }
 
-/// What rank 0 finds for the names of all ranks by `look`. Collective.
+/// Returns what rank 0 finds for the names of all ranks by `look`. Collective.
 ///
 /// # Errors
 /// Communication failed.

@@ -89,7 +89,8 @@ fn index_from_summaries(prefix: &Path) -> PrefixIndex {
     index
 }
 
-/// When the dataset came to the prefix: its summary is the last that is written before the index.
+/// Tells when the dataset came to the prefix: its summary is the last that is written before the
+/// index.
 pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
     let written =
         fs::metadata(folder(prefix, id).join(SUMMARY_NAME)).and_then(|one| one.modified());
@@ -97,7 +98,7 @@ pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
     since.map_or_else(Timestamp::now, |since| Timestamp::from_unix_seconds(since.as_secs()))
 }
 
-/// Ids of the datasets that have a folder on the prefix, oldest first. Local.
+/// Returns the ids of the datasets that have a folder on the prefix, oldest first. Local.
 #[must_use]
 pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
     let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();

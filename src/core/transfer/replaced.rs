@@ -265,8 +265,9 @@ fn take_away(prefix: &Path, newer: &Generation, files: &[FileMeta]) -> Result<()
     Ok(())
 }
 
-/// After the index was made anew from the summaries: which generations are kept, and who has the
-/// names. The newest one has them unless its files are in its folder and those of another are not.
+/// Enters in `index` which generations are kept, and who has the names, after the index was made
+/// anew from the summaries. The newest one has them unless its files are in its folder and those of
+/// another are not.
 pub(super) fn find_kept(prefix: &Path, index: &mut PrefixIndex) {
     let has_copies = |entry: &IndexEntry| {
         files_of(prefix, entry.id).is_some_and(|files| {

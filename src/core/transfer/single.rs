@@ -59,8 +59,8 @@ pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileM
         .map(|(meta, _)| meta)
 }
 
-/// The same, if `publish_if` calls its second argument, which renames the copy; it says whether it
-/// has. The first one is where the copy lies by then.
+/// Does the same, if `publish_if` calls its second argument, which renames the copy; it says
+/// whether it has. The first one is where the copy lies by then.
 ///
 /// # Errors
 /// As [`publish_file`], and what `publish_if` says.
@@ -77,8 +77,9 @@ pub fn publish_file_if(
         .map(|(_, published)| published)
 }
 
-/// The same for a file whose dataset is not sealed: the staged file has a name that those who wait
-/// for it know, and see growing ([`super::Awaited`]). Its rank alone does this, one file at a time.
+/// Does the same for a file whose dataset is not sealed: the staged file has a name that those who
+/// wait for it know, and see growing ([`super::Awaited`]). Its rank alone does this, one file at a
+/// time.
 ///
 /// # Errors
 /// As [`publish_file`].
@@ -88,9 +89,9 @@ pub fn publish_unsealed(prefix: &Path, source: &Path, target: &Path) -> Result<F
         .map(|(meta, _)| meta)
 }
 
-/// The same under a given epoch; with `expected` (of the seal) the content is checked on the way.
-/// `publish_if` renames by calling its argument, if the file is still wanted, and says whether it
-/// was; so does the second part of the answer. Nothing staged is left of one that is not.
+/// Does the same under a given epoch; with `expected` (of the seal) the content is checked on the
+/// way. `publish_if` renames by calling its argument, if the file is still wanted, and says whether
+/// it was; so does the second part of the answer. Nothing staged is left of one that is not.
 pub(super) fn publish_as(
     prefix: &Path,
     source: &Path,

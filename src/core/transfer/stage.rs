@@ -18,8 +18,8 @@ const EPOCH_DIGITS: usize = 16;
 /// Longest file name of common file systems, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Name under which a file called `name` is staged: `.<name>.scr-<epoch>`. A name too long for that
-/// is cut and gets its own checksum, so that two long names stay apart.
+/// Returns the name under which a file called `name` is staged: `.<name>.scr-<epoch>`. A name too
+/// long for that is cut and gets its own checksum, so that two long names stay apart.
 #[must_use]
 pub fn staged_name(name: &str, epoch: u64) -> String {
     let tail = format!("{MARK}{}", epoch_text(epoch));
@@ -32,7 +32,7 @@ pub fn staged_name(name: &str, epoch: u64) -> String {
     format!(".{}{own}{tail}", &name[..cut])
 }
 
-/// Whether a file name is that of a staged file: to be hidden from the program's listings.
+/// Tells whether a file name is that of a staged file: to be hidden from the program's listings.
 #[must_use]
 pub fn is_staged_name(name: &str) -> bool {
     let Some(at) = name.len().checked_sub(EPOCH_DIGITS) else { return false };
@@ -41,7 +41,7 @@ pub fn is_staged_name(name: &str) -> bool {
     epoch_is_one && head.len() > MARK.len() + 1 && head.starts_with('.') && head.ends_with(MARK)
 }
 
-/// The staged file of `target`.
+/// Returns the path of the staged file of `target`.
 pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
         (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),

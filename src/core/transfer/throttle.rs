@@ -27,13 +27,14 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// `percent` as the parameter has it: 0 and 100 are no limit.
+    /// Makes one that has moved nothing yet; `percent` is as the parameter has it: 0 and 100 are no
+    /// limit.
     pub fn new(bytes_per_second: f64, percent: f64) -> Throttle {
         let share = if percent < 100.0 { (percent / 100.0).max(0.0) } else { 0.0 };
         Throttle { bytes_per_second, share, bandwidth_until: 0.0, share_until: 0.0 }
     }
 
-    /// Bytes to move at a time: so few that the rate is even.
+    /// Returns the bytes to move at a time: so few that the rate is even.
     pub fn piece(&self, most: usize) -> usize {
         match self.bytes_per_second {
             rate if rate > 0.0 => most.min((rate / PIECES) as usize).max(4096),
@@ -41,7 +42,7 @@ impl Throttle {
         }
     }
 
-    /// `bytes` were moved in `worked`, until `elapsed` after the begin.
+    /// Notes that `bytes` were moved in `worked`, until `elapsed` after the begin.
     pub fn note(&mut self, bytes: u64, worked: Duration, elapsed: Duration) {
         let worked = worked.as_secs_f64();
         let earliest = elapsed.as_secs_f64() - worked - CREDIT;
@@ -54,8 +55,8 @@ impl Throttle {
         }
     }
 
-    /// How long to pause `elapsed` after the begin, until both limits hold; zero when they do. Ask
-    /// again after it: long pauses come in parts.
+    /// Tells how long to pause `elapsed` after the begin, until both limits hold; zero when they
+    /// do. Ask again after it: long pauses come in parts.
     pub fn pause(&self, elapsed: Duration) -> Duration {
         let until = self.bandwidth_until.max(self.share_until);
         let left = Duration::from_secs_f64((until - elapsed.as_secs_f64()).max(0.0));

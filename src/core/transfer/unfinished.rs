@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::records::{PrefixIndex, Record as _};
 
-/// The flush of a dataset with these files of all ranks, which had begun to give them their names,
-/// is given up. Local: rank 0 does it.
+/// Notes that the flush of a dataset with these files of all ranks, which had begun to give them
+/// their names, is given up. Local: rank 0 does it.
 ///
 /// # Errors
 /// If summary or index cannot be written: what tells of the flush has to stay.
@@ -38,7 +38,7 @@ pub(super) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) 
     note_failure(prefix, id)
 }
 
-/// The same for a flush that had come to its commit; its journal goes.
+/// Does the same for a flush that had come to its commit; its journal goes.
 ///
 /// # Errors
 /// As [`note_half`].
@@ -47,7 +47,7 @@ pub(super) fn close_half(prefix: &Path, journal: &Journal) -> Result<()> {
     journal.remove()
 }
 
-/// The same; the journal stays.
+/// Does the same; the journal stays.
 ///
 /// # Errors
 /// As [`note_half`]. Of a damaged journal nothing is known.

@@ -70,9 +70,9 @@ pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     verify(ctx, id, check, |file| file.on_prefix)
 }
 
-/// The same for one that the program does not start from, since the cache has a newer one of its
-/// series. Without ids the program may have written again whatever has come to the prefix: it finds
-/// there what it would find without us. Collective.
+/// Does the same for one that the program does not start from, since the cache has a newer one of
+/// its series. Without ids the program may have written again whatever has come to the prefix: it
+/// finds there what it would find without us. Collective.
 ///
 /// # Errors
 /// As [`verify_on_prefix`].
@@ -140,8 +140,8 @@ fn compare(
     Ok(Verdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
 }
 
-/// Names of the files of dataset `id`, relative to the prefix; none if its summary cannot be read.
-/// Collective.
+/// Returns the names of the files of dataset `id`, relative to the prefix; none if its summary
+/// cannot be read. Collective.
 ///
 /// # Errors
 /// If communication fails.
@@ -150,7 +150,8 @@ pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
     Ok(summary.files.into_values().flatten().map(|file| file.name).collect())
 }
 
-/// The names of the files of dataset `id` on the prefix, by the rank that wrote them. Collective.
+/// Returns the names of the files of dataset `id` on the prefix, by the rank that wrote them.
+/// Collective.
 ///
 /// # Errors
 /// If communication fails, or the dataset has no summary that can be read.
@@ -160,7 +161,7 @@ pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>
     Ok(summary.files.into_iter().map(|(rank, files)| (rank, names(files))).collect())
 }
 
-/// Rank 0 reads, all get it; or what is wrong with it.
+/// Reads the summary on rank 0, and all get it; or tells what is wrong with it.
 pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
     let own = if ctx.world.rank() == 0 { summary_tree(ctx.prefix, id) } else { KvTree::new() };
     let tree = trees::from_root(ctx.world, &own, 0)?;
@@ -181,7 +182,7 @@ fn summary_tree(prefix: &Path, id: u64) -> KvTree {
     fault
 }
 
-/// Rank 0 notes the failure, unless the index has it already.
+/// Notes the failure on rank 0, unless the index has it already.
 pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
     let note = || {
         let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
@@ -193,7 +194,7 @@ pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
 }
 
-/// Somebody has written to the file since, or replaced it.
+/// Tells whether somebody has written to the file since, or replaced it.
 pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     let found = join_relative(prefix, &file.name).and_then(|path| {
         let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
@@ -202,13 +203,13 @@ pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     matches!(found, Ok(false))
 }
 
-/// Whether the file is what `meta` says; see [`wrong`].
+/// Tells whether the file is what `meta` says; see [`wrong`].
 pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
     let length = fs::metadata(path).ok().map(|found| found.len());
     wrong(path, length, meta, contents).is_none()
 }
 
-/// What is wrong with a file that has `length` bytes now, if it is there: one sentence.
+/// Tells what is wrong with a file that has `length` bytes now, if it is there: one sentence.
 pub(super) fn wrong(
     path: &Path,
     length: Option<u64>,

@@ -99,8 +99,8 @@ pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left>
     take_out(prefix, ids, &|one, dir| if one.is_kept() { forget(dir) } else { remove_tree(dir) })
 }
 
-/// The same for a person, who may want them back: the summaries stay under another name, by which
-/// only [`super::enter_again`] knows them.
+/// Does the same for a person, who may want them back: the summaries stay under another name, by
+/// which only [`super::enter_again`] knows them.
 ///
 /// # Errors
 /// If the index cannot be changed, or a summary cannot be renamed.
