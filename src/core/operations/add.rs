@@ -26,7 +26,7 @@ pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     }
 }
 
-/// Whether [`add_dataset`] knows by its summary what is meant.
+/// Tells whether [`add_dataset`] knows by its summary what is meant.
 #[must_use]
 pub fn has_summary(prefix: &Path, wanted: &str) -> bool {
     id_of(prefix, wanted).is_some()

@@ -31,7 +31,8 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Base directories of control and cache, with the capacity that their STORE line states.
+/// Returns the base directories of control and cache, with the capacity that their STORE line
+/// states.
 ///
 /// # Errors
 /// The settings are wrong.
@@ -48,8 +49,8 @@ pub fn wanted_directories(settings: &Settings) -> Result<Vec<Wanted>> {
     Ok(all)
 }
 
-/// Why the directory is no good on this node; `None` if it is. `free`: the capacity has to be free,
-/// as at the beginning of a job.
+/// Tells why the directory is no good on this node; `None` if it is. `free`: the capacity has to be
+/// free, as at the beginning of a job.
 #[must_use]
 pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
     let path = wanted.path.display();

@@ -25,7 +25,7 @@ pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     find_entry(&read_index(prefix)?, wanted, prefix)
 }
 
-/// The same in an index that was read already.
+/// Does the same in an index that was read already.
 pub(super) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
     let named = |entry: &&IndexEntry| {
         entry.dir == wanted || entry.dataset.as_ref().is_some_and(|one| one.name == wanted)

@@ -43,7 +43,8 @@ pub(super) struct Inquiry<'a, T> {
 }
 
 impl Reach<'_> {
-    /// The nodes that are asked: those of the last launch unless they are named, else this one.
+    /// Returns the nodes that are asked: those of the last launch unless they are named, else this
+    /// one.
     #[must_use]
     pub fn names(&self, places: &JobPlaces) -> Vec<String> {
         let mut nodes = self.nodes.clone();

@@ -139,15 +139,15 @@ pub fn publish_what_was_copied(
     published(&places, found, Scavenged::default())
 }
 
-/// Whether a launch has begun on the prefix since then: it has taken the lease.
+/// Tells whether a launch has begun on the prefix since then: it has taken the lease.
 #[must_use]
 pub fn used_since(prefix: &Path, time: SystemTime) -> bool {
     let taken = std::fs::metadata(state_dir(prefix).join("lease")).and_then(|file| file.modified());
     taken.is_ok_and(|taken| taken >= time)
 }
 
-/// Complete datasets that the caches have and the prefix has not, by its records, oldest first: id
-/// and name. A checkpoint that is older than one of its series there is of no use.
+/// Returns the complete datasets that the caches have and the prefix has not, by its records,
+/// oldest first: id and name. A checkpoint that is older than one of its series there is of no use.
 ///
 /// # Errors
 /// If the records cannot be read.
@@ -166,7 +166,7 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
     Ok(left)
 }
 
-/// Who we are, for whoever finds the locks taken.
+/// Tells who we are, for whoever finds the locks taken.
 pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
@@ -179,8 +179,8 @@ fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Resul
     }
 }
 
-/// What `scr copy` does on a node, of dataset `id` alone if that is given; returns the word that
-/// tells its caller what came of it.
+/// Does what `scr copy` does on a node, of dataset `id` alone if that is given; returns the word
+/// that tells its caller what came of it.
 ///
 /// # Errors
 /// A live run uses the node, or something cannot be read or written.

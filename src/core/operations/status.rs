@@ -51,7 +51,7 @@ pub enum Life {
 }
 
 impl Life {
-    /// One word.
+    /// Returns the word that is printed for it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

@@ -48,7 +48,7 @@ pub struct VerifiedPrefix {
 }
 
 impl VerifiedPrefix {
-    /// Whether all that a run could go on from is right.
+    /// Tells whether all that a run could go on from is right.
     #[must_use]
     pub fn is_right(&self) -> bool {
         let wrong = |one: &Verified| matches!(one.condition, Condition::Wrong(_));
@@ -56,7 +56,7 @@ impl VerifiedPrefix {
     }
 }
 
-/// Word for what the index says of a dataset.
+/// Returns the word for what the index says of a dataset.
 #[must_use]
 pub fn state_of(entry: &IndexEntry) -> &'static str {
     match entry {

@@ -107,7 +107,7 @@ impl Brought {
         Ok(())
     }
 
-    /// Where a file can be read.
+    /// Returns where a file can be read.
     ///
     /// # Errors
     /// Why it cannot.
@@ -134,7 +134,7 @@ fn copy_of(folder: &Path, id: u64) -> PathBuf {
     folder.join("files").join(id.to_string())
 }
 
-/// What a node does of it: gives the numbers of files that it could not copy, and why.
+/// Does a node's part of it: gives the numbers of files that it could not copy, and why.
 pub(super) fn on_node(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
     let path = folder.join(WANTED);
     let list = KvTree::read_file(&path)?;

@@ -45,13 +45,13 @@ impl Exchange {
         Ok(Exchange { folder, name, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// What nodes know it by.
+    /// Returns what nodes know it by.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -76,7 +76,7 @@ fn clear_left(outside: &Path) {
     }
 }
 
-/// The folder that a node is told of.
+/// Finds the folder that a node is told of.
 pub(super) fn folder_of(places: &JobPlaces, name: &str) -> Result<PathBuf> {
     let folder = state_dir(&places.prefix).join(OUTSIDE).join(name);
     let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric());

@@ -202,9 +202,9 @@ impl Listing {
         }
     }
 
-    /// The files that `word` means: those of a dataset, by id or name; a file or the files below a
-    /// directory, by path; or those that a pattern matches. A relative path is one below the
-    /// working directory, if that is below the prefix, else one below the prefix.
+    /// Finds the files that `word` means: those of a dataset, by id or name; a file or the files
+    /// below a directory, by path; or those that a pattern matches. A relative path is one below
+    /// the working directory, if that is below the prefix, else one below the prefix.
     ///
     /// # Errors
     /// It means none, or is no pattern.
@@ -251,7 +251,7 @@ impl Listing {
         })
     }
 
-    /// A path as a name below the prefix, as far as it is one.
+    /// Gives a path as a name below the prefix, as far as it is one.
     #[must_use]
     pub fn below_prefix(&self, word: &str) -> String {
         let prefix = &self.places.prefix;

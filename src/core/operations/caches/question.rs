@@ -62,7 +62,7 @@ const LINE: &str = "scr-answer ";
 const DIGITS: usize = 200;
 
 impl Question {
-    /// The words that stand for it.
+    /// Returns the words that stand for it.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let text = match self {
@@ -86,7 +86,7 @@ impl Question {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    /// The inverse of [`Question::words`]; `None` if they mean nothing.
+    /// Reads what [`Question::words`] makes; `None` if the words mean nothing.
     #[must_use]
     pub fn parse(words: &[String]) -> Option<Question> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -164,7 +164,7 @@ fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> 
     }
 }
 
-/// An answer as it is printed.
+/// Turns an answer into the text that is printed.
 ///
 /// # Errors
 /// If it is nested too deeply.
@@ -180,7 +180,7 @@ pub fn answer_text(answer: &KvTree) -> Result<String> {
     Ok(text)
 }
 
-/// The inverse of [`answer_text`], whatever else was printed.
+/// Reads the answer back from [`answer_text`], whatever else was printed.
 pub(super) fn read_answer(text: &str) -> Result<KvTree> {
     let meaningless = || {
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -204,8 +204,8 @@ fn expected(places: &JobPlaces) -> bool {
 }
 
 impl Caches {
-    /// Whether some dataset cannot be had any more, from caches or prefix. What nodes have that do
-    /// not answer is not lost.
+    /// Tells whether some dataset cannot be had any more, from caches or prefix. What nodes have
+    /// that do not answer is not lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         let is_lost = |one: &Health| {
@@ -217,14 +217,14 @@ impl Caches {
         self.judged.datasets.iter().any(is_lost)
     }
 
-    /// Whether the caches have dataset `id`, or can bring it back.
+    /// Tells whether the caches have dataset `id`, or can bring it back.
     #[must_use]
     pub fn can_give(&self, id: u64) -> bool {
         let can = |one: &Health| one.id == id && !matches!(one.prospect, Prospect::Lost(_));
         self.judged.datasets.iter().any(can)
     }
 
-    /// Whether something is damaged.
+    /// Tells whether something is damaged.
     #[must_use]
     pub fn has_damage(&self) -> bool {
         let is_wrong = |one: &Health| {
@@ -233,7 +233,7 @@ impl Caches {
         self.judged.datasets.iter().any(is_wrong) || !self.damaged.is_empty()
     }
 
-    /// Whether nodes that may have something could not be asked.
+    /// Tells whether nodes that may have something could not be asked.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
         !self.silent.is_empty() && (self.expected || !self.nodes.is_empty())

@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// One word.
+    /// Returns the word that is printed for it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -53,12 +53,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Something that is to be repaired.
+    /// Makes a finding of something that is to be repaired.
     pub fn fault(id: &'static str, what: impl fmt::Display, cure: impl fmt::Display) -> Finding {
         Finding { id, level: Level::Fault, what: what.to_string(), cure: cure.to_string() }
     }
 
-    /// Something that is worth to know.
+    /// Makes a finding of something that is worth to know.
     pub fn advice(id: &'static str, what: impl fmt::Display, cure: impl fmt::Display) -> Finding {
         Finding { level: Level::Advice, ..Finding::fault(id, what, cure) }
     }

@@ -85,7 +85,7 @@ pub(super) fn read(directory: &Path) -> Result<Watched> {
     of_texts(&texts).ok_or_else(|| Error::Refused("no rank of the program was watched".to_owned()))
 }
 
-/// The same from the texts. Lines that are none are left out.
+/// Does the same from the texts. Lines that are none are left out.
 pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
     let mut lines: Vec<Line> = Vec::new();
     let mut watched = Watched::default();
@@ -277,7 +277,7 @@ impl Story {
 pub(super) mod tests {
     use super::*;
 
-    /// A rank's text: `<what> <arguments>` a line, ten milliseconds and a collective apart.
+    /// Makes a rank's text: `<what> <arguments>` a line, ten milliseconds and a collective apart.
     pub fn rank(rank: usize, lines: &[&str]) -> String {
         let line = |(at, text): (usize, &&str)| format!("{}.{rank} {at} {text}\n", 1000 + at);
         let body: String = lines.iter().enumerate().map(line).collect();

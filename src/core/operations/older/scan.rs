@@ -62,7 +62,7 @@ struct Sidecar {
     rank: usize,
 }
 
-/// Whether `dir` is such a directory: it has filemaps, sidecars or a summary of that version.
+/// Tells whether `dir` is such a directory: it has filemaps, sidecars or a summary of that version.
 /// Local.
 #[must_use]
 pub fn is_older_directory(dir: &Path) -> bool {
@@ -116,7 +116,7 @@ pub(super) fn scan(dir: &Path) -> Result<Scan> {
 }
 
 impl Scan {
-    /// What a summary lists, all of which is there.
+    /// Takes what a summary lists, all of which is there.
     pub fn of_summary(listed: &Summary) -> Scan {
         let ranks = usize::try_from(listed.ranks).unwrap_or(0);
         let mut scan = Scan { id: listed.dataset.id, ranks, ..Scan::default() };
@@ -174,14 +174,14 @@ impl Scan {
         list.push(FileMeta { name, size, crc32, ..FileMeta::default() });
     }
 
-    /// Files whose checksum nobody has recorded.
+    /// Counts the files whose checksum nobody has recorded.
     pub fn unchecked(&self) -> usize {
         let all = self.of_rank.values().flat_map(|one| one.files.iter().chain(&one.redundancy));
         all.filter(|file| file.crc32.is_none()).count()
     }
 
-    /// Ranks that lack a file or are not there at all; the error says why the checkpoint is bad
-    /// beyond repair (000 section 11.10.8).
+    /// Finds the ranks that lack a file or are not there at all; the error says why the checkpoint
+    /// is bad beyond repair (000 section 11.10.8).
     pub fn missing(&self) -> Checked<BTreeSet<usize>> {
         if let Some(rank) = self.of_rank.keys().find(|rank| **rank >= self.ranks) {
             return Err(format!("it has files of rank {rank}, of {} ranks", self.ranks));

@@ -63,7 +63,8 @@ pub fn waste(interval: f64, costs: &Costs) -> f64 {
     }
 }
 
-/// What the runs of `report` say. `mtbf_seconds`: the mean time between failures, if it is known.
+/// Advises an interval by what the runs of `report` say. `mtbf_seconds`: the mean time between
+/// failures, if it is known.
 pub(super) fn advice(report: &Report, mtbf_seconds: Option<f64>) -> Option<Advice> {
     let costs_of = |of: fn(&super::Point) -> Option<f64>| {
         let all = report.points().filter_map(|(_, point)| of(point));

@@ -20,7 +20,7 @@ pub struct Failure {
     pub saved_seconds: u64,
 }
 
-/// The failures of `runs`, oldest first.
+/// Returns the failures of `runs`, oldest first.
 pub(super) fn failures(runs: &[RunStory]) -> Vec<Failure> {
     let died = runs.iter().enumerate().filter(|(_, run)| run.close == Close::Killed);
     died.map(|(at, run)| failure(runs, at, run)).collect()

@@ -26,7 +26,7 @@ pub enum Close {
 }
 
 impl Close {
-    /// One word.
+    /// Returns the word that is printed for it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -109,8 +109,8 @@ impl RunStory {
     }
 }
 
-/// The launches that a log tells of. One begins with its START; what others have added to the log
-/// before the first one belongs to none.
+/// Returns the launches that a log tells of. One begins with its START; what others have added to
+/// the log before the first one belongs to none.
 pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
     let mut runs: Vec<RunStory> = Vec::new();
     for event in events {
@@ -220,7 +220,8 @@ fn offered(run: &mut RunStory, event: &Logged, id: u64) {
     }
 }
 
-/// What the run record knows of the last launch: added to what the log has of it, or all there is.
+/// Adds what the run record knows of the last launch: to what the log has of it, or as all there
+/// is.
 pub(super) fn add_record(runs: &mut Vec<RunStory>, record: &RunRecord, lives: bool) {
     let is_same = |run: &RunStory| run.started.abs_diff(record.started) <= SAME_START;
     if !runs.last().is_some_and(is_same) {

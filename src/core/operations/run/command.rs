@@ -24,7 +24,7 @@ pub enum Launcher {
 }
 
 impl Launcher {
-    /// By the name of the program; `version` is asked if the name is that of several.
+    /// Finds it by the name of the program; `version` is asked if the name is that of several.
     pub fn of(program: &str, version: impl FnOnce() -> String) -> Launcher {
         let name = program.rsplit('/').next().unwrap_or_default();
         match name {
@@ -64,7 +64,7 @@ impl Launcher {
         }
     }
 
-    /// Whether [`place`] can put a launch on certain nodes.
+    /// Tells whether [`place`] can put a launch on certain nodes.
     #[must_use]
     pub fn places(self) -> bool {
         self != Launcher::Other
@@ -82,8 +82,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// `runs` says whether a word is something that can be executed. Values of options hardly ever
-    /// are, so the first one is the program.
+    /// Finds the program in `words`; `runs` says whether a word is something that can be executed.
+    /// Values of options hardly ever are, so the first one is the program.
     pub fn new(launcher: Launcher, words: &[String], runs: impl Fn(&str) -> bool) -> Line {
         let candidate = |word: &String| !word.starts_with('-') && runs(word);
         let skipped = if launcher == Launcher::Flux { 2 } else { 1 };
@@ -91,13 +91,13 @@ impl Line {
         Line { launcher, words: words.to_vec(), program: found.unwrap_or(words.len()) }
     }
 
-    /// The words as they were given.
+    /// Returns the words as they were given.
     #[must_use]
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The program and its arguments; empty if none was found.
+    /// Returns the program and its arguments; empty if none was found.
     #[must_use]
     pub fn program(&self) -> &[String] {
         &self.words[self.program..]
@@ -115,7 +115,7 @@ impl Line {
         found
     }
 
-    /// The number of ranks, if the line gives one for all.
+    /// Returns the number of ranks, if the line gives one for all.
     #[must_use]
     pub fn ranks(&self) -> Option<usize> {
         let parts = self.words.iter().filter(|word| *word == ":").count();
@@ -126,7 +126,7 @@ impl Line {
         }
     }
 
-    /// The nodes that the user names: `Ok` a list as in `--host a:2,b`, `Err` a file.
+    /// Returns the nodes that the user names: `Ok` a list as in `--host a:2,b`, `Err` a file.
     #[must_use]
     pub fn own_hosts(&self) -> Option<Result<String, String>> {
         let (name, value) = self.values(self.launcher.host_options()).into_iter().next()?;
@@ -136,8 +136,8 @@ impl Line {
         }
     }
 
-    /// The line that starts the program on `hosts`; `out` are the nodes of the allocation that it
-    /// must not use.
+    /// Makes the line that starts the program on `hosts`; `out` are the nodes of the allocation
+    /// that it must not use.
     #[must_use]
     pub fn place(&self, hosts: &[Host], out: &[String], nodes: Option<usize>) -> Vec<String> {
         let list = self.host_list(hosts);
@@ -165,7 +165,7 @@ impl Line {
         line
     }
 
-    /// The number of nodes that the line itself asks for (`srun -N 4`).
+    /// Returns the number of nodes that the line itself asks for (`srun -N 4`).
     #[must_use]
     pub fn own_nodes(&self) -> Option<usize> {
         self.own_node_count().and_then(|count| count.parse().ok())
@@ -241,10 +241,10 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What Slurm tells a job of its nodes, if it had only `hosts` and no others (`has_others` says
-/// that it has): launchers without a list of their own believe it. A step that died with its node
-/// must not keep the next one waiting. And ranks need our variables, also where the script's own
-/// are kept from them (`sbatch --export=NONE`, of which `around` tells).
+/// Makes the variables in which Slurm would tell a job of its nodes, if it had only `hosts` and no
+/// others (`has_others` says that it has): launchers without a list of their own believe it. A step
+/// that died with its node must not keep the next one waiting. And ranks need our variables, also
+/// where the script's own are kept from them (`sbatch --export=NONE`, of which `around` tells).
 #[must_use]
 pub fn slurm_variables(around: &Environment, hosts: &[Host], has_others: bool) -> Environment {
     const EXPORT: &str = "SLURM_EXPORT_ENV";

@@ -13,7 +13,7 @@ pub struct Host {
     pub slots: Option<usize>,
 }
 
-/// Hosts of an answer, each once.
+/// Returns the hosts of an answer, each once.
 pub(super) fn list_of(answer: Option<String>) -> Vec<String> {
     let lists = answer.unwrap_or_default();
     let mut hosts: Vec<String> = lists
@@ -26,7 +26,7 @@ pub(super) fn list_of(answer: Option<String>) -> Vec<String> {
     hosts
 }
 
-/// Each name once, in order, with how often it was there.
+/// Returns each name once, in order, with how often it was there.
 pub(super) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -40,7 +40,7 @@ pub(super) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Host> {
     hosts
 }
 
-/// Slurm's counts by node: `2(x3),1` is 2, 2, 2, 1.
+/// Reads Slurm's counts by node: `2(x3),1` is 2, 2, 2, 1.
 pub(super) fn repeated(text: &str) -> Option<Vec<usize>> {
     let mut counts = Vec::new();
     for part in text.split(',') {
@@ -57,13 +57,13 @@ pub(super) fn repeated(text: &str) -> Option<Vec<usize>> {
     Some(counts)
 }
 
-/// Seconds of `[[hours:]minutes:]seconds`.
+/// Returns the seconds of `[[hours:]minutes:]seconds`.
 pub(super) fn clock(text: &str) -> Option<u64> {
     text.split(':').try_fold(0_u64, |sum, part| Some(60 * sum + part.parse::<u64>().ok()?))
 }
 
-/// Nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names, also
-/// `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
+/// Reads the nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names,
+/// also `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
 pub fn hostfile(text: &str) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     for line in text.lines() {

@@ -17,15 +17,15 @@ pub struct Latest {
 }
 
 impl Latest {
-    /// `text` with `{latest}` and `{latest_id}` replaced.
+    /// Returns `text` with `{latest}` and `{latest_id}` replaced.
     #[must_use]
     pub fn fill(this: Option<&Latest>, text: &str) -> String {
         let of = |part: fn(&Latest) -> &str| this.map(part).unwrap_or_default();
         text.replace("{latest}", of(|one| &one.name)).replace("{latest_id}", of(|one| &one.id))
     }
 
-    /// Where its files are: the first of `patterns` (as `ckpt/step_{id}/rank_{rank}.dat`) that has
-    /// an `{id}`, as far as it says more than a wildcard.
+    /// Tells where its files are: the first of `patterns` (as `ckpt/step_{id}/rank_{rank}.dat`)
+    /// that has an `{id}`, as far as it says more than a wildcard.
     #[must_use]
     pub fn path(&self, prefix: &Path, patterns: &[String]) -> PathBuf {
         let lists = patterns.iter().flat_map(|list| list.split(','));
@@ -37,7 +37,7 @@ impl Latest {
     }
 }
 
-/// The newest checkpoint in the caches, else the one that the index offers.
+/// Finds the newest checkpoint in the caches, else the one that the index offers.
 ///
 /// # Errors
 /// If flush file or index is damaged or cannot be read.

@@ -24,8 +24,9 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A remote shell such as ssh or rsh: its words, then the host, then a line for a shell. pdsh
-    /// is told to leave the node's name out of the answer, and to tell how the command has ended.
+    /// Takes a remote shell such as ssh or rsh: its words, then the host, then a line for a shell.
+    /// pdsh is told to leave the node's name out of the answer, and to tell how the command has
+    /// ended.
     #[must_use]
     pub fn remote(command: &str) -> Shell {
         let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
@@ -43,7 +44,7 @@ impl Shell {
         Shell { words: words.iter().map(|&word| word.to_owned()).collect(), line: false }
     }
 
-    /// The command line that runs `words` on `host`.
+    /// Makes the command line that runs `words` on `host`.
     #[must_use]
     pub fn command(&self, host: &str, words: &[String]) -> Vec<String> {
         let named = self.words.iter().any(|word| word.contains("{host}"));
@@ -60,7 +61,7 @@ impl Shell {
     }
 }
 
-/// A word as a shell has to see it.
+/// Returns a word as a shell has to see it.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
@@ -97,7 +98,8 @@ pub trait Manager: Sync {
     }
 }
 
-/// The manager of this job: a hostfile that somebody has named, else what the environment tells.
+/// Finds the manager of this job: a hostfile that somebody has named, else what the environment
+/// tells.
 #[must_use]
 pub fn find(environment: &Environment, hostfile: Option<&Path>) -> Box<dyn Manager> {
     let of = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();

@@ -44,29 +44,29 @@ pub struct Test {
 }
 
 impl Test {
-    /// The node answers to a command.
+    /// Makes the test that a node answers to a command.
     #[must_use]
     pub fn echo(limit: Duration) -> Test {
         let words = vec!["echo".to_owned(), "up".to_owned()];
         Test::new("it does not answer", words, limit)
     }
 
-    /// The node answers to ping.
+    /// Makes the test that a node answers to ping.
     #[must_use]
     pub fn ping(limit: Duration) -> Test {
         let words = ["ping", "-c", "1", "-w", "2", "{host}"].map(str::to_owned).to_vec();
         Test { from_here: true, ..Test::new("ping gets no answer", words, limit) }
     }
 
-    /// A command of the user's choice.
+    /// Makes a test of a command of the user's choice.
     #[must_use]
     pub fn command(line: &str, limit: Duration) -> Test {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
         Test::new(&format!("'{line}' fails there"), words, limit)
     }
 
-    /// `scr check-node`, whose path is `program`: the directories of the job are there, can be
-    /// written to, and have the capacity that the settings state.
+    /// Makes the test by `scr check-node`, whose path is `program`: the directories of the job are
+    /// there, can be written to, and have the capacity that the settings state.
     #[must_use]
     pub fn directories(program: &str, arguments: Vec<String>, limit: Duration) -> Test {
         let mut words = [program, "check-node", "--exit-zero"].map(str::to_owned).to_vec();
@@ -131,8 +131,9 @@ impl Nodes<'_> {
         self.tests.iter().find_map(failed)
     }
 
-    /// Nodes that are not out. Where one of the first `used` was lost, a spare one stands in for it
-    /// in its place: the ranks of the others stay where they are, and so do their caches.
+    /// Returns the nodes that are not out. Where one of the first `used` was lost, a spare one
+    /// stands in for it in its place: the ranks of the others stay where they are, and so do their
+    /// caches.
     #[must_use]
     pub fn healthy(&mut self, used: usize) -> Vec<Host> {
         let up = |host: &Host| !self.down.contains_key(&host.name);

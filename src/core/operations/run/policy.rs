@@ -30,7 +30,7 @@ pub enum End {
 }
 
 impl End {
-    /// The exit status.
+    /// Returns the exit status of the run.
     #[must_use]
     pub fn status(self) -> u8 {
         match self {
@@ -121,13 +121,13 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Before the first launch.
+    /// Makes one that stands before the first launch.
     #[must_use]
     pub fn new(limits: Limits) -> Policy {
         Policy { limits, state: State::Idle, launched: 0, interrupted: None }
     }
 
-    /// How many runs were started.
+    /// Tells how many runs were started.
     #[must_use]
     pub fn launched(&self) -> u64 {
         self.launched
