@@ -35,7 +35,8 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Keys ID, NAME, KEY, EPOCH, USER, JOBID, CREATED, CKPT, FLAG_OUTPUT, FILES, SIZE, COMPLETE.
+    /// Makes a tree of the keys ID, NAME, KEY, EPOCH, USER, JOBID, CREATED, CKPT, FLAG_OUTPUT,
+    /// FILES, SIZE, COMPLETE.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -56,7 +57,7 @@ impl Dataset {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads what [`Dataset::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         Some(Dataset {

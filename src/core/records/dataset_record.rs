@@ -36,8 +36,8 @@ impl DatasetKey {
         matches!(self.series.as_str(), PROGRAM | PROGRAM_OUTPUT)
     }
 
-    /// The dataset's name in index and flush file: the program's own, else `<series>.<id>`, or the
-    /// generation without ids.
+    /// Returns the dataset's name in index and flush file: the program's own, else `<series>.<id>`,
+    /// or the generation without ids.
     #[must_use]
     pub fn name(&self) -> String {
         if self.is_named() {
@@ -49,7 +49,7 @@ impl DatasetKey {
         }
     }
 
-    /// The dataset in words, for people.
+    /// Describes the dataset in words, for people.
     #[must_use]
     pub fn title(&self) -> String {
         if self.is_named() {
@@ -62,14 +62,15 @@ impl DatasetKey {
         }
     }
 
-    /// Whether other datasets of the series have a file of this name, too.
+    /// Tells whether other datasets of the series have a file of this name, too.
     #[must_use]
     pub fn is_shared_name(&self, name: &str) -> bool {
         !self.id.is_empty() && !self.is_named() && !name.contains(&self.id)
     }
 
-    /// Directory name of the dataset until its seal: `scr.open.<series>.<escaped id>.<generation>`.
-    /// A long id, which only a program gives, is cut, and a checksum tells it from others.
+    /// Makes the directory name of the dataset until its seal:
+    /// `scr.open.<series>.<escaped id>.<generation>`. A long id, which only a program gives, is
+    /// cut, and a checksum tells it from others.
     #[must_use]
     pub fn directory_name(&self) -> String {
         let (series, mut id) = (escape(&self.series), escape(&self.id));
@@ -81,14 +82,14 @@ impl DatasetKey {
         format!("{OPEN_PREFIX}{series}.{id}.{}", self.generation)
     }
 
-    /// Whether [`DatasetKey::directory_name`] can have made it.
+    /// Tells whether [`DatasetKey::directory_name`] can have made it.
     #[must_use]
     pub fn is_directory_name(name: &str) -> bool {
         let is_cut = name.starts_with(OPEN_PREFIX) && name.contains(CUT);
         is_cut || Self::from_directory_name(name).is_some()
     }
 
-    /// The inverse of [`DatasetKey::directory_name`], if the id was not cut.
+    /// Reads the key from a name of [`DatasetKey::directory_name`], if the id was not cut.
     #[must_use]
     pub fn from_directory_name(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(OPEN_PREFIX)?.split('.');
@@ -101,7 +102,7 @@ impl DatasetKey {
         (parts.next().is_none() && key.directory_name() == name).then_some(key)
     }
 
-    /// Keys SERIES, ID, GENERATION.
+    /// Makes a tree of the keys SERIES, ID, GENERATION.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -111,7 +112,7 @@ impl DatasetKey {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads what [`DatasetKey::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         Some(DatasetKey {
@@ -191,7 +192,8 @@ pub struct DatasetRecord {
 }
 
 impl DatasetRecord {
-    /// Keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC, TAG, LEFT.
+    /// Makes a tree of the keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC,
+    /// TAG, LEFT.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -219,7 +221,7 @@ impl DatasetRecord {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads what [`DatasetRecord::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let mut tags = BTreeMap::new();
@@ -245,7 +247,7 @@ impl DatasetRecord {
         })
     }
 
-    /// Sum of the sizes of the files, in bytes.
+    /// Returns the sum of the sizes of the files, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))

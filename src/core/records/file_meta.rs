@@ -31,7 +31,8 @@ pub struct FileMeta {
 }
 
 impl FileMeta {
-    /// Keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, XATTR (values in hexadecimal).
+    /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, XATTR (values in
+    /// hexadecimal).
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.to_fields();
@@ -39,13 +40,14 @@ impl FileMeta {
         tree
     }
 
-    /// The inverse; `None` if a field is missing or malformed.
+    /// Reads what [`FileMeta::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         Self::from_fields(tree.get_value("FILE")?, tree)
     }
 
-    /// All keys but FILE: the form in which lists are stored, `FILE/<name>/<fields>`.
+    /// Makes a tree of all keys but FILE: the form in which lists are stored,
+    /// `FILE/<name>/<fields>`.
     #[must_use]
     pub fn to_fields(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -63,8 +65,8 @@ impl FileMeta {
         tree
     }
 
-    /// The inverse of [`FileMeta::to_fields`]. SIZE must be there; of what older writers left out,
-    /// mode (0600) and times (0) have defaults. A name that could lie outside the dataset's
+    /// Reads what [`FileMeta::to_fields`] makes. SIZE must be there; of what older writers left
+    /// out, mode (0600) and times (0) have defaults. A name that could lie outside the dataset's
     /// directory is refused: names are joined to paths.
     #[must_use]
     pub fn from_fields(name: &str, tree: &KvTree) -> Option<Self> {
@@ -133,7 +135,7 @@ pub fn files_to_list(files: &[FileMeta]) -> KvTree {
     list
 }
 
-/// The inverse of [`files_to_list`]; without INDEX, in order of names. `None` if an entry is
+/// Reads what [`files_to_list`] makes; without INDEX, in order of names. `None` if an entry is
 /// malformed.
 #[must_use]
 pub fn files_from_list(list: &KvTree) -> Option<Vec<FileMeta>> {

@@ -21,13 +21,13 @@ use crate::records::{DatasetKey, DatasetRecord};
 /// Name of the file in the control directory that lists the filemaps of the node's processes.
 pub const MASTER_FILEMAP: &str = "filemap.scrinfo";
 
-/// Name of the filemap file of a process, by its rank among those of the node.
+/// Returns the name of the filemap file of a process, by its rank among those of the node.
 #[must_use]
 pub fn filemap_name(local_rank: usize) -> String {
     format!("filemap_{local_rank}.scrinfo")
 }
 
-/// The local rank in the name of a filemap file.
+/// Returns the local rank in the name of a filemap file.
 #[must_use]
 pub fn local_rank_of(name: &str) -> Option<usize> {
     let digits = name.strip_prefix("filemap_")?.strip_suffix(".scrinfo")?;
@@ -48,7 +48,7 @@ impl Filemap {
         Self::default()
     }
 
-    /// Whether nothing is listed.
+    /// Tells whether nothing is listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
@@ -59,13 +59,13 @@ impl Filemap {
         self.records.insert((rank, record.key.clone()), record)
     }
 
-    /// The record of `rank` for a dataset.
+    /// Returns the record of `rank` for a dataset.
     #[must_use]
     pub fn get(&self, rank: usize, key: &DatasetKey) -> Option<&DatasetRecord> {
         self.records.get(&(rank, key.clone()))
     }
 
-    /// The record of `rank` for a dataset with an id.
+    /// Returns the record of `rank` for a dataset with an id.
     #[must_use]
     pub fn get_id(&self, rank: usize, dataset_id: u64) -> Option<&DatasetRecord> {
         self.by_dataset(dataset_id).find(|(owner, _)| *owner == rank).map(|(_, record)| record)
@@ -108,24 +108,24 @@ impl Filemap {
             .extend(other.records.iter().map(|(key, record)| (key.clone(), record.clone())));
     }
 
-    /// All records with their ranks, by rank, then key.
+    /// Returns all records with their ranks, by rank, then key.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &DatasetRecord)> {
         self.records.iter().map(|((rank, _), record)| (*rank, record))
     }
 
-    /// All records of the dataset with this id, by rank.
+    /// Returns all records of the dataset with this id, by rank.
     pub fn by_dataset(&self, dataset_id: u64) -> impl Iterator<Item = (usize, &DatasetRecord)> {
         self.iter().filter(move |(_, record)| record.dataset_id == dataset_id)
     }
 
-    /// Ranks with any record, ascending.
+    /// Returns the ranks with any record, ascending.
     #[must_use]
     pub fn ranks(&self) -> Vec<usize> {
         let ranks: BTreeSet<_> = self.records.keys().map(|(rank, _)| *rank).collect();
         ranks.into_iter().collect()
     }
 
-    /// Ids of all datasets that have one, oldest first.
+    /// Returns the ids of all datasets that have one, oldest first.
     #[must_use]
     pub fn dataset_ids(&self) -> Vec<u64> {
         let ids: BTreeSet<_> = self.iter().map(|(_, record)| record.dataset_id).collect();
@@ -176,7 +176,7 @@ pub struct MasterFilemap {
 }
 
 impl MasterFilemap {
-    /// The list for `processes` processes that all keep their filemaps in `control_dir`.
+    /// Makes the list for `processes` processes that all keep their filemaps in `control_dir`.
     #[must_use]
     pub fn for_node(control_dir: &Path, processes: usize) -> Self {
         let path = |local_rank| control_dir.join(filemap_name(local_rank));

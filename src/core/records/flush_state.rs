@@ -63,19 +63,19 @@ impl FlushState {
         }
     }
 
-    /// The name of a dataset that is known to be complete.
+    /// Returns the name of a dataset that is known to be complete.
     #[must_use]
     pub fn name(&self, dataset_id: u64) -> Option<&str> {
         self.names.get(&dataset_id).map(String::as_str)
     }
 
-    /// Whether the dataset has a location.
+    /// Tells whether the dataset has a location.
     #[must_use]
     pub fn is_at(&self, dataset_id: u64, location: Location) -> bool {
         self.locations.get(&dataset_id).is_some_and(|locations| locations.contains(&location))
     }
 
-    /// Ids that have a location.
+    /// Returns the ids that have a location.
     #[must_use]
     pub fn at(&self, location: Location) -> BTreeSet<u64> {
         self.locations.keys().copied().filter(|id| self.is_at(*id, location)).collect()
@@ -87,12 +87,12 @@ impl FlushState {
         self.names.remove(&dataset_id);
     }
 
-    /// All ids, oldest first.
+    /// Returns all ids, oldest first.
     pub fn dataset_ids(&self) -> impl DoubleEndedIterator<Item = u64> {
         self.locations.keys().copied()
     }
 
-    /// Ids that are in cache and not on the parallel file system, oldest first.
+    /// Returns the ids that are in cache and not on the parallel file system, oldest first.
     pub fn unflushed(&self) -> impl DoubleEndedIterator<Item = u64> {
         self.dataset_ids()
             .filter(|id| self.is_at(*id, Location::Cache) && !self.is_at(*id, Location::Prefix))

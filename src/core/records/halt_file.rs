@@ -28,8 +28,8 @@ impl HaltFile {
     /// Name of the file in the prefix's `.scr` directory.
     pub const NAME: &'static str = "halt.scr";
 
-    /// The reason to halt at `now` (seconds since 1970), as it is recorded; `None`: the run goes
-    /// on.
+    /// Returns the reason to halt at `now` (seconds since 1970), as it is recorded; `None`: the run
+    /// goes on.
     #[must_use]
     pub fn due(&self, now: u64) -> Option<&str> {
         let limit = self.exit_before.map(|end| end.saturating_sub(self.halt_seconds.unwrap_or(0)));
@@ -63,8 +63,8 @@ impl HaltFile {
         is_own
     }
 
-    /// A condition that was carried out is used up, as far as it can come true but once. What a
-    /// person has asked for meanwhile stays the reason.
+    /// Uses up a condition that was carried out, as far as it can come true but once. What a person
+    /// has asked for meanwhile stays the reason.
     pub fn carried_out(&mut self, reason: &str) {
         if self.checkpoints_left == Some(0) {
             self.checkpoints_left = None;

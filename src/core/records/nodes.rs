@@ -29,7 +29,7 @@ impl RankSet {
         }
     }
 
-    /// Whether it has the rank.
+    /// Tells whether it has the rank.
     #[must_use]
     pub fn contains(&self, rank: u64) -> bool {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&rank))
@@ -56,7 +56,7 @@ impl Nodes {
     /// File name in the prefix's `.scr` directory.
     pub const NAME: &'static str = "nodes.scr";
 
-    /// Of a launch of `job` whose ranks run on `hosts`, in their order.
+    /// Makes the nodes of a launch of `job` whose ranks run on `hosts`, in their order.
     #[must_use]
     pub fn of_launch(hosts: &[String], job: &str) -> Nodes {
         let mut found: BTreeMap<String, RankSet> = BTreeMap::new();
@@ -66,7 +66,7 @@ impl Nodes {
         Nodes { nodes: found.len() as u64, hosts: found, job: job.to_owned() }
     }
 
-    /// Hosts of these ranks, with the ranks that each had.
+    /// Returns the hosts of these ranks, with the ranks that each had.
     pub fn hosts_of<'a>(
         &'a self,
         ranks: &'a [usize],

@@ -57,8 +57,8 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Whether a launch may restart from it: complete, its files still under their names, and no
-    /// failed attempt since it was copied here, but for one that was followed by a good one.
+    /// Tells whether a launch may restart from it: complete, its files still under their names, and
+    /// no failed attempt since it was copied here, but for one that was followed by a good one.
     #[must_use]
     pub fn is_restorable(&self) -> bool {
         // An attempt can fail in the same second in which the copy was made: that counts.
@@ -70,7 +70,7 @@ impl IndexEntry {
         self.complete && !failed_since && self.replaced_by.is_none()
     }
 
-    /// Whether its files are below its directory, and another has their names.
+    /// Tells whether its files are below its directory, and another has their names.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.complete && self.kept && self.replaced_by.is_some()
@@ -140,7 +140,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether the run has left dataset `id` behind.
+    /// Tells whether the run has left dataset `id` behind.
     #[must_use]
     pub fn leaves(&self, id: u64) -> bool {
         self.to < id && id <= self.from
@@ -166,19 +166,19 @@ impl PrefixIndex {
         self.entries.insert((entry.id, entry.dir.clone()), entry);
     }
 
-    /// The entry of a directory; the newest one, should a directory hold several datasets.
+    /// Finds the entry of a directory; the newest one, should a directory hold several datasets.
     #[must_use]
     pub fn by_dir(&self, dir: &str) -> Option<&IndexEntry> {
         self.newest_first().find(|entry| entry.dir == dir)
     }
 
-    /// The entry of a dataset; the last directory by name, should several hold it.
+    /// Finds the entry of a dataset; the last directory by name, should several hold it.
     #[must_use]
     pub fn by_id(&self, id: u64) -> Option<&IndexEntry> {
         self.newest_first().find(|entry| entry.id == id)
     }
 
-    /// The entry of a dataset, to be changed. Its id and directory must stay.
+    /// Finds the entry of a dataset, to be changed. Its id and directory must stay.
     pub fn by_id_mut(&mut self, id: u64) -> Option<&mut IndexEntry> {
         self.entries.values_mut().rev().find(|entry| entry.id == id)
     }
@@ -192,18 +192,18 @@ impl PrefixIndex {
         }
     }
 
-    /// All entries, highest id first.
+    /// Returns all entries, highest id first.
     pub fn newest_first(&self) -> impl Iterator<Item = &IndexEntry> {
         self.entries.values().rev()
     }
 
-    /// The directory that a restart begins with.
+    /// Returns the directory that a restart begins with.
     #[must_use]
     pub fn current(&self) -> Option<&str> {
         self.current.as_deref()
     }
 
-    /// The entry that a restart begins with.
+    /// Returns the entry that a restart begins with.
     #[must_use]
     pub fn current_entry(&self) -> Option<&IndexEntry> {
         self.current().and_then(|dir| self.by_dir(dir))
@@ -237,20 +237,20 @@ impl PrefixIndex {
         }
     }
 
-    /// The run has gone back to dataset `id`, which is not here: nothing is current, and what comes
-    /// next follows that one.
+    /// Notes that the run has gone back to dataset `id`, which is not here: nothing is current, and
+    /// what comes next follows that one.
     pub fn return_to(&mut self, id: u64) {
         self.current = None;
         self.returned_to = Some(id);
     }
 
-    /// See [`PrefixIndex::return_to`]; `None` as soon as something is current.
+    /// Returns the dataset of [`PrefixIndex::return_to`]; `None` as soon as something is current.
     #[must_use]
     pub fn returned_to(&self) -> Option<u64> {
         self.returned_to
     }
 
-    /// No dataset is current: a restart begins with the newest.
+    /// Notes that no dataset is current: a restart begins with the newest.
     pub fn clear_current(&mut self) {
         self.current = None;
     }

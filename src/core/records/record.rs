@@ -56,7 +56,7 @@ pub fn update<R: Record + Default, T>(
     update_within(path, LOCK_WAIT_MAX, change)
 }
 
-/// As [`update`], but waits for the lock no longer than `wait_max`.
+/// Does what [`update`] does, but waits for the lock no longer than `wait_max`.
 ///
 /// # Errors
 /// As [`update`].
@@ -72,7 +72,7 @@ pub fn update_within<R: Record + Default, T>(
     Ok(result)
 }
 
-/// As [`update`], of a file that is only a help: a damaged one is as none.
+/// Does what [`update`] does, with a file that is only a help: a damaged one is as none.
 ///
 /// # Errors
 /// If the lock, the file or `change` fails.
@@ -90,7 +90,7 @@ pub fn update_or_renew<R: Record + Default, T>(
     Ok(result)
 }
 
-/// The subtree that lists datasets: DSET, or CKPT in files of older versions.
+/// Returns the subtree that lists datasets: DSET, or CKPT in files of older versions.
 pub(super) fn datasets(tree: &KvTree) -> &KvTree {
     tree.get("DSET").unwrap_or_else(|| tree.child("CKPT"))
 }

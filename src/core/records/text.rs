@@ -1,6 +1,6 @@
 //! How numbers that the documents write in a special way look in a tree.
 
-/// CRC32 as the documents' C library prints it: `0x` and hex without padding.
+/// Formats a CRC32 as the documents' C library prints it: `0x` and hex without padding.
 #[must_use]
 pub fn crc_text(crc32: u32) -> String {
     format!("{crc32:#x}")
@@ -15,7 +15,7 @@ pub fn parse_crc(text: &str) -> Option<u32> {
     if all_hex { u32::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// An epoch: 16 hex digits, so that it can be a part of file names.
+/// Formats an epoch: 16 hex digits, so that it can be a part of file names.
 #[must_use]
 pub fn epoch_text(epoch: u64) -> String {
     format!("{epoch:016x}")
@@ -28,7 +28,7 @@ pub fn parse_epoch(text: &str) -> Option<u64> {
     if all_hex { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
-/// Bytes as two hex digits each.
+/// Formats bytes as two hex digits each.
 #[must_use]
 pub fn hex_text(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('?');

@@ -13,19 +13,19 @@ const SECONDS_MAX: u64 = 253_402_300_799;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The time now.
+    /// Returns the time now.
     #[must_use]
     pub fn now() -> Self {
         Self::from_unix_seconds(system::unix_seconds())
     }
 
-    /// A time of seconds since 1970; what lies beyond the year 9999 becomes its end.
+    /// Makes a time of seconds since 1970; what lies beyond the year 9999 becomes its end.
     #[must_use]
     pub fn from_unix_seconds(seconds: u64) -> Self {
         Timestamp(seconds.min(SECONDS_MAX))
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     #[must_use]
     pub fn unix_seconds(self) -> u64 {
         self.0

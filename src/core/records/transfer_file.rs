@@ -31,7 +31,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Nothing of it is missing.
+    /// Tells whether nothing of it is missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.written == Some(self.size)

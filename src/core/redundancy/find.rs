@@ -28,7 +28,7 @@ pub struct Trace {
     pub files: Vec<FileMeta>,
 }
 
-/// Whether `name` is that of a redundancy file in a dataset's own folder.
+/// Tells whether `name` is that of a redundancy file in a dataset's own folder.
 #[must_use]
 pub fn is_redundancy_name(name: &str) -> bool {
     is_parity(name) || (name.starts_with("partner.") && name.ends_with(".scr"))

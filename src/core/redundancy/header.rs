@@ -59,7 +59,7 @@ pub struct ParityHeader {
 }
 
 impl ParityHeader {
-    /// Name of a member's parity file, relative to the dataset directory:
+    /// Returns the name of a member's parity file, relative to the dataset directory:
     /// `<rank in the set + 1>_of_<members>_in_<smallest world rank>.xor` (`.rs`).
     #[must_use]
     pub fn file_name(code: Code, set: &RedundancySet) -> String {
@@ -71,13 +71,13 @@ impl ParityHeader {
         format!("{REDUNDANCY_DIR}/{rank}_of_{size}_in_{}.{ending}", set.group_id)
     }
 
-    /// Bytes of all chunks together. The parser has checked that this does not overflow.
+    /// Counts the bytes of all chunks together. The parser has checked that this does not overflow.
     #[must_use]
     pub fn chunks_bytes(&self) -> u64 {
         self.chunk_bytes * self.failures as u64
     }
 
-    /// The file form; its size depends on everything but the checksums of the files.
+    /// Makes the file form; its size depends on everything but the checksums of the files.
     ///
     /// # Errors
     /// If the record is nested too deeply to be stored.

@@ -109,7 +109,7 @@ impl LogicalFile {
         Ok(LogicalFile { parts, listed: files.len(), total, open: VecDeque::new(), writable })
     }
 
-    /// Bytes of all files together.
+    /// Returns the bytes of all files together.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -154,8 +154,8 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// CRC32 of each file of the list by what has passed; `None` for those on the prefix and those
-    /// that have not passed completely.
+    /// Returns the CRC32 of each file of the list by what has passed; `None` for those on the
+    /// prefix and those that have not passed completely.
     pub fn crcs(&self) -> Vec<Option<u32>> {
         let mut crcs = vec![None; self.listed];
         for part in &self.parts {

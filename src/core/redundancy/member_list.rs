@@ -28,7 +28,7 @@ pub struct MemberList {
 }
 
 impl MemberList {
-    /// The list of this rank.
+    /// Makes the list of this rank.
     pub(super) fn of(set: &RedundancySet, data: &MemberData) -> Self {
         let me = set.comm.rank();
         MemberList {
@@ -39,14 +39,14 @@ impl MemberList {
         }
     }
 
-    /// Bytes of the files in cache together.
+    /// Counts the bytes of the files in cache together.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         // The parser has checked that this does not overflow.
         self.files.iter().filter(|file| !file.on_prefix).map(|file| file.size).sum()
     }
 
-    /// The tree as drawn above; `id` and `world_size` are repeated for each file.
+    /// Makes the tree as drawn above; `id` and `world_size` are repeated for each file.
     #[must_use]
     pub fn to_tree(&self, id: u64, world_size: usize) -> KvTree {
         let mut tree = KvTree::new();
@@ -65,8 +65,8 @@ impl MemberList {
         tree
     }
 
-    /// The inverse; `None` if something is missing or malformed, or a name leads out of the dataset
-    /// directory.
+    /// Reads what [`MemberList::to_tree`] makes; `None` if something is missing or malformed, or a
+    /// name leads out of the dataset directory.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let count: usize = tree.parse("FILES")?;
@@ -88,7 +88,7 @@ impl MemberList {
         })
     }
 
-    /// Whether `files` are the same ones: names, sizes and places.
+    /// Tells whether `files` are the same ones: names, sizes and places.
     pub(super) fn fits(&self, files: &[FileMeta]) -> bool {
         let what = |file: &FileMeta| (file.name.clone(), file.size, file.on_prefix);
         self.files.len() == files.len()

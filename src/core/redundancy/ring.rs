@@ -22,22 +22,22 @@ impl<'a> Ring<'a> {
         Ring { set, comm: &*set.comm, me, size }
     }
 
-    /// The member `distance` to the right, at most once around.
+    /// Returns the member `distance` to the right, at most once around.
     pub fn right_by(&self, distance: usize) -> usize {
         (self.me + distance) % self.size
     }
 
-    /// The member `distance` to the left, at most once around.
+    /// Returns the member `distance` to the left, at most once around.
     pub fn left_by(&self, distance: usize) -> usize {
         (self.me + self.size - distance) % self.size
     }
 
-    /// World rank of a member, for messages.
+    /// Returns the world rank of a member, for messages.
     pub fn world_rank(&self, member: usize) -> usize {
         self.set.world_ranks[member]
     }
 
-    /// World ranks of members, for messages.
+    /// Formats the world ranks of members, for messages.
     pub fn world_ranks(&self, members: &[usize]) -> String {
         let texts: Vec<_> = members.iter().map(|&m| self.world_rank(m).to_string()).collect();
         match &texts[..] {
@@ -80,12 +80,13 @@ impl<'a> Ring<'a> {
         words::swap(self.comm, out, to, from)
     }
 
-    /// Bytes of a piece where the longest stream has `total` bytes, the same on all members.
+    /// Returns the bytes of a piece where the longest stream has `total` bytes, the same on all
+    /// members.
     pub fn piece_bytes(&self, total: u64) -> usize {
         self.set.piece_bytes.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1)
     }
 
-    /// Largest of the members' numbers.
+    /// Finds the largest of the members' numbers.
     pub fn max(&self, number: u64) -> Result<u64> {
         // File sizes fit into i64 on every file system.
         let mut word = [i64::try_from(number).unwrap_or(i64::MAX)];
@@ -103,7 +104,7 @@ pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
     out.take()
 }
 
-/// The inverse of [`crcs_to_bytes`].
+/// Reads what [`crcs_to_bytes`] makes.
 pub(super) fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
     let mut from = Reader::new(bytes);
     let next = || {
@@ -126,7 +127,7 @@ impl Deferred {
         self.0.is_none()
     }
 
-    /// The outcome of all.
+    /// Returns the outcome of all: the first error, if there was one.
     pub fn outcome(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

@@ -31,7 +31,7 @@ impl RunningCrc {
         self.runs.insert(offset + bytes.len() as u64, (start, crc32));
     }
 
-    /// The checksum of a file of `size` bytes; `None` if some of them have not passed.
+    /// Returns the checksum of a file of `size` bytes; `None` if some of them have not passed.
     pub fn value(&self, size: u64) -> Option<u32> {
         self.whole(size).map(|whole| whole.value())
     }
@@ -70,7 +70,7 @@ impl RunningCrc {
         gaps
     }
 
-    /// As [`RunningCrc::value`], to go on with.
+    /// Returns the checksum of [`RunningCrc::value`], to go on with.
     pub fn whole(&self, size: u64) -> Option<Crc32> {
         let (mut covered, mut whole) = (0, Crc32::new());
         // Runs do not overlap, so the order of their ends is that of their starts.

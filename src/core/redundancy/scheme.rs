@@ -94,7 +94,7 @@ pub trait Scheme: Send + Sync {
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
 }
 
-/// The scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (000 7.1).
+/// Finds the scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (000 7.1).
 #[must_use]
 pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
     match name {
@@ -107,7 +107,7 @@ pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
 }
 
 impl Survivor {
-    /// The data, unless it belongs to another seal.
+    /// Returns the data, unless it belongs to another seal.
     pub(super) fn valid_data(&self) -> Option<&MemberData> {
         self.data.as_ref().filter(|data| data.id == self.id && data.epoch == self.epoch)
     }

@@ -34,14 +34,14 @@ impl Spares {
     /// Smaller files gain nothing.
     pub const BYTES_MIN: u64 = 1 << 20;
 
-    /// Those for the redundancy files of rank `world_rank` in the directory `dataset`.
+    /// Returns those for the redundancy files of rank `world_rank` in the directory `dataset`.
     #[must_use]
     pub fn beside(dataset: &Path, world_rank: usize) -> Self {
         let cache = dataset.parent().unwrap_or(dataset);
         Spares { dir: cache.join(format!("{FOLDER_PREFIX}{world_rank}")) }
     }
 
-    /// Whether a name in a cache directory is that of a rank's spares.
+    /// Tells whether a name in a cache directory is that of a rank's spares.
     #[must_use]
     pub fn is_folder(name: &str) -> bool {
         name.starts_with(FOLDER_PREFIX)

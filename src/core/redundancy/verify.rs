@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::records::FileMeta;
 
-/// Whether all of `files` that lie in the cache are below `dir` with the recorded size and, where
-/// it is known, the recorded checksum. What fails this counts as lost.
+/// Tells whether all of `files` that lie in the cache are below `dir` with the recorded size and,
+/// where it is known, the recorded checksum. What fails this counts as lost.
 #[must_use]
 pub fn verify(dir: &Path, files: &[FileMeta]) -> bool {
     files.iter().filter(|file| !file.on_prefix).all(|file| {

@@ -41,7 +41,7 @@ static TABLES: Tables = {
     tables
 };
 
-/// The product.
+/// Returns the product of two elements of the field.
 pub fn product(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -58,7 +58,7 @@ fn inverse(a: u8) -> u8 {
     }
 }
 
-/// Coefficient of data piece `data` in parity piece `parity` of `parities`.
+/// Returns the coefficient of data piece `data` in parity piece `parity` of `parities`.
 pub fn coefficient(parities: usize, parity: usize, data: usize) -> u8 {
     debug_assert!(parity < parities && parities + data < MEMBERS_MAX);
     let (x, y) = (parity as u8, (parities + data) as u8);
@@ -96,12 +96,12 @@ pub struct Multiplier {
 }
 
 impl Multiplier {
-    /// By `constant`.
+    /// Makes the tables that multiply by `constant`.
     pub fn new(constant: u8) -> Self {
         Multiplier { constant, tables: NibbleTables::new(|byte| product(constant, byte)) }
     }
 
-    /// `target += constant * source`.
+    /// Adds the products: `target += constant * source`.
     ///
     /// # Panics
     /// If the lengths differ: a defect of the caller.
@@ -113,7 +113,7 @@ impl Multiplier {
         }
     }
 
-    /// `target = constant * source`.
+    /// Writes the products: `target = constant * source`.
     ///
     /// # Panics
     /// As [`Multiplier::add_to`].

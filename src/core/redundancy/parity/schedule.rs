@@ -49,7 +49,7 @@ pub fn choose_worker(candidates: &[usize], busy: &mut [usize]) -> Option<usize> 
     Some(worker)
 }
 
-/// The rounds of member `me` of `members`.
+/// Returns the rounds of member `me` of `members`.
 pub fn rounds(works: &[Work], members: usize, me: usize) -> Vec<Round> {
     let mut rounds: Vec<Vec<Transfer>> = Vec::new();
     let mut busy = Busy::default();

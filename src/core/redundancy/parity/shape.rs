@@ -35,8 +35,8 @@ pub struct Recipe {
 }
 
 impl Shape {
-    /// The shape of a set of at least two under `code`. A set that is too small survives one loss
-    /// less than it has members.
+    /// Makes the shape of a set of at least two under `code`. A set that is too small survives one
+    /// loss less than it has members.
     ///
     /// # Errors
     /// If the set is too large.
@@ -53,12 +53,12 @@ impl Shape {
         Ok(Shape { members, parities: wanted.min(members - 1) })
     }
 
-    /// Data pieces of each slot; also the chunks of each member's files.
+    /// Counts the data pieces of each slot; also the chunks of each member's files.
     pub fn data(&self) -> usize {
         self.members - self.parities
     }
 
-    /// What `member` has in `slot`.
+    /// Tells what `member` has in `slot`.
     pub fn content(&self, member: usize, slot: usize) -> Content {
         let behind = (member + self.members - slot) % self.members;
         match behind.checked_sub(self.parities) {
@@ -75,20 +75,20 @@ impl Shape {
         }
     }
 
-    /// The chunk of its files that `member` has in `slot`, in which it has no parity.
+    /// Returns the chunk of its files that `member` has in `slot`, in which it has no parity.
     pub fn data_chunk(&self, member: usize, slot: usize) -> u64 {
         let own = |parity: usize| (member + self.members - parity) % self.members;
         let before = (0..self.parities).filter(|&parity| own(parity) < slot).count();
         (slot - before) as u64
     }
 
-    /// Chunk size with which the chunks hold `largest` bytes (000 7.3.1).
+    /// Returns the chunk size with which the chunks hold `largest` bytes (000 7.3.1).
     pub fn chunk_bytes(&self, largest: u64) -> u64 {
         largest.div_ceil(self.data() as u64)
     }
 
-    /// How to make the pieces of `slot` of those who do not have theirs; those `wanted` that have
-    /// them are made, too. `None` if more are missing than the code can restore.
+    /// Finds how to make the pieces of `slot` of those who do not have theirs; those `wanted` that
+    /// have them are made, too. `None` if more are missing than the code can restore.
     pub fn recipe(
         &self,
         slot: usize,

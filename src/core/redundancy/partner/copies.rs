@@ -23,7 +23,7 @@ pub(in crate::redundancy) struct Manifest {
     pub list: MemberList,
 }
 
-/// Directory of the copies of a rank's files, relative to the dataset directory.
+/// Returns the directory of the copies of a rank's files, relative to the dataset directory.
 pub(super) fn directory(world_rank: usize) -> String {
     format!("{REDUNDANCY_DIR}/partner.{world_rank}")
 }
@@ -57,13 +57,13 @@ impl Manifest {
         Self::from_tree(&KvTree::read_file(path).ok()??)
     }
 
-    /// Records of the copies.
+    /// Returns the records of the copies.
     pub fn copies(&self) -> Vec<FileMeta> {
         copies_of(&self.list)
     }
 
-    /// What the survivor has of the left neighbour at `distance`, if it fits its set and its seal
-    /// and all of it was found right by the caller; `None` counts as lost.
+    /// Finds what the survivor has of the left neighbour at `distance`, if it fits its set and its
+    /// seal and all of it was found right by the caller; `None` counts as lost.
     pub fn find(ring: &Ring, distance: usize, own: &Survivor) -> Option<Self> {
         let left = ring.world_rank(ring.left_by(distance));
         let known = &own.protection.as_ref()?.files;
@@ -91,7 +91,7 @@ impl Manifest {
     }
 }
 
-/// Those of `files` that are copies of the files of the member at this world rank, and their
+/// Finds those of `files` that are copies of the files of the member at this world rank, and their
 /// manifest.
 pub(super) fn of_owner(files: &[FileMeta], world_rank: usize) -> Vec<FileMeta> {
     let (below, manifest) = (format!("{}/", directory(world_rank)), manifest_name(world_rank));

@@ -15,12 +15,12 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// To the right.
+    /// Makes the way to the member `distance` to the right.
     pub fn right(ring: &Ring, distance: usize) -> Self {
         Way { to: ring.right_by(distance), from: ring.left_by(distance) }
     }
 
-    /// To the left.
+    /// Makes the way to the member `distance` to the left.
     pub fn left(ring: &Ring, distance: usize) -> Self {
         Way { to: ring.left_by(distance), from: ring.right_by(distance) }
     }
