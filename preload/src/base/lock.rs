@@ -15,7 +15,7 @@ static GENERATION: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Lock<T>([Mutex<T>; GENERATIONS]);
 
 impl<T> Lock<T> {
-    /// Each generation's.
+    /// Makes a lock of one for each generation.
     pub(crate) const fn new(each: [Mutex<T>; GENERATIONS]) -> Self {
         Self(each)
     }
@@ -30,14 +30,15 @@ impl<T> Lock<T> {
         self.own().lock()
     }
 
-    /// True if any thread has it.
+    /// Tells whether any thread has it.
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {
         self.own().is_locked()
     }
 }
 
-/// The calling process was forked just now. False: there are no locks for it, so it must take none.
+/// Notes that the calling process was forked just now. False: there are no locks for it, so it must
+/// take none.
 pub(crate) fn forked() -> bool {
     GENERATION.fetch_add(1, Ordering::Relaxed) + 1 < GENERATIONS
 }

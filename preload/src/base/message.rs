@@ -13,7 +13,7 @@ pub(crate) fn complain(text: &str) {
     }
 }
 
-/// This process's rank, as its launcher tells.
+/// Reads this process's rank from what its launcher tells; `None` if that tells none.
 pub(crate) fn rank() -> Option<String> {
     RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
 }

@@ -20,18 +20,18 @@ thread_local! {
 }
 
 impl Symbol {
-    /// Names the symbol; nothing is looked up yet.
+    /// Makes the symbol of that name; nothing is looked up yet.
     pub(crate) const fn new(name: &'static CStr) -> Self {
         Self { name, cell: OnceNonZeroUsize::new() }
     }
 
-    /// Address of the next definition (`RTLD_NEXT`), `None` if there is none.
+    /// Returns the address of the next definition (`RTLD_NEXT`), `None` if there is none.
     pub(crate) fn next(&self) -> Option<NonZeroUsize> {
         self.cell.get_or_try_init(|| resolving(|| next_after_us(self.name)).ok_or(())).ok()
     }
 
-    /// Like [`Symbol::next`], but an object that was loaded privately (`RTLD_LOCAL`, as plug-in
-    /// hosts such as Python do) is found as well.
+    /// Does what [`Symbol::next`] does, but finds an object that was loaded privately
+    /// (`RTLD_LOCAL`, as plug-in hosts such as Python do) as well.
     pub(crate) fn next_or_private(&self) -> Option<NonZeroUsize> {
         self.cell
             .get_or_try_init(|| {
@@ -78,7 +78,7 @@ pub(crate) fn in_any_object(name: &CStr) -> Option<NonZeroUsize> {
     None
 }
 
-/// An address inside this library.
+/// Returns an address inside this library.
 pub(crate) fn own_address() -> usize {
     own_address as *const () as usize
 }
@@ -87,7 +87,7 @@ fn object_base(address: usize) -> usize {
     object_info(address).map_or(0, |info| info.dli_fbase as usize)
 }
 
-/// What the loader knows about the object that holds `address`.
+/// Returns what the loader knows about the object that holds `address`; `None` if no object does.
 pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: dladdr reads no memory at `address`, and writes the structure when it returns
@@ -100,7 +100,7 @@ pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
     }
 }
 
-/// File names of the loaded objects, without the main program.
+/// Returns the file names of the loaded objects, without the main program.
 pub(crate) fn loaded_objects() -> Vec<CString> {
     unsafe extern "C" fn collect(
         info: *mut libc::dl_phdr_info,

@@ -26,7 +26,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Made by this thread so far.
+/// Returns the number of allocations that this thread has made so far.
 pub(crate) fn allocations() -> usize {
     COUNT.get()
 }

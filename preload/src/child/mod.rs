@@ -46,17 +46,17 @@ fn rank() -> Option<&'static Rank> {
     unsafe { RANK.load(Ordering::Acquire).as_ref() }
 }
 
-/// What the hooks of a child of this process work with.
+/// Returns what the hooks of a child of this process work with.
 pub(crate) fn active() -> Option<&'static Active> {
     rank().map(|rank| &rank.active)
 }
 
-/// The entry of an environment that tells of the rank.
+/// Returns the entry of an environment that tells of the rank.
 pub(crate) fn variable() -> Option<&'static CStr> {
     rank().map(|rank| rank.variable.as_c_str())
 }
 
-/// This process is a rank that listens at `address`: its children are told.
+/// Notes that this process is a rank that listens at `address`: its children are told.
 pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     know(address.to_bytes(), prefix, aliases::all());
     if let Some(variable) = variable() {
@@ -65,13 +65,15 @@ pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     }
 }
 
-/// This process is a rank without a door: its children ask nobody, nor the rank that started it.
+/// Notes that this process is a rank without a door: its children ask nobody, nor the rank that
+/// started it.
 pub(crate) fn disown() {
     RANK.store(std::ptr::null_mut(), Ordering::Release);
     leave();
 }
 
-/// Called once, in the constructor: this process may be a child of a rank. Returns whether it is.
+/// Makes this process a child of the rank that its environment tells of. Called once, in the
+/// constructor. Returns whether it is one.
 pub(crate) fn follow() -> bool {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
     let Some(colon) = value.iter().position(|&byte| byte == b':') else { return false };
@@ -84,7 +86,8 @@ pub(crate) fn follow() -> bool {
     false
 }
 
-/// A launcher's ranks are no children of the rank that started it.
+/// Takes the rank that started this process out of the environment: a launcher's ranks are no
+/// children of it.
 pub(crate) fn leave() {
     if std::env::var_os(VARIABLE).is_some() {
         // SAFETY: in the constructor there is no second thread; MPI_Init sets variables, too.
@@ -124,8 +127,9 @@ fn ask(question: &Question) -> Reply {
     }
 }
 
-/// A process that is, or is to be, a child of the rank opens the file past all hooks: what its open
-/// would be told. The rank itself may ask, for changes that only the PFS can make.
+/// Asks what an open of the file would be told, for a process that is, or is to be, a child of the
+/// rank and opens it past all hooks. The rank itself may ask, for changes that only the PFS can
+/// make.
 pub(crate) fn opens(question: &mut crate::engine::ask::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;

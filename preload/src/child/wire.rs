@@ -109,7 +109,7 @@ pub enum Reply {
 }
 
 impl Question {
-    /// What it asks for may change something.
+    /// Tells whether what it asks for may change something.
     pub fn may_change(&self) -> bool {
         let writes = self.flags & libc::O_ACCMODE != libc::O_RDONLY;
         match self.what {
@@ -120,12 +120,12 @@ impl Question {
         }
     }
 
-    /// Asked twice it does what it does once.
+    /// Tells whether it can be asked twice and does what it does once.
     pub fn may_be_repeated(&self) -> bool {
         !matches!(self.what, What::Unlink | What::Rename | What::Link | What::Rmdir)
     }
 
-    /// As bytes.
+    /// Writes it as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.byte(self.what as u8).word32(self.flags as u32);
@@ -134,7 +134,7 @@ impl Question {
         out.take()
     }
 
-    /// The inverse.
+    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let what = *ALL.get(usize::from(from.byte()?))?;
@@ -145,7 +145,7 @@ impl Question {
 }
 
 impl Reply {
-    /// As bytes.
+    /// Writes it as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
         match self {
@@ -171,7 +171,7 @@ impl Reply {
         out.take()
     }
 
-    /// The inverse.
+    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let reply = match from.byte()? {

@@ -24,7 +24,8 @@ pub(crate) enum Outcome<T> {
 }
 
 impl Outcome<c_int> {
-    /// What a real call returned; must follow it at once, since it reads `errno`.
+    /// Makes an outcome of what a real call returned; must follow it at once, since it reads
+    /// `errno`.
     pub(crate) fn of(result: c_int) -> Self {
         if result == -1 { Self::Fail(guard::errno()) } else { Self::Done(result) }
     }
@@ -75,8 +76,8 @@ pub(crate) unsafe fn below_prefix<T>(
     unsafe { below_prefix_for(failed, dirfd, path, libc::O_RDONLY, job) }
 }
 
-/// Like [`below_prefix`], for an open with `flags`: the engine hears of a name that only a symlink
-/// keeps from being one below the prefix.
+/// Does what [`below_prefix`] does, for an open with `flags`: the engine hears of a name that only
+/// a symlink keeps from being one below the prefix.
 ///
 /// # Safety
 /// As for [`below_prefix`].
@@ -101,8 +102,8 @@ pub(crate) unsafe fn below_prefix_for<T>(
     ask_below((active, writes), failed, dirfd, path, written, refusing_files(path, job))
 }
 
-/// Like [`below_prefix`], for calls that make or remove links and directories: even a name that is
-/// not ours by itself changes what other names mean.
+/// Does what [`below_prefix`] does, for calls that make or remove links and directories: even a
+/// name that is not ours by itself changes what other names mean.
 ///
 /// # Safety
 /// As for [`below_prefix`].
@@ -117,8 +118,8 @@ pub(crate) unsafe fn below_prefix_anew<T>(
     ask_below((active, false), failed, dirfd, path, None, refusing_files(path, job))
 }
 
-/// Like [`below_prefix_anew`], for calls that make what they name: a slash behind the name does not
-/// mean that it has to be a directory already.
+/// Does what [`below_prefix_anew`] does, for calls that make what they name: a slash behind the
+/// name does not mean that it has to be a directory already.
 ///
 /// # Safety
 /// As for [`below_prefix`].
@@ -196,8 +197,8 @@ fn ask_below<T>(
     })
 }
 
-/// True if what the name takes for a directory, and the file system does not have, is a file in the
-/// cache. Guard held.
+/// Tells whether what the name takes for a directory, and the file system does not have, is a file
+/// in the cache. Guard held.
 pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) -> bool {
     let mut missing = located.missing.clone();
     while let Some(path) = missing.filter(|path| path.as_bytes() != prefix) {
@@ -290,12 +291,13 @@ impl Question {
         (Answer::Pass, 0)
     }
 
-    /// Where is the file? `follow` as in stat(2) against lstat(2).
+    /// Asks where the file is; `follow` as in stat(2) against lstat(2).
     pub(crate) fn lookup(&mut self, follow: bool) -> Answer {
         self.look(follow, 0)
     }
 
-    /// The same for a caller that may compare the answer with that of fstat(2).
+    /// Asks what [`Self::lookup`] asks, for a caller that may compare the answer with that of
+    /// fstat(2).
     pub(crate) fn stat(&mut self, follow: bool) -> Answer {
         self.look(follow, 1)
     }
@@ -306,7 +308,7 @@ impl Question {
         if follow { self.ask_following(look).0 } else { ask(|verdict| look(&self.path, verdict)).0 }
     }
 
-    /// Where is the file that is about to change?
+    /// Asks where the file is that is about to change.
     pub(crate) fn change(&mut self, follow: bool) -> Answer {
         let engine = self.engine;
         if follow {

@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 
-/// The engine has been started: it will want to know of the end.
+/// Arranges for the end of the process to be noticed: the engine has been started, and will want to
+/// know of it.
 pub(crate) fn prepare() {
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {
@@ -26,7 +27,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// MPI_Finalize was called: leaving now is no surprise.
+/// Notes that MPI_Finalize was called: leaving now is no surprise.
 pub(crate) fn set_finalized() {
     FINALIZED.store(true, Ordering::Release);
 }
@@ -59,8 +60,8 @@ extern "C" fn at_exit() {
     }
 }
 
-/// The process is about to end without exit(3)'s handlers. Callable in signal handlers; does
-/// nothing in children of a rank.
+/// Gives up what is open and tells the engine of the end, in a process that is about to end without
+/// exit(3)'s handlers. Callable in signal handlers; does nothing in children of a rank.
 pub(crate) extern "C" fn at_once() {
     let Some(engine) = own_engine().filter(|_| !guard::inside()) else { return };
     let end = || {

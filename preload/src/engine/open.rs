@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::base::real;
 use crate::engine::abi::{ABI_VERSION, ENTRY, Engine};
 
-/// `openmpi` or `mpich`, from the text of MPI_Get_library_version.
+/// Finds out which MPI it is, `openmpi` or `mpich`, from the text of MPI_Get_library_version.
 pub(super) fn flavour_of(version: &str) -> Option<&'static str> {
     if version.starts_with("Open MPI") {
         Some("openmpi")
@@ -19,7 +19,8 @@ pub(super) fn flavour_of(version: &str) -> Option<&'static str> {
     }
 }
 
-/// Absolute path of this library as the loader knows it, symlinks and relative parts resolved.
+/// Returns the absolute path of this library as the loader knows it, symlinks and relative parts
+/// resolved.
 pub(crate) fn library_path() -> PathBuf {
     let name = real::object_info(real::own_address()).map_or(PathBuf::new(), |info| {
         // SAFETY: the loader's name of a loaded object is a C string that stays.
@@ -28,8 +29,9 @@ pub(crate) fn library_path() -> PathBuf {
     std::fs::canonicalize(&name).unwrap_or(name)
 }
 
-/// The library that the program itself is linked with, else `<directory of the shim>/scr/<flavour>/
-/// libscr.so`: calls of SCR and the shim come to one session.
+/// Opens the library that the program itself is linked with, else
+/// `<directory of the shim>/scr/<flavour>/libscr.so`: calls of SCR and the shim come to one
+/// session.
 pub(super) fn open_engine(flavour: &str) -> Result<Engine, String> {
     if let Some(linked) = linked_engine() {
         return linked;

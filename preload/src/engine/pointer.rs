@@ -27,7 +27,7 @@ unsafe impl Sync for Active {}
 unsafe impl Send for Active {}
 
 impl Active {
-    /// Whether a collective or a barrier on `comm` carries nothing; then it is counted.
+    /// Tells whether a collective or a barrier on `comm` carries nothing; then it is counted.
     #[inline]
     pub(crate) fn passes(&self, comm: usize) -> bool {
         // SAFETY: null, or an atomic of the engine, which is never unloaded.
@@ -49,26 +49,26 @@ static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
 /// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// The engine, if hooks have work to do.
+/// Returns the engine, if hooks have work to do.
 #[inline]
 pub(crate) fn active() -> Option<&'static Active> {
     // SAFETY: the pointer is null or leaked from a box, hence valid for ever.
     unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
 }
 
-/// True in the process that hooks work for, false in its vfork children.
+/// Returns true in the process that hooks work for, false in its vfork children.
 pub(crate) fn own_process() -> bool {
     // SAFETY: getpid has no preconditions.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
-/// This process is the one that hooks work for.
+/// Makes this process the one that hooks work for.
 pub(crate) fn own() {
     // SAFETY: getpid has no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
 }
 
-/// The rank that started this process has gone.
+/// Lets all hooks pass: the rank that started this process has gone.
 pub(crate) fn forsake() {
     set_active(None);
 }

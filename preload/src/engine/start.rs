@@ -117,7 +117,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     handlers::adopt_all();
 }
 
-/// A rank has started this process.
+/// Has the hooks work for this process, which a rank has started.
 pub(crate) fn follow() {
     take_over();
     set_active(child::active());

@@ -51,7 +51,7 @@ impl Watch {
 
 static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
 
-/// The table of a rank that is watched, if this one is.
+/// Returns the table of a rank that is watched, if this one is.
 pub(super) fn table() -> Option<Engine> {
     let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
     let begin = || match begin(&directory) {

@@ -28,14 +28,14 @@ static MOVES: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Moment(usize);
 
 impl Moment {
-    /// The present one.
+    /// Returns the present one.
     #[inline]
     pub(crate) fn now() -> Self {
         Self(MOVES.load(Ordering::SeqCst))
     }
 }
 
-/// All descriptors of a file have been replaced.
+/// Notes that all descriptors of a file have been replaced.
 pub(crate) fn moved() {
     MOVES.fetch_add(1, Ordering::SeqCst);
 }
@@ -53,7 +53,7 @@ impl Change {
         Self(count, Moment::now())
     }
 
-    /// The call has been made; tells when it began.
+    /// Notes that the call has been made; tells when it began.
     #[inline]
     pub(crate) fn end(self) -> Moment {
         self.0.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_sub(1, Ordering::SeqCst));
@@ -61,7 +61,7 @@ impl Change {
     }
 }
 
-/// A change through `fd` begins, as soon as its file may be changed. `None`: it is impossible,
+/// Begins a change through `fd`, as soon as its file may be changed. `None`: it is impossible,
 /// errno is set.
 #[inline]
 pub(crate) fn begin(fd: c_int) -> Option<Change> {

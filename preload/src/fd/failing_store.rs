@@ -11,8 +11,8 @@ use crate::fd::changes::Moment;
 use crate::fd::moves::evacuate;
 use crate::{engine, fd::open_files};
 
-/// Errors that say nothing about the file: the program's mistakes (a directory to be copied from),
-/// or "try again".
+/// Tells whether an error says nothing about the file: it is the program's mistake (a directory to
+/// be copied from), or "try again".
 pub(crate) fn harmless(code: c_int) -> bool {
     matches!(
         code,
@@ -29,7 +29,7 @@ pub(crate) fn harmless(code: c_int) -> bool {
     )
 }
 
-/// Errors of the store: the PFS may not have them.
+/// Tells whether an error is one of the store: the PFS may not have it.
 pub(crate) fn is_of_store(code: c_int) -> bool {
     matches!(
         code,
@@ -55,16 +55,16 @@ enum Met {
     Failed,
 }
 
-/// A call on `fd`, `begun` then and not under way any more, failed with the errno `code`. True if
-/// the file has moved and the call is worth another try; otherwise the engine has heard of the
-/// failure.
+/// Takes the failure, with the errno `code`, of a call on `fd`, `begun` then and not under way any
+/// more. True if the file has moved and the call is worth another try; otherwise the engine has
+/// heard of the failure.
 #[cold]
 pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
     met(fd, code, begun, false) == Met::Moved
 }
 
-/// The same for a call that only waits until the file is durable, `call` makes it. Returns its
-/// result.
+/// Does what [`try_again`] does for a call that only waits until the file is durable; `call` makes
+/// it again. Returns its result.
 #[cold]
 pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> c_int {
     let code = crate::signal::guard::errno();
@@ -101,8 +101,8 @@ fn met(fd: c_int, code: c_int, begun: Moment, only_syncs: bool) -> Met {
     met.unwrap_or(Met::Failed)
 }
 
-/// The token's file could not be made durable in its store: it is to go to the PFS at its close.
-/// False: it cannot. Guard held.
+/// Puts off what could not make the token's file durable in its store: it is to go to the PFS at
+/// its close. False: it cannot. Guard held.
 pub(crate) fn put_off(table: &Engine, token: u64, code: c_int) -> bool {
     is_of_store(code) && (table.evacuate)(token, -1, code) != -1
 }
@@ -138,9 +138,9 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
 /// Most bytes that one call of write(2) takes on Linux.
 const WRITE_MAX: usize = 0x7fff_f000;
 
-/// Bytes that a call on `fd` for `wanted` bytes has left undone, 0 if it failed or they are not to
-/// be written here. A full store takes a part of a write and no error; a PFS with room takes all,
-/// and few programs expect less.
+/// Counts the bytes that a call on `fd` for `wanted` bytes has left undone, 0 if it failed or they
+/// are not to be written here. A full store takes a part of a write and no error; a PFS with room
+/// takes all, and few programs expect less.
 #[inline]
 pub(crate) fn left_undone(fd: c_int, wanted: usize, result: isize) -> usize {
     match usize::try_from(result) {

@@ -16,18 +16,18 @@ use crate::{engine, signal::guard};
 static NAMES: Lock<BTreeMap<c_int, CString>> =
     Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 
-/// `fd` was opened on the cached file `name` (canonical). Guard held.
+/// Notes that `fd` was opened on the cached file `name` (canonical). Guard held.
 pub(crate) fn note(fd: c_int, name: &CStr) {
     NAMES.lock().insert(fd, name.to_owned());
 }
 
-/// The descriptor's number in a name like `/proc/self/fd/7`.
+/// Finds the descriptor's number in a name like `/proc/self/fd/7`.
 pub(crate) fn number_in(path: &[u8]) -> Option<c_int> {
     let digits = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The canonical name of the cached file that `fd` is open on.
+/// Finds the canonical name of the cached file that `fd` is open on.
 pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
     let active = engine::active()?;
     guard::work(|| {

@@ -35,13 +35,14 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
     done
 }
 
-/// The same for the token that `fd` holds; true if there is nothing to be replaced.
+/// Does what [`wake`] does for the token that `fd` holds; true if there is nothing to be replaced.
 pub(crate) fn wake_descriptor(table: &Engine, fd: c_int) -> bool {
     let lazy = open_files::claim(fd).filter(|claim| claim.lazy);
     lazy.is_none_or(|claim| wake(table, claim.token))
 }
 
-/// The same for a number so high that nothing could tell a write to it.
+/// Does what [`wake_descriptor`] does for a number so high that nothing could tell a write to it;
+/// true for others.
 pub(crate) fn wake_beyond(table: &Engine, fd: c_int) -> bool {
     open_files::may_be_lazy(fd) || wake_descriptor(table, fd)
 }
@@ -52,7 +53,7 @@ thread_local! {
     static STAND_INS: Cell<Vec<(c_int, c_int)>> = const { Cell::new(Vec::new()) };
 }
 
-/// Before a fork: the child's writes pass no hook of this process.
+/// Replaces, before a fork, all that is lazy: the child's writes pass no hook of this process.
 pub(crate) fn before_fork() {
     if let Some(active) = engine::active() {
         let _: Option<()> = handle((), active, || {
@@ -67,7 +68,7 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// After it, in the parent.
+/// Closes, after a fork, in the parent, what only the child needs.
 pub(crate) fn after_fork() {
     for (_, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
         // SAFETY: a descriptor of ours.
@@ -75,7 +76,8 @@ pub(crate) fn after_fork() {
     }
 }
 
-/// After it, in the child: a write that nothing could keep from the sealed copy fails there.
+/// Puts read-only descriptors in place of what is lazy still, after a fork, in the child: a write
+/// that nothing could keep from the sealed copy fails there.
 pub(crate) fn in_child() {
     for (fd, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
         put_in_place(twin, fd);
@@ -95,7 +97,7 @@ fn read_only_twin(fd: c_int) -> Option<c_int> {
     }
 }
 
-/// For [`crate::engine::abi::Host::wake`].
+/// Does what [`wake`] does, for [`crate::engine::abi::Host::wake`].
 pub(crate) extern "C" fn wake_token(token: u64) {
     if let Some(active) = engine::active() {
         // The engine's own threads, and a call from inside a hook, hold the guard already.
@@ -105,8 +107,8 @@ pub(crate) extern "C" fn wake_token(token: u64) {
     }
 }
 
-/// A descriptor of ours on the file of `token`: the program may close its own, and use the number
-/// for another file.
+/// Makes a descriptor of ours on the file of `token`: the program may close its own, and use the
+/// number for another file.
 pub(crate) fn hold(token: u64) -> Option<c_int> {
     // SAFETY: system calls on numbers only.
     let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };

@@ -16,7 +16,7 @@ use crate::{engine, fd::stream_writes, signal::guard};
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
-/// For [`crate::engine::abi::Host::move_out`].
+/// Moves the file of `token` to the PFS, for [`crate::engine::abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();

@@ -124,7 +124,7 @@ fn mark_lazy(fd: c_int, is: bool) {
     }
 }
 
-/// Whether a write to `fd` has to wait until it is replaced: its file is a copy that must not
+/// Tells whether a write to `fd` has to wait until it is replaced: its file is a copy that must not
 /// change. No lock: this is asked before every write.
 #[inline]
 pub(crate) fn is_lazy(fd: c_int) -> bool {
@@ -132,7 +132,7 @@ pub(crate) fn is_lazy(fd: c_int) -> bool {
     LAZY.get(index / 64).is_some_and(|bits| bits.load(Ordering::SeqCst) & (1 << (index % 64)) != 0)
 }
 
-/// Whether a descriptor of that number can be found lazy.
+/// Tells whether a descriptor of that number can be found lazy.
 pub(crate) fn may_be_lazy(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|index| index < BITS)
 }
@@ -157,14 +157,14 @@ pub(crate) fn set_lazy(token: u64, lazy: bool) {
     }
 }
 
-/// All descriptors of `tokens`, and which of them have a stream.
+/// Returns all descriptors of `tokens`, and which of them have a stream.
 pub(crate) fn descriptors_of(tokens: &[u64]) -> Vec<(c_int, bool)> {
     let table = TABLE.lock();
     let held = table.descriptors.iter().filter(|(_, claim)| tokens.contains(&claim.token));
     held.map(|(&fd, _)| (fd, table.streams.contains_key(&fd))).collect()
 }
 
-/// A copy of a descriptor of `token`, made by `copy`, which no other thread can close. `None`: the
+/// Makes a copy of a descriptor of `token`, by `copy`, which no other thread can close. `None`: the
 /// token has none.
 pub(crate) fn hold(token: u64, copy: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
     let table = TABLE.lock();
@@ -172,7 +172,7 @@ pub(crate) fn hold(token: u64, copy: impl FnOnce(c_int) -> c_int) -> Option<c_in
     fd.map(copy)
 }
 
-/// A descriptor of each token that is lazy still.
+/// Returns a descriptor of each token that is lazy still.
 pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     let table = TABLE.lock();
     let lazy = table.descriptors.iter().filter(|(_, claim)| claim.lazy);
@@ -182,13 +182,13 @@ pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     holders
 }
 
-/// All descriptors that are lazy still.
+/// Returns all descriptors that are lazy still.
 pub(crate) fn lazy_descriptors() -> Vec<c_int> {
     let table = TABLE.lock();
     table.descriptors.iter().filter(|(_, claim)| claim.lazy).map(|(&fd, _)| fd).collect()
 }
 
-/// False if `fd` is surely not tracked. No lock.
+/// Returns false if `fd` is surely not tracked. No lock.
 pub(crate) fn may_hold(fd: c_int) -> bool {
     match usize::try_from(fd) {
         Ok(index) if index < BITS => {
@@ -220,8 +220,8 @@ pub(crate) fn close_range(first: c_int, last: c_int, call: impl FnOnce() -> bool
     held.into_iter().filter_map(|fd| table.detach(fd)).collect()
 }
 
-/// Copies `from` by `call`; the copy gets the same claim, or none. In one piece: where `from` is
-/// replaced meanwhile, the copy is, too. Returns what its number held before.
+/// Makes a copy of `from` by `call`, which gets the same claim, or none. In one piece: where `from`
+/// is replaced meanwhile, the copy is, too. Returns what its number held before.
 pub(crate) fn copy<E>(
     from: c_int,
     call: impl FnOnce() -> Result<c_int, E>,
@@ -235,12 +235,12 @@ pub(crate) fn copy<E>(
     Ok((to, before))
 }
 
-/// The claim of `fd`.
+/// Returns the claim of `fd`; `None` if it is not tracked.
 pub(crate) fn claim(fd: c_int) -> Option<Claim> {
     TABLE.lock().descriptors.get(&fd).copied()
 }
 
-/// A stream was made on `fd`, which is tracked.
+/// Notes that a stream was made on `fd`, if that is tracked.
 pub(crate) fn attach_stream(fd: c_int, stream: usize) {
     let mut table = TABLE.lock();
     if table.descriptors.contains_key(&fd) {
@@ -248,7 +248,7 @@ pub(crate) fn attach_stream(fd: c_int, stream: usize) {
     }
 }
 
-/// Addresses of all streams on tracked descriptors, with these.
+/// Returns the addresses of all streams on tracked descriptors, with these.
 pub(crate) fn streams() -> Vec<(c_int, usize)> {
     TABLE.lock().streams.iter().map(|(&fd, &stream)| (fd, stream)).collect()
 }
@@ -274,7 +274,7 @@ pub(crate) fn detach_all() -> Vec<u64> {
     tokens
 }
 
-/// Each token that stands for the same file as `fd`, with one of its descriptors.
+/// Finds each token that stands for the same file as `fd`, with one of its descriptors.
 pub(crate) fn holders_of_same_file(fd: c_int) -> Vec<(u64, c_int)> {
     let Some(file) = identity(fd) else { return Vec::new() };
     let table = TABLE.lock();
@@ -300,12 +300,12 @@ fn identity(fd: c_int) -> Option<(u64, u64)> {
     }
 }
 
-/// True if a shared mapping holds `token`.
+/// Tells whether a shared mapping holds `token`.
 pub(crate) fn is_mapped(token: u64) -> bool {
     any_mappings() && TABLE.lock().mappings.values().any(|mapping| mapping.claim.token == token)
 }
 
-/// Number of writable holders of `token`.
+/// Counts the writable holders of `token`.
 pub(crate) fn writers_of(token: u64) -> usize {
     let table = TABLE.lock();
     let writes = |claim: &Claim| claim.token == token && claim.writable;
@@ -313,12 +313,13 @@ pub(crate) fn writers_of(token: u64) -> usize {
         + table.mappings.values().filter(|mapping| writes(&mapping.claim)).count()
 }
 
-/// True if any mapping is tracked. No lock.
+/// Tells whether any mapping is tracked. No lock.
 pub(crate) fn any_mappings() -> bool {
     MAPPINGS.load(Ordering::Acquire) != 0
 }
 
-/// A shared mapping of a tracked descriptor appeared at `start`.
+/// Notes that a shared mapping of a tracked descriptor appeared at `start`. Returns what it has
+/// replaced.
 pub(crate) fn attach_mapping(start: usize, length: usize, claim: Claim) -> Vec<Released> {
     let mut table = TABLE.lock();
     // First the new holder, so that a mapping that replaces its own kind never looks like the last.
@@ -329,7 +330,8 @@ pub(crate) fn attach_mapping(start: usize, length: usize, claim: Claim) -> Vec<R
     gone
 }
 
-/// The addresses `start .. start + length` are no longer mapped, or mapped anew.
+/// Notes that the addresses `start .. start + length` are no longer mapped, or mapped anew. Returns
+/// what has gone.
 pub(crate) fn detach_mapping(start: usize, length: usize) -> Vec<Released> {
     let mut table = TABLE.lock();
     let gone = unmap(&mut table, start, length);
@@ -337,7 +339,7 @@ pub(crate) fn detach_mapping(start: usize, length: usize) -> Vec<Released> {
     gone
 }
 
-/// The claim behind an address.
+/// Finds the claim behind an address.
 pub(crate) fn mapping_claim(address: usize) -> Option<Claim> {
     let table = TABLE.lock();
     let (&start, mapping) = table.mappings.range(..=address).next_back()?;

@@ -41,7 +41,8 @@ unsafe extern "C" {
     fn __fwriting(stream: *mut FILE) -> c_int;
 }
 
-/// From now on a full store is met by moving the file, for streams as well. Guard held.
+/// Puts our function into libc's tables where they fit: from now on a full store is met by moving
+/// the file, for streams as well. Guard held.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
@@ -68,7 +69,7 @@ pub(crate) fn watch() {
     });
 }
 
-/// What streams write is seen.
+/// Tells whether what streams write is seen.
 pub(crate) fn are_seen() -> bool {
     ALL_SEEN.load(Ordering::Acquire)
 }

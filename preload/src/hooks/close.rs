@@ -33,7 +33,7 @@ interpose! {
         = Fcntl => fcntl;
 }
 
-/// Errors of close(2) that mean that data were lost.
+/// Tells whether an error of close(2) means that data were lost.
 pub(super) fn loses_data(code: c_int) -> bool {
     matches!(code, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }

@@ -90,7 +90,8 @@ fn forget(actions: *mut c_void) {
     }
 }
 
-/// A child is about to be spawned with these actions. An error: what its open would fail with.
+/// Asks about what a child opens that is about to be spawned with these actions. An error: what its
+/// open would fail with.
 pub(super) fn before_spawn(actions: *const c_void) -> Option<c_int> {
     let active = engine::active().filter(|_| !actions.is_null())?;
     guard::work(|| {

@@ -32,12 +32,12 @@ struct Region {
     file: (libc::dev_t, libc::ino_t),
 }
 
-/// The hook of mmap was called without a length.
+/// Notes that the hook of mmap was called without a length.
 pub(super) fn reached() {
     let _ = REACHED.try_with(|reached| reached.set(true));
 }
 
-/// Whether the program's mappings reach our hook.
+/// Finds out whether the program's mappings reach our hook.
 pub(super) fn are_seen() -> bool {
     let code = guard::errno();
     let _ = REACHED.try_with(|reached| reached.set(false));
@@ -50,7 +50,8 @@ pub(super) fn are_seen() -> bool {
     seen
 }
 
-/// `fd` is about to be closed: mappings of its file hold its token from now on. Guard held.
+/// Claims the token of `fd`, which is about to be closed, for the mappings of its file: they hold
+/// it from now on. Guard held.
 pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
     if !HIDDEN.load(Ordering::Relaxed) {
         return;

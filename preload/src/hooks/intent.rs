@@ -7,8 +7,8 @@ use std::ffi::c_int;
 
 use crate::{fd::changes, fd::open_files};
 
-/// To be asked before every change through `fd` that has no end to be seen; see
-/// [`changes::begin`] for the others. False: it is impossible, errno is set.
+/// Has `fd` replaced if it is lazy; to be asked before every change through `fd` that has no end to
+/// be seen; see [`changes::begin`] for the others. False: it is impossible, errno is set.
 #[inline]
 pub(super) fn may_change(fd: c_int) -> bool {
     !open_files::is_lazy(fd) || changes::wake(fd).unwrap_or(true)

@@ -135,7 +135,8 @@ unsafe fn open_any(
     done.unwrap_or_else(|| fresh(call(None)))
 }
 
-/// The kernel creates no file with a slash behind its name, whatever is there.
+/// Tells whether the kernel refuses the open: it creates no file with a slash behind its name,
+/// whatever is there.
 ///
 /// # Safety
 /// `path` is null or a C string.
@@ -146,7 +147,7 @@ pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
         && unsafe { CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
 }
 
-/// The name by which a descriptor's own name has to be opened.
+/// Finds the name by which a descriptor's own name has to be opened.
 ///
 /// # Safety
 /// `path` is null or a C string.
@@ -289,8 +290,9 @@ pub(super) fn take_back<T>(
     report(table, released);
 }
 
-/// A descriptor that is not tracked. If its number still is, the old one was closed by a way that
-/// no hook sees (a raw system call, or inside of libc).
+/// Sees to it that `fd`, a descriptor that is not ours, is not tracked, and returns it. If its
+/// number still is, the old one was closed by a way that no hook sees (a raw system call, or inside
+/// of libc).
 pub(super) fn fresh(fd: c_int) -> c_int {
     if fd >= 0
         && open_files::may_hold(fd)

@@ -11,7 +11,7 @@ pub(super) const LIMIT: &str = "HYDRA_ENV";
 /// Options that limit it, and the one behind which such an option may stand in a file.
 const LIMITS: [&[u8]; 5] = [b"genvnone", b"envnone", b"genvlist", b"envlist", b"configfile"];
 
-/// The command line with `variables` given one by one if options or `limit` (the value of
+/// Returns the command line with `variables` given one by one if options or `limit` (the value of
 /// [`LIMIT`]) hold them back, and with us added to an LD_PRELOAD that it sets; `None` if it does
 /// neither.
 pub(super) fn rewrite(

@@ -41,6 +41,7 @@ const LAUNCHERS: [&str; 12] = [
     "prterun",
 ];
 
+/// Prepares a launcher, if this process is one, to give its ranks the shim and our variables.
 /// Called once, in the constructor of the library.
 pub(crate) fn prepare() {
     unpack();

@@ -30,7 +30,7 @@ pub(super) struct Cargo {
 }
 
 impl Cargo {
-    /// The launch agent that brings the cargo along and then runs `agent`.
+    /// Returns the launch agent that brings the cargo along and then runs `agent`.
     pub(super) fn agent(&self, agent: Option<&OsStr>) -> OsString {
         let mut command = b"env LD_PRELOAD=".to_vec();
         command.extend(shell_escaped(self.preload.as_bytes()));
@@ -41,7 +41,7 @@ impl Cargo {
         OsString::from_vec(command)
     }
 
-    /// A list of variables with us added to an LD_PRELOAD that it sets.
+    /// Returns a list of variables with us added to an LD_PRELOAD that it sets.
     pub(super) fn list(&self, list: &OsStr) -> OsString {
         let entries = list.as_bytes().split(|&byte| byte == b';');
         let changed: Vec<OsString> = entries
@@ -53,8 +53,8 @@ impl Cargo {
         changed.join(OsStr::new(";"))
     }
 
-    /// The command line with our part added to an agent that it names, and to an LD_PRELOAD that it
-    /// sets; `None` if it does neither.
+    /// Returns the command line with our part added to an agent that it names, and to an LD_PRELOAD
+    /// that it sets; `None` if it does neither.
     pub(super) fn rewrite(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let mut changed = arguments.to_vec();
         for at in 1..arguments.len() {

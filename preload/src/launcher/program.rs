@@ -12,8 +12,8 @@ const HEAD_BYTES: u64 = 8192;
 /// Program header types that mean "a dynamic loader comes first".
 const PT_INTERP: u32 = 3;
 
-/// The first statically linked program on a launcher's command line. Option values are hardly ever
-/// names of executables, so the first word of each part (parts end at `:`) that is one counts.
+/// Finds the first statically linked program on a launcher's command line. Option values are hardly
+/// ever names of executables, so the first word of each part (parts end at `:`) that is one counts.
 pub(super) fn static_program(arguments: &[OsString], search: &OsStr) -> Option<PathBuf> {
     let words = arguments.get(1..).unwrap_or_default();
     words.split(|word| word == ":").find_map(|part| {
@@ -25,8 +25,8 @@ pub(super) fn static_program(arguments: &[OsString], search: &OsStr) -> Option<P
     })
 }
 
-/// Where the program stands on a launcher's command line, behind its options; the number of words
-/// if none of them can be executed here.
+/// Finds where the program stands on a launcher's command line, behind its options; the number of
+/// words if none of them can be executed here.
 pub(super) fn index(arguments: &[OsString], search: &OsStr) -> usize {
     let is_program =
         |word: &OsString| !word.as_bytes().starts_with(b"-") && executable(word, search).is_some();

@@ -17,18 +17,19 @@ pub(crate) struct Alias {
 
 static ALIASES: AtomicPtr<Vec<Alias>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// From now on these hold. Called once or twice in a process's life, so the old ones may leak.
+/// Makes these hold from now on. Called once or twice in a process's life, so the old ones may
+/// leak.
 pub(crate) fn set(aliases: Vec<Alias>) {
     ALIASES.store(Box::into_raw(Box::new(aliases)), Ordering::Release);
 }
 
-/// All of them.
+/// Returns all of them.
 pub(crate) fn all() -> &'static [Alias] {
     // SAFETY: the pointer is null or leaked from a box in `set`, hence valid for ever.
     unsafe { ALIASES.load(Ordering::Acquire).as_ref() }.map_or(&[], Vec::as_slice)
 }
 
-/// The one name of what lies physically at `real`.
+/// Returns the one name of what lies physically at `real`.
 pub(crate) fn named(real: Vec<u8>) -> Vec<u8> {
     let around = all().iter().filter(|alias| below(&alias.place, &real));
     match around.max_by_key(|alias| alias.place.len()) {
@@ -37,7 +38,7 @@ pub(crate) fn named(real: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Where the file of that one name lies physically.
+/// Returns where the file of that one name lies physically.
 pub(crate) fn physical(name: &[u8]) -> Vec<u8> {
     let around = all().iter().filter(|alias| below(&alias.name, name));
     match around.max_by_key(|alias| alias.name.len()) {
@@ -46,8 +47,8 @@ pub(crate) fn physical(name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The prefix and the aliases, for the environment of children: canonical paths, each behind a
-/// slash more than it has, since none of them contains two in a row.
+/// Writes the prefix and the aliases, for the environment of children: canonical paths, each behind
+/// a slash more than it has, since none of them contains two in a row.
 pub(crate) fn to_text(prefix: &[u8], aliases: &[Alias]) -> Vec<u8> {
     let mut text = prefix.to_vec();
     for path in aliases.iter().flat_map(|alias| [&alias.name, &alias.place]) {
@@ -57,7 +58,7 @@ pub(crate) fn to_text(prefix: &[u8], aliases: &[Alias]) -> Vec<u8> {
     text
 }
 
-/// The inverse.
+/// Reads what [`to_text`] has written.
 pub(crate) fn from_text(text: &[u8]) -> (Vec<u8>, Vec<Alias>) {
     let cut = text.windows(2).position(|pair| pair == b"//").unwrap_or(text.len());
     let (prefix, mut rest) = text.split_at(cut);

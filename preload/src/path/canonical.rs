@@ -24,7 +24,7 @@ pub(crate) fn forget() {
     memory::forget_relative();
 }
 
-/// True if `path` is, for sure and at once, not below `prefix`. False proves nothing.
+/// Tells whether `path` is, for sure and at once, not below `prefix`. False proves nothing.
 #[inline]
 pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     let Some(slash) = last_slash_if_plain(path) else { return false };
@@ -34,8 +34,8 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Foreign
 }
 
-/// True if `path` is, for sure and at once, the one name of something below `prefix`. False proves
-/// nothing.
+/// Tells whether `path` is, for sure and at once, the one name of something below `prefix`. False
+/// proves nothing.
 pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     last_slash_if_plain(path).is_some_and(|slash| {
         below(prefix, path)
@@ -43,14 +43,14 @@ pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     })
 }
 
-/// True if `path` is the prefix or lies below it; both canonical.
+/// Tells whether `path` is the prefix or lies below it; both canonical.
 pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
     path.starts_with(prefix)
         && (path.len() == prefix.len() || prefix == b"/" || path[prefix.len()] == b'/')
 }
 
-/// The canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The last
-/// component is not followed when it is a symlink. Guard held.
+/// Finds the canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The
+/// last component is not followed when it is a symlink. Guard held.
 pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString> {
     locate_whole(prefix, dirfd, path).name
 }
@@ -73,7 +73,7 @@ impl Located {
     }
 }
 
-/// [`locate`], and more. Guard held.
+/// Does what [`locate`] does, and tells more. Guard held.
 pub(crate) fn locate_whole(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Located {
     if path.is_empty() {
         return Located::default();
@@ -119,12 +119,12 @@ fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     Some(Resolved { name: join(&directory.name, &plain[slash + 1..]), ..directory })
 }
 
-/// True if `path`, as written, can only name a directory.
+/// Tells whether `path`, as written, can only name a directory.
 pub(crate) fn means_directory(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.")
 }
 
-/// True if the file system has a directory, or a symlink to one, of that name. Guard held.
+/// Tells whether the file system has a directory, or a symlink to one, of that name. Guard held.
 pub(crate) fn is_directory(path: &CStr) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: stat writes the structure when it returns 0.
@@ -134,19 +134,20 @@ pub(crate) fn is_directory(path: &CStr) -> bool {
     }
 }
 
-/// The directory that `path` (absolute) lies in.
+/// Returns the directory that `path` (absolute) lies in; `None` for the root.
 pub(crate) fn parent(path: &CStr) -> Option<CString> {
     let path = path.to_bytes();
     let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| path.len() > 1)?;
     CString::new(&path[..slash.max(1)]).ok()
 }
 
-/// True if the file `path` (canonical) is known to be no symlink.
+/// Tells whether the file `path` (canonical) is known to be no symlink.
 pub(crate) fn is_no_link(path: &CStr) -> bool {
     Key::of(path.to_bytes(), About::File).recall() == Known::NoLink
 }
 
-/// Absolute name of `path`, wherever it lies; symlinks are left as they are. Guard held.
+/// Returns the absolute name of `path`, wherever it lies; symlinks are left as they are. Guard
+/// held.
 pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     if path.is_empty() {
         return None;
@@ -184,7 +185,7 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     locate(prefix, libc::AT_FDCWD, &join(&own[..slash.max(1)], target))
 }
 
-/// Physical path of the directory or file behind a descriptor. Guard held.
+/// Returns the physical path of the directory or file behind a descriptor. Guard held.
 pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
     let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
     let mut target = [0_u8; libc::PATH_MAX as usize];
@@ -194,7 +195,7 @@ pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
     (target.first() == Some(&b'/')).then(|| target.to_vec())
 }
 
-/// `realpath(3)` of the real file system. Guard held.
+/// Calls `realpath(3)` of the real file system. Guard held.
 pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
     let path = CString::new(path).map_err(|_| libc::EINVAL)?;
     // SAFETY: a null buffer makes realpath allocate; the result is freed below.
@@ -261,7 +262,7 @@ fn has_dot_dot(path: &[u8]) -> bool {
     position_of_dot_dot(path).is_some()
 }
 
-/// Where the slash is before the first component of an absolute path that is `..`.
+/// Finds the slash before the first component of an absolute path that is `..`.
 pub(crate) fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
     let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
     slashes.find(|&at| path[at + 1..].split(|&byte| byte == b'/').next() == Some(b".."))

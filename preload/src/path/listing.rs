@@ -62,7 +62,7 @@ pub(crate) fn forget_in_child() {
     COUNT.store(0, Ordering::Release);
 }
 
-/// True if any stream is merged. No lock.
+/// Tells whether any stream is merged. No lock.
 pub(crate) fn any() -> bool {
     COUNT.load(Ordering::Acquire) != 0
 }
@@ -135,7 +135,7 @@ pub(crate) enum Stage {
     End,
 }
 
-/// The stage, taking the next added entry.
+/// Returns the stage, taking the next added entry.
 pub(crate) fn stage(listing: &mut Merged) -> Stage {
     match listing.next {
         None => Stage::Real,
@@ -143,7 +143,7 @@ pub(crate) fn stage(listing: &mut Merged) -> Stage {
     }
 }
 
-/// The file system's entries are through: the first added one.
+/// Begins the added entries, since the file system's are through, and returns the first one.
 pub(crate) fn begin_added(listing: &mut Merged) -> Option<*mut dirent> {
     listing.next = Some(0);
     listing.take_added()

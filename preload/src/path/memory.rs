@@ -49,14 +49,14 @@ pub(crate) enum Known {
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// The key of a name of ours.
+    /// Makes the key of a name of ours.
     #[inline]
     pub(crate) fn of(name: &[u8], about: About) -> Self {
         Self(fingerprint(name, about as u64))
     }
 
-    /// The key of a name as the program writes it, absolute or relative to the working directory;
-    /// `None` when it is relative to another one.
+    /// Makes the key of a name as the program writes it, absolute or relative to the working
+    /// directory; `None` when it is relative to another one.
     #[inline]
     pub(crate) fn as_written(dirfd: c_int, name: &[u8]) -> Option<Self> {
         // The numbers of working directories are odd and those of `About` are small: no clash.
@@ -71,7 +71,7 @@ impl Key {
         }
     }
 
-    /// What is known about the name.
+    /// Returns what is known about the name.
     #[inline]
     pub(crate) fn recall(self) -> Known {
         let known = self.slot().load(Ordering::Relaxed);

@@ -22,13 +22,14 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// Nothing is missing.
+    /// Makes a result of a name in which nothing is missing.
     pub(crate) fn at(name: Vec<u8>) -> Self {
         Self { name, missing: None }
     }
 }
 
-/// Canonical spelling of a directory (lexically normal), `None` if it is outside the prefix.
+/// Finds the canonical spelling of a directory (lexically normal), `None` if it is outside the
+/// prefix.
 pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Resolved> {
     let key = Key::of(directory, About::Directory);
     match key.recall() {
@@ -68,8 +69,8 @@ pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Res
     Some(Resolved::at(real))
 }
 
-/// The directory, if its name begins with another spelling of the prefix, or with where an alias
-/// leads, and no symlink follows.
+/// Returns the canonical spelling of the directory, if its name begins with another spelling of the
+/// prefix, or with where an alias leads, and no symlink follows.
 pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     let plain = if aliases::all().iter().any(|alias| below(&alias.place, directory)) {
         aliases::named(directory.to_vec())

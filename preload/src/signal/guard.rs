@@ -36,18 +36,18 @@ pub(crate) fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Sets the calling thread's `errno`.
+/// Gives the calling thread's `errno` a value.
 pub(crate) fn set_errno(value: c_int) {
     // SAFETY: as in `errno`.
     unsafe { *libc::__errno_location() = value }
 }
 
-/// True while this thread runs our own or the engine's code: its libc calls pass.
+/// Tells whether this thread runs our own or the engine's code: its libc calls pass.
 pub(crate) fn inside() -> bool {
     INSIDE.get() != 0
 }
 
-/// True while this thread is in a hooked MPI call: calls made from there do not count.
+/// Tells whether this thread is in a hooked MPI call: calls made from there do not count.
 pub(crate) fn in_mpi() -> bool {
     MPI_DEPTH.get() != 0
 }
@@ -73,8 +73,8 @@ pub(crate) extern "C" fn leave_thread() {
     MPI_DEPTH.set(MPI_DEPTH.get().saturating_sub(1));
 }
 
-/// The engine's call waits for other ranks: handlers run, and what they do is the program's doing.
-/// Returns what [`step_in`] needs.
+/// Lifts the guard while the engine's call waits for other ranks: handlers run, and what they do is
+/// the program's doing. Returns what [`step_in`] needs.
 pub(crate) extern "C" fn step_out() -> u32 {
     let before = INSIDE.get();
     set_inside(0);
@@ -121,7 +121,7 @@ impl MpiFiles {
         Self(MPI_FILE.replace(Some(named.map_or(0, number))))
     }
 
-    /// True if `path` (a canonical name) is opened now by MPI-IO for itself.
+    /// Tells whether `path` (a canonical name) is opened now by MPI-IO for itself.
     pub(crate) fn are_at(path: &CStr) -> bool {
         MPI_FILE.get().is_some_and(|named| named != number(path))
     }

@@ -67,12 +67,12 @@ fn own_address() -> usize {
     on_signal as *const () as usize
 }
 
-/// The program is told of its own handler, not of [`on_signal`].
+/// Returns the handler that the program is told: its own, not [`on_signal`].
 pub(crate) fn told(number: c_int, address: usize) -> usize {
     if address == own_address() { of(&HANDLERS, number) } else { address }
 }
 
-/// The same for its flags.
+/// Returns the flags of its handler that the program is told.
 pub(crate) fn told_flags(number: c_int, action: &libc::sigaction) -> c_int {
     if action.sa_sigaction == own_address() { of(&FLAGS, number) as c_int } else { action.sa_flags }
 }
@@ -82,13 +82,13 @@ fn of(table: &[AtomicUsize; SIGNALS], number: c_int) -> usize {
     entry.map_or(0, |entry| entry.load(Ordering::Acquire))
 }
 
-/// This process is a rank from now on.
+/// Puts [`on_signal`] in place of all handlers: this process is a rank from now on.
 pub(crate) fn adopt_all() {
     postponed::prepare();
     (1..SIGNALS as c_int).for_each(adopt);
 }
 
-/// The signal's handler, if it has one, is run by us from now on.
+/// Puts [`on_signal`] in place of the signal's handler, if it has one: it is run by us from now on.
 pub(crate) fn adopt(number: c_int) {
     let at = usize::try_from(number).ok().filter(|at| (1..SIGNALS).contains(at));
     let (Some(at), Some(set_action)) = (at, set_action()) else { return };
@@ -156,12 +156,13 @@ pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// The same for a job that needs neither malloc nor the loader, and some room on the stack.
+/// Does what [`run`] does for a job that needs neither malloc nor the loader, but some room on the
+/// stack.
 pub(crate) fn run_look<T>(job: impl FnOnce() -> T) -> Option<T> {
     if in_handler() { unless_stuck(|| stand_in::lend_a_look(job)) } else { Some(job()) }
 }
 
-/// What was in vain once in this handler is not tried again.
+/// Runs `lend`, unless it was in vain once in this handler: then it is not tried again.
 pub(crate) fn unless_stuck<T>(lend: impl FnOnce() -> Option<T>) -> Option<T> {
     if STUCK.get() && CRASHES.get() != 0 {
         return None;
@@ -186,7 +187,7 @@ impl Drop for Count {
     }
 }
 
-/// True if the thread has interrupted itself, and means to do what a handler may.
+/// Tells whether the thread has interrupted itself, and means to do what a handler may.
 pub(crate) fn in_handler() -> bool {
     HANDLERS_RUN.get() != 0 && UNSAFE_CALLS.get() == 0 && in_own_rank()
 }
@@ -196,12 +197,14 @@ fn in_own_rank() -> bool {
     engine::active().is_some_and(|engine| engine.own && engine::own_process())
 }
 
-/// A call of stdio: a program that makes it in a handler counts on this thread's locks.
+/// Notes a call of stdio, until the result is dropped: a program that makes it in a handler counts
+/// on this thread's locks.
 pub(crate) fn unsafe_call() -> Count {
     Count::one_more(&UNSAFE_CALLS)
 }
 
-/// The program makes a call that no handler can make: it has left those that ran by longjmp.
+/// Notes that the program makes a call that no handler can make: it has left those that ran by
+/// longjmp.
 pub(crate) fn in_no_handler() {
     HANDLERS_RUN.set(0);
     CRASHES.set(0);
@@ -226,7 +229,7 @@ unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     guard::set_errno(code);
 }
 
-/// The work is over: signals that have waited come now.
+/// Lets signals come that have waited: the work is over.
 #[inline]
 pub(crate) fn resume() {
     if WAITING.get() != 0 {

@@ -35,7 +35,7 @@ static ASIDE: [Aside; SIGNALS] = [const {
 /// Where malloc and the loader are in memory.
 static LOCKING_CODE: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
-/// The process has become a rank.
+/// Finds out where malloc and the loader are, since the process has become a rank.
 pub(crate) fn prepare() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     // SAFETY: only asks.
@@ -63,7 +63,8 @@ fn mapping(line: &str) -> Option<(Range<usize>, &str, &str)> {
     Some((number(from)?..number(to)?, words.next()?, words.nth(3)?))
 }
 
-/// True if the signal comes once more, and its handler must not run now.
+/// Puts a signal aside that may have interrupted malloc or the loader. True if it comes once more,
+/// and its handler must not run now.
 ///
 /// # Safety
 /// The arguments are those of a signal handler.
@@ -145,12 +146,13 @@ unsafe fn registers(_: *const ucontext_t) -> Option<(usize, i64)> {
     None
 }
 
-/// True if [`send_all`] has something to do.
+/// Tells whether [`send_all`] has something to do.
 pub(crate) fn any() -> bool {
     ASIDE.iter().any(|aside| aside.thread.load(Ordering::Acquire) > NONE)
 }
 
-/// Called by the stand-in only, when it has got hold of malloc and the loader.
+/// Sends once more what has been put aside. Called by the stand-in only, when it has got hold of
+/// malloc and the loader.
 pub(crate) fn send_all() {
     for (number, aside) in ASIDE.iter().enumerate() {
         let thread = aside.thread.load(Ordering::Acquire);

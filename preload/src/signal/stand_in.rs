@@ -49,7 +49,7 @@ struct Job {
     done: AtomicBool,
 }
 
-/// The process has become a rank.
+/// Starts the thread, since the process has become a rank.
 pub(crate) fn prepare() {
     match std::thread::Builder::new().name("scr-stand-in".into()).spawn(live) {
         Ok(thread) => drop(STAND_IN.set(thread.thread().clone())),
@@ -66,29 +66,29 @@ pub(crate) fn lend<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &FOREVER, job)
 }
 
-/// The same for a handler of a signal that came at once, and may have interrupted malloc: another
-/// thread's job may wait for that, too.
+/// Does what [`lend`] does for a handler of a signal that came at once, and may have interrupted
+/// malloc: another thread's job may wait for that, too.
 pub(crate) fn lend_in_crash<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: BEGIN, ..FOREVER }, job)
 }
 
-/// The same for a job that needs neither malloc nor the loader.
+/// Does what [`lend`] does for a job that needs neither malloc nor the loader.
 pub(crate) fn lend_a_look<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED_TO_LOOK, &Patience { turn: BEGIN, ..FOREVER }, job)
 }
 
-/// The same for a process that ends: without any processor time used for `patience` the job is left
-/// half done.
+/// Does what [`lend`] does for a process that ends: without any processor time used for `patience`
+/// the job is left half done.
 pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: patience, end: patience, ..FOREVER }, job)
 }
 
-/// The same as [`lend`], but only if it can be begun almost at once.
+/// Does what [`lend`] does, but only if it can be begun almost at once.
 pub(crate) fn lend_now<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: BRIEFLY, begin: BRIEFLY, ..FOREVER }, job)
 }
 
-/// True if there is a thread that does what is asked for.
+/// Tells whether there is a thread that does what is asked for.
 pub(crate) fn is_there() -> bool {
     STAND_IN.get().is_some()
 }
