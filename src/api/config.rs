@@ -12,7 +12,8 @@ use super::door::{door, failed};
 use super::shared::{is_null, text_of};
 use crate::engine;
 
-/// SCR_Config.
+/// Reads, sets or unsets the parameter that `config` names. Returns what was read, a copy that the
+/// caller frees, else NULL.
 ///
 /// # Safety
 /// `config` is null or NUL-terminated.
@@ -32,7 +33,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     unsafe { libc::strdup(answer.as_ptr()) }
 }
 
-/// The value that was asked for; `None` where a value was set, or there is none.
+/// Returns the value that was asked for; `None` where a value was set, or there is none.
 pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
     let text = text?.ok_or_else(|| is_null("the setting"))?;
     let mut door = door();
@@ -58,7 +59,7 @@ unsafe extern "C" {
     fn scr_configf();
 }
 
-/// SCR_Configf: goes on in C as it was called, whatever its arguments.
+/// Goes on in C as it was called, whatever its arguments.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Configf() {

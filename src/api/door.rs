@@ -35,13 +35,13 @@ static DOOR: Mutex<Door> = Mutex::new(Door {
     message: None,
 });
 
-/// Never held while ranks talk to one another.
+/// Locks what is known of the program; never held while ranks talk to one another.
 pub fn door() -> MutexGuard<'static, Door> {
     DOOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that all ranks make: `prepare` looks at the arguments and says what must be equal on all
-/// ranks; `body` does it, if all can.
+/// Makes a call that all ranks make: `prepare` looks at the arguments and says what must be equal
+/// on all ranks; `body` does it, if all can.
 pub fn together<A>(
     call: Call,
     prepare: impl FnOnce() -> Result<(A, Vec<u8>)>,
@@ -86,17 +86,17 @@ pub fn together<A>(
     })
 }
 
-/// Whether this rank speaks for all, where all have the same to say.
+/// Tells whether this rank speaks for all, where all have the same to say.
 pub fn speaks(session: Option<&Session>) -> bool {
     session.map_or_else(engine::is_first_rank, Session::speaks)
 }
 
-/// An error of which a message has been given.
+/// Makes an error of which a message has been given.
 pub fn told() -> Error {
     Error::Refused(String::new())
 }
 
-/// A call that a rank makes for itself.
+/// Makes a call that a rank makes for itself.
 pub fn alone(
     call: Call,
     body: impl FnOnce(ProgramState, Option<&'static Session>) -> Result<()>,
@@ -114,7 +114,8 @@ pub fn alone(
     })
 }
 
-/// The code of a call; a panic is an error like others, and ends what we do for the program.
+/// Runs the body of a call and returns its code; a panic is an error like others, and ends what we
+/// do for the program.
 pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
@@ -126,7 +127,7 @@ pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -
     if done.is_ok() { SUCCESS } else { FAILURE }
 }
 
-/// The code of a call of the name `call` that is valid in every state.
+/// Runs the body of the call `call`, which is valid in every state, and returns its code.
 pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body));
     let done = done.unwrap_or_else(|_| Err(Error::Defect("an internal error (a panic)".into())));

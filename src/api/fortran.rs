@@ -36,7 +36,7 @@ macro_rules! export {
         $(export!(@ $alias $before $error $lengths $code);)+
     )*};
     (@ $name:ident ($($before:ident: $kind:ty),*) $error:ident ($($length:ident),*) $code:expr) => {
-        /// The SCR call of its name, for Fortran.
+        /// Does what the SCR call of its name does, for Fortran.
         ///
         /// # Safety
         /// Each argument is null or a variable of its type; lengths are those of the texts.

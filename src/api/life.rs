@@ -10,7 +10,7 @@ use super::door::{door, failed, guarded, speaks, together};
 use super::shared::Flag;
 use crate::engine;
 
-/// SCR_Init: the program has come to it on all ranks.
+/// Starts SCR: the program has come to it on all ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Init() -> c_int {
     guarded(Call::Init, || {
@@ -60,7 +60,7 @@ fn of_other_mpi((made_for, in_use): (&str, String)) -> String {
     )
 }
 
-/// SCR_Finalize: the last flushes, unless the shim is there; then they come with MPI_Finalize.
+/// Ends SCR with the last flushes, unless the shim is there; then they come with MPI_Finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Finalize() -> c_int {
     together(
@@ -76,20 +76,21 @@ pub extern "C" fn SCR_Finalize() -> c_int {
     )
 }
 
-/// SCR_Get_version.
+/// Returns the version of the library; the text is not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Get_version() -> *mut c_char {
     c"v3.1.0".as_ptr().cast_mut()
 }
 
-/// SCR_Last_error.
+/// Returns why the last call that failed on this rank did, empty if none has; the text stays until
+/// the next one fails, and is not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Last_error() -> *const c_char {
     let door = door();
     door.message.as_ref().map_or(c"".as_ptr(), |message| message.as_ptr())
 }
 
-/// SCR_Should_exit: whether a halt condition holds.
+/// Tells in `flag` whether a halt condition holds.
 ///
 /// # Safety
 /// `flag` is null or valid for a write.
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn SCR_Should_exit(flag: *mut c_int) -> c_int {
     )
 }
 
-/// SCR_Need_checkpoint: whether one is due.
+/// Tells in `flag` whether a checkpoint is due.
 ///
 /// # Safety
 /// `flag` is null or valid for a write.
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn SCR_Need_checkpoint(flag: *mut c_int) -> c_int {
     )
 }
 
-/// That the program goes on without a session, and cannot have what it asks for.
+/// Makes the error of a program that goes on without a session, and cannot have what it asks for.
 pub fn without_session(what: &str) -> Error {
     Error::Refused(format!("SCR is switched off, or could not start (see above): {what}"))
 }

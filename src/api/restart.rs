@@ -10,7 +10,7 @@ use super::door::together;
 use super::life::without_session;
 use super::shared::{Buffer, Flag, is_null, text_of};
 
-/// SCR_Have_restart.
+/// Tells in `flag` whether there is a checkpoint to read, and in `name` what it is called.
 ///
 /// # Safety
 /// `flag` is null or valid for a write; `name` is null or has SCR_MAX_FILENAME bytes.
@@ -20,6 +20,8 @@ pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -
     unsafe { have_restart(flag, Buffer::new(name)) }
 }
 
+/// Does what [`SCR_Have_restart`] does, for C and for Fortran.
+///
 /// # Safety
 /// `flag` is null or valid for a write.
 pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
@@ -39,7 +41,8 @@ pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
     )
 }
 
-/// SCR_Start_restart.
+/// Begins to read the checkpoint that [`SCR_Have_restart`] has offered, and tells its name in
+/// `name`.
 ///
 /// # Safety
 /// `name` is null or has SCR_MAX_FILENAME bytes.
@@ -49,7 +52,7 @@ pub unsafe extern "C" fn SCR_Start_restart(name: *mut c_char) -> c_int {
     start_restart(unsafe { Buffer::new(name) })
 }
 
-/// What the program starts to read is told in `name`.
+/// Begins to read a checkpoint; what the program starts to read is told in `name`.
 pub(super) fn start_restart(name: Buffer) -> c_int {
     together(
         Call::StartRestart,
@@ -63,7 +66,7 @@ pub(super) fn start_restart(name: Buffer) -> c_int {
     )
 }
 
-/// SCR_Complete_restart.
+/// Ends the reading of a checkpoint; `valid` is 0 where this rank could not read all that it needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
     together(
@@ -73,7 +76,7 @@ pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
     )
 }
 
-/// SCR_Current.
+/// Chooses the checkpoint `name` as the one that the program goes on from.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
@@ -83,7 +86,7 @@ pub unsafe extern "C" fn SCR_Current(name: *const c_char) -> c_int {
     by_name(Call::Current, unsafe { text_of(name, "the name") })
 }
 
-/// SCR_Drop.
+/// Takes the dataset `name` out of the index and the cache; its files on the prefix stay.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
@@ -93,7 +96,7 @@ pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
     by_name(Call::Drop, unsafe { text_of(name, "the name") })
 }
 
-/// SCR_Delete.
+/// Deletes the dataset `name`, its files on the prefix too.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
@@ -103,7 +106,7 @@ pub unsafe extern "C" fn SCR_Delete(name: *const c_char) -> c_int {
     by_name(Call::Delete, unsafe { text_of(name, "the name") })
 }
 
-/// The calls that say which dataset they mean.
+/// Makes one of the calls that say which dataset they mean.
 pub(super) fn by_name(call: Call, name: Result<Option<&str>>) -> c_int {
     together(
         call,

@@ -11,7 +11,7 @@ pub const SUCCESS: c_int = 0;
 /// Whatever went wrong: a message has said what.
 pub const FAILURE: c_int = 1;
 
-/// The text behind a C string; `None` for NULL.
+/// Reads the text behind a C string; `None` for NULL.
 ///
 /// # Errors
 /// It is not UTF-8, which no record could have.
@@ -28,7 +28,7 @@ pub unsafe fn text_of<'a>(text: *const c_char, what: &str) -> Result<Option<&'a 
     text.to_str().map(Some).map_err(unreadable)
 }
 
-/// That a place for an answer is missing.
+/// Makes the error that a place for an answer is missing.
 pub fn is_null(what: &str) -> Error {
     Error::Refused(format!("{what} is NULL"))
 }
@@ -38,13 +38,15 @@ pub fn is_null(what: &str) -> Error {
 pub struct Flag(*mut c_int);
 
 impl Flag {
+    /// Takes `place` for a flag; null is an error.
+    ///
     /// # Safety
     /// `place` is null or valid for a write until the flag is set.
     pub unsafe fn new(place: *mut c_int) -> Result<Flag> {
         if place.is_null() { Err(is_null("flag")) } else { Ok(Flag(place)) }
     }
 
-    /// Sets it.
+    /// Writes `value` into it, as 1 or 0.
     pub fn set(self, value: bool) {
         // SAFETY: valid by the contract of `new`.
         unsafe { *self.0 = c_int::from(value) };
@@ -61,24 +63,28 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// Takes `place` for a text that ends with a NUL.
+    ///
     /// # Safety
     /// `place` is null or has SCR_MAX_FILENAME bytes that are valid until the buffer is filled.
     pub unsafe fn new(place: *mut c_char) -> Buffer {
         Buffer { place, size: FILENAME_MAX, is_padded: false }
     }
 
+    /// Takes `place` for a text that is padded with blanks.
+    ///
     /// # Safety
     /// `place` is null or a CHARACTER variable of `length`, valid until the buffer is filled.
     pub unsafe fn padded(place: *mut c_char, length: c_int) -> Buffer {
         Buffer { place, size: usize::try_from(length).unwrap_or(0), is_padded: true }
     }
 
-    /// Whether there is one.
+    /// Tells whether there is one.
     pub fn is_there(self) -> bool {
         !self.place.is_null()
     }
 
-    /// Copies `text` into it.
+    /// Writes `text` into it.
     ///
     /// # Errors
     /// It does not fit: the buffer has an empty string, or blanks, then.

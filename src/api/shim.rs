@@ -47,7 +47,7 @@ static TABLE: Engine = Engine {
     alias,
 };
 
-/// The door: its name is [`super::abi::ENTRY`].
+/// Gives the shim the functions of the engine: the door, whose name is [`super::abi::ENTRY`].
 #[unsafe(no_mangle)]
 pub extern "C" fn scr_engine_table() -> *const Engine {
     &raw const TABLE

@@ -16,7 +16,7 @@ const FLAG_CHECKPOINT: c_int = 1;
 /// SCR_FLAG_OUTPUT.
 const FLAG_OUTPUT: c_int = 2;
 
-/// SCR_Start_checkpoint.
+/// Begins a checkpoint without a name.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Start_checkpoint() -> c_int {
     let flags = Flags { checkpoint: true, output: false };
@@ -27,13 +27,13 @@ pub extern "C" fn SCR_Start_checkpoint() -> c_int {
     )
 }
 
-/// SCR_Complete_checkpoint.
+/// Ends a checkpoint; `valid` is 0 where this rank could not write all of its files.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Complete_checkpoint(valid: c_int) -> c_int {
     complete(Call::CompleteCheckpoint, valid)
 }
 
-/// SCR_Start_output.
+/// Begins a dataset, called `name` if that is not null; `flags` say what it is for.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> 
     start_output(unsafe { text_of(name, "the name") }, flags)
 }
 
-/// A dataset with a name, or without.
+/// Begins a dataset with a name, or without.
 pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
     together(
         Call::StartOutput,
@@ -60,7 +60,7 @@ pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
     )
 }
 
-/// SCR_Complete_output.
+/// Ends a dataset; `valid` is 0 where this rank could not write all of its files.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Complete_output(valid: c_int) -> c_int {
     complete(Call::CompleteOutput, valid)
@@ -91,7 +91,7 @@ fn flags_of(flags: c_int) -> Result<Flags> {
     Ok(Flags { checkpoint: is_set(FLAG_CHECKPOINT), output: is_set(FLAG_OUTPUT) })
 }
 
-/// SCR_Route_file.
+/// Tells in `file` where the program is to access the file `name`.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) 
     unsafe { route_file(text_of(name, "the name of the file"), Buffer::new(file)) }
 }
 
-/// Where the program is to access the file `name`: into `file`.
+/// Finds where the program is to access the file `name`, and writes it into `file`.
 pub(super) fn route_file(name: Result<Option<&str>>, file: Buffer) -> c_int {
     alone(Call::RouteFile, |state, session| {
         let name = name?.ok_or_else(|| is_null("the name of the file"))?;
