@@ -28,13 +28,13 @@ static RUNNING: OnceLock<Running> = OnceLock::new();
 /// The launch goes without us, and a message has said why.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// The session of this process, once [`start`] has succeeded.
+/// Returns the session of this process, once [`start`] has succeeded.
 pub fn session() -> Option<&'static Session> {
     RUNNING.get().map(|running| &running.session)
 }
 
-/// Right after MPI_Init: the launch check, then everything collective. `None`: this process is
-/// none of our business, or this launch stays without us (then a message has said why).
+/// Makes the launch check, right after MPI_Init, then starts everything collective. `None`: this
+/// process is none of our business, or this launch stays without us (then a message has said why).
 pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     if mpi::has_parent() || mpi::is_finalized() {
         return None;
@@ -71,7 +71,7 @@ fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> 
     Ok(&running.session)
 }
 
-/// The program is about to make a blocking collective call on `comm`.
+/// Notes that the program is about to make a blocking collective call on `comm`.
 pub fn sync(comm: usize, kind: SyncKind) {
     let Some(running) = RUNNING.get() else { return };
     if running.classifier.counts(comm) {
@@ -79,14 +79,14 @@ pub fn sync(comm: usize, kind: SyncKind) {
     }
 }
 
-/// Where calls are counted down that need not be told ([`Session::idle_points`]), and which those
-/// are. Called by the thread that has initialised MPI.
+/// Returns where calls are counted down that need not be told ([`Session::idle_points`]), and which
+/// those are. Called by the thread that has initialised MPI.
 pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
     let running = RUNNING.get()?;
     Some((running.session.idle_points(), running.classifier.counted()))
 }
 
-/// The program is about to open `path` by MPI-IO, all ranks of `comm` together.
+/// Notes that the program is about to open `path` by MPI-IO, all ranks of `comm` together.
 pub fn file_open(comm: usize, path: &Path) {
     let Some(running) = RUNNING.get() else { return };
     if mpi::is_shared(comm) {
@@ -94,7 +94,7 @@ pub fn file_open(comm: usize, path: &Path) {
     }
 }
 
-/// Processes were added to the job.
+/// Notes that processes were added to the job.
 pub fn restrict_to_world() {
     if let Some(running) = RUNNING.get() {
         running.classifier.restrict_to_world();
@@ -125,7 +125,7 @@ impl Host for Plain {
     }
 }
 
-/// A process of the program that has said `lines` to SCR_Config, as far as that is known.
+/// Describes a process of the program that has said `lines` to SCR_Config, as far as that is known.
 pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
     Surroundings {
         program: lines.to_vec(),
@@ -133,7 +133,7 @@ pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
     }
 }
 
-/// The program has called SCR_Init on all ranks: it joins the session of the shim, or starts one.
+/// Joins the session of the shim, or starts one: the program has called SCR_Init on all ranks.
 /// `Ok(None)`: SCR is switched off, or the shim could not start it.
 ///
 /// # Errors
@@ -166,22 +166,22 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     }
 }
 
-/// MPI runs: a process can ask who it is.
+/// Tells whether MPI runs: a process can ask who it is.
 pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
 }
 
-/// The MPI of this library and that of the program, if they are not the same.
+/// Returns the MPI of this library and that of the program, if they are not the same.
 pub fn other_mpi() -> Option<(&'static str, String)> {
     mpi::mismatch()
 }
 
-/// The program's MPI, as it calls itself, in a few words.
+/// Returns the program's MPI, as it calls itself, in a few words.
 pub fn mpi_version() -> String {
     mpi::version()
 }
 
-/// The first rank of the world; so is everybody before MPI runs.
+/// Tells whether this is the first rank of the world; so is everybody before MPI runs.
 pub fn is_first_rank() -> bool {
     if other_mpi().is_some() {
         // That MPI does not know our handle of the world; its launcher has told the rank.

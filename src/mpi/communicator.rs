@@ -33,7 +33,7 @@ unsafe impl Send for MpiComm {}
 unsafe impl Sync for MpiComm {}
 
 impl MpiComm {
-    /// A private duplicate of the world. Collective over the world.
+    /// Makes a private duplicate of the world. Collective over the world.
     ///
     /// # Errors
     /// [`scr_core::error::Error::Comm`] when MPI refuses.
@@ -163,8 +163,8 @@ impl MpiComm {
     }
 }
 
-/// The address of a buffer to send. That of an empty slice dangles, and can be the very number that
-/// means MPI_IN_PLACE (1 in Open MPI).
+/// Returns the address of a buffer to send. That of an empty slice dangles, and can be the very
+/// number that means MPI_IN_PLACE (1 in Open MPI).
 pub(super) fn address(bytes: &[u8]) -> *const c_void {
     static NOTHING: u8 = 0;
     if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }

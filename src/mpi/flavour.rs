@@ -15,13 +15,14 @@ const VERSION_BYTES: usize = 8192;
 const MADE_FOR: &str =
     if size_of::<ffi::MPI_Comm>() == size_of::<*const u8>() { "Open MPI" } else { "MPICH" };
 
-/// The MPI of this library and that of the program, if they are not the same. Valid at any time.
+/// Returns the MPI of this library and that of the program, if they are not the same. Valid at any
+/// time.
 pub fn mismatch() -> Option<(&'static str, String)> {
     let version = library()?;
     (!is(&version, MADE_FOR)).then(|| (MADE_FOR, first_words(&version)))
 }
 
-/// The MPI of the program in a few words; empty if it does not say. Valid at any time.
+/// Returns the MPI of the program in a few words; empty if it does not say. Valid at any time.
 pub fn version() -> String {
     library().map(|version| first_words(&version)).unwrap_or_default()
 }

@@ -8,21 +8,21 @@ use scr_core::error::Result;
 
 use super::{check, wait};
 
-/// Whether MPI_Finalize has completed.
+/// Tells whether MPI_Finalize has completed.
 pub fn is_finalized() -> bool {
     let mut flag = 0;
     // SAFETY: may be called at any time; the out-parameter is a local.
     unsafe { ffi::PMPI_Finalized(&mut flag) == 0 && flag != 0 }
 }
 
-/// Whether MPI_Init has completed.
+/// Tells whether MPI_Init has completed.
 pub fn is_initialized() -> bool {
     let mut flag = 0;
     // SAFETY: may be called at any time; the out-parameter is a local.
     unsafe { ffi::PMPI_Initialized(&mut flag) == 0 && flag != 0 }
 }
 
-/// The level of thread support that MPI has granted.
+/// Returns the level of thread support that MPI has granted.
 pub fn granted() -> c_int {
     let mut level = 0;
     // SAFETY: MPI is initialised when the program calls us; the out-parameter is a local.
@@ -39,7 +39,7 @@ pub fn finalize() {
     }
 }
 
-/// Whether this process was spawned by another MPI program.
+/// Tells whether this process was spawned by another MPI program.
 pub fn has_parent() -> bool {
     // SAFETY: MPI is initialised; MPI replaces the handle before it is compared.
     unsafe {

@@ -14,7 +14,7 @@ use super::{check, wait};
 const TAG_ANNOUNCE: c_int = 4;
 const TAG_CONTENT: c_int = 5;
 
-/// See [`Comm::sparse_exchange`].
+/// Does what [`Comm::sparse_exchange`] says.
 pub(super) fn exchange(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<Vec<(usize, Vec<u8>)>> {
     let expected = incoming_count(comm, out)?;
     let headers: Vec<[u8; 8]> =

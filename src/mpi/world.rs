@@ -47,7 +47,7 @@ impl<T> FromWord for *mut T {
     }
 }
 
-/// Rank of this process in the world. Local.
+/// Returns the rank of this process in the world. Local.
 ///
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
@@ -58,8 +58,8 @@ pub fn world_rank() -> Result<usize> {
     Ok(rank as usize)
 }
 
-/// Whether `own` is true on some rank of the world, and on all. In a call that all ranks make, and
-/// before there is a communicator of ours. Collective.
+/// Tells whether `own` is true on some rank of the world, and on all. In a call that all ranks
+/// make, and before there is a communicator of ours. Collective.
 ///
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
@@ -81,7 +81,7 @@ pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
     Ok((most[0] != 0, most[1] == 0))
 }
 
-/// Number of ranks in the world. Local.
+/// Returns the number of ranks in the world. Local.
 ///
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
@@ -130,7 +130,7 @@ impl Herald for WorldHerald {
     }
 }
 
-/// Whether this level of thread support lets several threads communicate, be it in turn.
+/// Tells whether this level of thread support lets several threads communicate, be it in turn.
 pub fn permits_threads(granted: c_int) -> bool {
     // SAFETY: a constant of the MPI library, defined before main.
     granted >= unsafe { ffi::RSMPI_THREAD_SERIALIZED }
@@ -158,19 +158,20 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// To be called by the thread that has initialised MPI. `any_thread`: some rank may communicate
-    /// with several threads (agreed among all ranks).
+    /// Makes a classifier. To be called by the thread that has initialised MPI. `any_thread`: some
+    /// rank may communicate with several threads (agreed among all ranks).
     pub fn new(world_size: usize, any_thread: bool) -> Self {
         INITIALISED_MPI.set(true);
         Classifier { world_size, any_thread, world_only: AtomicBool::new(any_thread) }
     }
 
-    /// Processes were or will be added: from now on only the world handle counts.
+    /// Lets only the world handle count from now on: processes were or will be added.
     pub fn restrict_to_world(&self) {
         self.world_only.store(true, Ordering::Relaxed);
     }
 
-    /// Calls on the world. To be called by the thread that has initialised MPI.
+    /// Returns what tells calls on the world, which count whatever happens. To be called by the
+    /// thread that has initialised MPI.
     pub fn counted(&self) -> Counted {
         // SAFETY: a constant of the MPI library, defined before main.
         let (world, mask) = unsafe { ffi::RSMPI_COMM_WORLD }.0.to_word();
@@ -178,7 +179,7 @@ impl Classifier {
         Counted { world, mask, thread }
     }
 
-    /// Whether a call of this thread on `handle` is a sync point.
+    /// Tells whether a call of this thread on `handle` is a sync point.
     pub fn counts(&self, handle: usize) -> bool {
         if !self.any_thread && !INITIALISED_MPI.get() {
             return false;
@@ -202,7 +203,7 @@ impl Classifier {
     }
 }
 
-/// Whether the communicator has more than one rank; a handle of no communicator has not.
+/// Tells whether the communicator has more than one rank; a handle of no communicator has not.
 pub fn is_shared(handle: usize) -> bool {
     let comm = ffi::MPI_Comm(FromWord::from_word(handle));
     let mut size = 0;
