@@ -44,7 +44,7 @@ pub fn look(begun: u64) -> ExitCode {
     }
 }
 
-/// Saves it.
+/// Scavenges the caches, a few times if need be, until the newest of everything is on the prefix.
 pub fn save() -> ExitCode {
     let args = Args::default();
     let mut done = outcome(&args);

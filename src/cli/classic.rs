@@ -44,8 +44,8 @@ const INDEX_ACTIONS: [(&str, &str); 8] = [
     ("-l", "list"),
 ];
 
-/// The command line as if `scr` had been called: with the tool that a classic name stands for, and
-/// its options as they are called here.
+/// Returns the command line as if `scr` had been called: with the tool that a classic name stands
+/// for, and its options as they are called here.
 pub fn with_tool(mut words: Vec<OsString>) -> Vec<OsString> {
     let called = words.first().and_then(|word| Path::new(word).file_name());
     let known = NAMES.iter().find(|(name, _)| called == Some(OsStr::new(name)));
@@ -107,8 +107,8 @@ fn action(word: &str) -> Option<&'static str> {
     INDEX_ACTIONS.iter().map(|(_, action)| *action).find(|action| *action == word)
 }
 
-/// The settings of a run whose control directory is `control`, as the manuals' commands are told
-/// it (`<base>/<user>/scr.<job>`), with `more` settings; see [`crate::load_settings`].
+/// Loads the settings of a run whose control directory is `control`, as the manuals' commands are
+/// told it (`<base>/<user>/scr.<job>`), with `more` settings; see [`crate::load_settings`].
 pub fn load_settings_in(
     prefix: Option<&str>,
     control: Option<&Path>,

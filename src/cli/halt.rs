@@ -187,7 +187,7 @@ fn time(text: &str, now: &Zoned) -> Result<u64, String> {
     u64::try_from(moment.as_second()).map_err(|_| wrong())
 }
 
-/// The conditions, in a clause.
+/// Tells the conditions, in a clause.
 pub fn describe(file: &HaltFile) -> String {
     let mut parts = Vec::new();
     match file.exit_reason.as_deref() {
@@ -214,7 +214,7 @@ pub fn describe(file: &HaltFile) -> String {
     if parts.is_empty() { "no halt condition".into() } else { parts.join("; ") }
 }
 
-/// A time, seconds since 1970, in this machine's time zone.
+/// Writes a time, seconds since 1970, in this machine's time zone.
 pub fn show(seconds: u64) -> String {
     let moment = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
     let text = |moment: Timestamp| {

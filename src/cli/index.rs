@@ -210,7 +210,7 @@ fn verify(prefix: &Path, wanted: &[String], sizes: bool, as_json: bool) -> ExitC
     if found.is_right() { printed } else { ExitCode::FAILURE }
 }
 
-/// What was found on a prefix, a line for each thing.
+/// Tells what was found on a prefix, a line for each thing.
 pub fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
     let mut text = String::new();
     let mut tell = |line: String| text += &format!("{line}\n");
@@ -242,7 +242,7 @@ pub fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
     text
 }
 
-/// What was found on a prefix.
+/// Tells what was found on a prefix, for programs.
 pub fn verified_in_json(found: &VerifiedPrefix) -> Value {
     let dataset = |one: &Verified| {
         let (condition, faults) = match &one.condition {
@@ -307,7 +307,7 @@ fn list(prefix: &Path, as_json: bool) -> Result<String> {
     Ok(format!("{}\n", table.trim_fmt()))
 }
 
-/// Name of a dataset, that of its directory if nothing else is known of it.
+/// Returns the name of a dataset, that of its directory if nothing else is known of it.
 pub fn name(entry: &IndexEntry) -> &str {
     entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name)
 }

@@ -13,7 +13,8 @@ use scr_core::params::{Environment, Settings, keys};
 /// How long a node may take to answer.
 const TEST_MAX: Duration = Duration::from_secs(10);
 
-/// Nodes of the allocation: `named`, or those of the resource manager; SCR_NODELIST overrules both.
+/// Finds the nodes of the allocation: `named`, or those of the resource manager; SCR_NODELIST
+/// overrules both.
 pub fn hosts(
     settings: &Settings,
     manager: &dyn Manager,
@@ -31,7 +32,8 @@ pub fn hosts(
     Ok(HostList::expand(&list)?.hosts().iter().map(host).collect())
 }
 
-/// How a node is reached: as the user says, as the resource manager does it, as mpirun does it.
+/// Finds out how a node is reached: as the user says, as the resource manager does it, as mpirun
+/// does it.
 pub fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manager) -> Shell {
     if let Some(command) = settings.get_optional(keys::REMOTE_SHELL) {
         return Shell::remote(&command);
@@ -42,7 +44,7 @@ pub fn shell(settings: &Settings, environment: &Environment, manager: &dyn Manag
     manager.shell().unwrap_or_else(|| Shell::remote(&of_mpi().unwrap_or_else(|| usual.to_owned())))
 }
 
-/// Tests that a node has to pass.
+/// Returns the tests that a node has to pass.
 pub fn tests(settings: &Settings) -> Vec<Test> {
     let chosen = settings.get_optional(keys::NODE_TESTS);
     let names = chosen.unwrap_or_else(|| match has_capacities(settings) {
@@ -71,7 +73,7 @@ fn directories(settings: &Settings) -> Test {
     Test::directories(&program.unwrap_or_else(|_| "scr".to_owned()), words, TEST_MAX)
 }
 
-/// Whether a word is the name of something that can be executed.
+/// Tells whether a word is the name of something that can be executed.
 pub fn can_run(word: &str) -> bool {
     let executable = |path: &Path| {
         path.metadata()

@@ -128,13 +128,13 @@ pub fn scavenge(
     Scavenge { settings, environment, nodes, shell, commands, program: &program, limit, id }.run()
 }
 
-/// Whether the newest of everything is on the prefix.
+/// Tells whether the newest of everything is on the prefix.
 pub fn is_saved(done: &Scavenged) -> bool {
     let nothing_lost = done.lost.is_empty() && done.unknown.is_empty();
     nothing_lost && (!done.published.is_empty() || (done.had_cache && done.on_prefix))
 }
 
-/// What was done, for people.
+/// Tells what was done, for people.
 pub fn lines(done: &Scavenged) -> Vec<String> {
     let mut lines = Vec::new();
     for (node, why) in &done.silent {

@@ -115,7 +115,7 @@ fn of_run(text: &mut String, run: &RunRecord, status: &Status) {
     }
 }
 
-/// Whether the run lives, since when, or how it ended.
+/// Tells whether the run lives, since when, or how it ended.
 pub fn life(run: &RunRecord, status: &Status) -> String {
     let (began, seen) = (show(run.started), show(run.updated));
     match (status.life, &run.end) {
@@ -147,7 +147,7 @@ fn lasted(from: u64, to: u64) -> String {
     }
 }
 
-/// What a restart goes on from.
+/// Tells what a restart goes on from.
 pub fn from(entry: &IndexEntry) -> String {
     let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);
     let when =
@@ -216,7 +216,7 @@ fn tables(text: &mut String, run: &RunRecord, status: &Status) {
     }
 }
 
-/// Where a dataset is, and where to it is on its way.
+/// Tells where a dataset is, and where to it is on its way.
 pub fn place(id: u64, one: &RunDataset, status: &Status) -> String {
     let cache = one.in_cache.then(|| match status.life {
         Life::Runs | Life::Unknown => "cache".to_owned(),
@@ -242,7 +242,7 @@ fn iso(seconds: u64) -> Value {
     }
 }
 
-/// The answer for programs.
+/// Makes the answer for programs.
 pub fn in_json(prefix: &Path, status: &Status) -> Value {
     let newest = status.newest.as_ref().map(|entry| {
         let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);

@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The files that a word means.
+/// Finds the files that a word means.
 ///
 /// # Errors
 /// If it means none.
@@ -91,7 +91,7 @@ pub fn wanted_by<'a>(listing: &'a Listing, word: &str) -> Result<Vec<Wanted<'a>>
     }
 }
 
-/// Those of them that are a dataset's.
+/// Returns those of them that are a dataset's.
 pub fn of_datasets<'a>(wanted: &[Wanted<'a>]) -> Vec<&'a Listed> {
     let of = |one: &Wanted<'a>| match one {
         Wanted::Of(one) => Some(*one),

@@ -71,7 +71,7 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     Ok(files)
 }
 
-/// Where a file is, in a word.
+/// Tells where a file is, in a word.
 pub fn place(one: &Listed) -> &str {
     match &one.place {
         Place::Prefix => "prefix",

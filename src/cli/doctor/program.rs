@@ -32,7 +32,7 @@ pub enum Mpi {
 }
 
 impl Mpi {
-    /// Name of its engine.
+    /// Returns the name of its engine.
     pub fn engine(self) -> &'static str {
         match self {
             Mpi::OpenMpi => "openmpi",
@@ -40,7 +40,7 @@ impl Mpi {
         }
     }
 
-    /// What people call it.
+    /// Returns what people call it.
     pub fn name(self) -> &'static str {
         match self {
             Mpi::OpenMpi => "Open MPI",
@@ -90,17 +90,17 @@ impl Command {
         Command { words: words[begin..].to_vec(), by_scr_run }
     }
 
-    /// Whether there is one.
+    /// Tells whether there is one.
     pub fn is_given(&self) -> bool {
         !self.words.is_empty()
     }
 
-    /// Whether it sees to it that the ranks have the shim.
+    /// Tells whether it sees to it that the ranks have the shim.
     pub fn brings_shim(&self) -> bool {
         self.by_scr_run || self.words.iter().any(|word| word.contains("libscr_preload.so"))
     }
 
-    /// As a shell has to see it.
+    /// Writes it as a shell has to see it; an example if there is none.
     pub fn line(&self) -> String {
         match self.words.is_empty() {
             true => "mpirun -n 4 ./app".to_owned(),

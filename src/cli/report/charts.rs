@@ -25,7 +25,7 @@ pub struct Figure {
     pub legend: Vec<(&'static str, usize)>,
 }
 
-/// All charts for which there is something to draw.
+/// Draws all charts for which there is something to draw.
 pub fn all(report: &Report) -> Vec<Figure> {
     let figures = [
         time_line(report),

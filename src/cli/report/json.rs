@@ -9,7 +9,7 @@ fn iso(seconds: u64) -> String {
     format!("{}Z", Timestamp::from_unix_seconds(seconds))
 }
 
-/// The whole report.
+/// Writes the whole report as JSON.
 pub fn of(report: &Report) -> Value {
     json!({
         "prefix": report.prefix.to_string_lossy(),

@@ -18,7 +18,7 @@ const ROWS: usize = 500;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The whole page.
+/// Writes the whole page.
 pub fn of(report: &Report) -> Markup {
     let title = format!("SCR report of {}", report.prefix.display());
     html! {

@@ -67,7 +67,7 @@ impl Scale {
         }
     }
 
-    /// Each step across is a factor.
+    /// Makes each step across a factor.
     pub fn in_factors(self) -> Scale {
         Scale { log: true, ..self }
     }
@@ -185,12 +185,12 @@ pub struct Bar {
     pub colour: usize,
 }
 
-/// Height of a chart of so many bars.
+/// Returns the height of a chart of so many bars.
 pub fn bars_height(count: usize) -> f64 {
     (count as f64).mul_add(36.0, 8.0)
 }
 
-/// Bars, one below the other, each with its label above.
+/// Draws bars, one below the other, each with its label above.
 pub fn bars(all: &[Bar]) -> Markup {
     let high = all.iter().map(|one| one.value).fold(1e-9, f64::max);
     html! {
@@ -212,7 +212,7 @@ fn short(label: &str) -> String {
     }
 }
 
-/// A place in the picture, to a tenth.
+/// Rounds a place in the picture to a tenth.
 pub fn px(place: f64) -> f64 {
     (place * 10.0).round() / 10.0
 }

@@ -14,7 +14,7 @@ use crate::halt::show;
 /// Rows that a table has at most; the newest are shown.
 const ROWS: usize = 12;
 
-/// The whole report.
+/// Writes the whole report as text.
 pub fn of(report: &Report) -> String {
     let mut text = String::new();
     for (name, sentence) in summary(report) {
@@ -34,7 +34,7 @@ pub fn of(report: &Report) -> String {
     text
 }
 
-/// The report in a few sentences, each with a word for what it is about.
+/// Tells the report in a few sentences, each with a word for what it is about.
 pub fn summary(report: &Report) -> Vec<(&'static str, String)> {
     let mut all = vec![("prefix", report.prefix.display().to_string())];
     let (Some(first), Some(last)) = (report.runs.first(), report.runs.last()) else {
@@ -108,12 +108,12 @@ fn survived(report: &Report) -> Option<String> {
     ))
 }
 
-/// `1 run`, `2 runs`.
+/// Counts in words: `1 run`, `2 runs`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What is advised, and what it rests on.
+/// Tells what is advised, and what it rests on.
 pub fn interval(one: &Advice) -> Vec<String> {
     let costs = &one.costs;
     let what = if costs.whole { "" } else { " (its seal alone; the log would tell all of it)" };
@@ -142,7 +142,7 @@ pub fn interval(one: &Advice) -> Vec<String> {
     all
 }
 
-/// What went straight to the prefix in all runs, by reason.
+/// Sums up what went straight to the prefix in all runs, by reason.
 pub fn passed_of_all(report: &Report) -> BTreeMap<&str, RunPassed> {
     let mut sums: BTreeMap<&str, RunPassed> = BTreeMap::new();
     for (reason, one) in report.runs.iter().flat_map(|run| &run.passed) {
@@ -178,7 +178,7 @@ fn table<const N: usize>(
 pub const RUN_HEADERS: [&str; 7] =
     ["began", "job", "went on from", "end", "ranks", "lasted", "checkpoints"];
 
-/// A run in a table's row.
+/// Writes a run as a table's row.
 pub fn run_cells(run: &RunStory) -> [String; 7] {
     let from = run.went_on_from.as_ref().map(|(_, name)| name.clone());
     let rebuilt = if run.rebuilt { " (rebuilt)" } else { "" };
@@ -202,7 +202,7 @@ fn runs(report: &Report) -> Option<Table> {
 pub const POINT_HEADERS: [&str; 9] =
     ["sealed", "name", "files", "bytes", "cost", "seal", "seal rate", "flush", "flush rate"];
 
-/// A checkpoint in a table's row.
+/// Writes a checkpoint as a table's row.
 pub fn point_cells(point: &Point) -> [String; 9] {
     let time = |seconds: Option<f64>| seconds.map(lasted).unwrap_or_default();
     let speed = |seconds| {
@@ -231,7 +231,7 @@ fn points(report: &Report) -> Option<Table> {
 /// The headers of [`failure_cells`].
 pub const FAILURE_HEADERS: [&str; 5] = ["last sign", "next run", "went on from", "lost", "saved"];
 
-/// A failure in a table's row.
+/// Writes a failure as a table's row.
 pub fn failure_cells(one: &Failure) -> [String; 5] {
     [
         show(one.seen),
@@ -250,7 +250,7 @@ fn failures(report: &Report) -> Option<Table> {
 /// The headers of [`passed_cells`].
 pub const PASSED_HEADERS: [&str; 4] = ["reason", "as", "files", "bytes"];
 
-/// A reason in a table's row.
+/// Writes a reason as a table's row.
 pub fn passed_cells((reason, one): (&str, &RunPassed)) -> [String; 4] {
     let bytes = HumanBytes(one.bytes).to_string();
     [reason.to_owned(), one.example.clone(), one.files.to_string(), bytes]

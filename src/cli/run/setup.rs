@@ -169,7 +169,7 @@ fn manager(
     }
 }
 
-/// The shim that belongs to this program.
+/// Finds the shim that belongs to this program.
 pub fn shim() -> Result<PathBuf> {
     let program = std::env::current_exe()
         .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
@@ -182,7 +182,7 @@ pub fn shim() -> Result<PathBuf> {
     })
 }
 
-/// LD_PRELOAD with the shim in front of what is there; one of that name is replaced.
+/// Returns LD_PRELOAD with the shim in front of what is there; one of that name is replaced.
 pub fn preload(shim: &Path, before: &str) -> String {
     let own = shim.file_name();
     let others = before.split([':', ' ']).filter(|entry| !entry.is_empty());

@@ -36,7 +36,7 @@ struct Signal {
 }
 
 impl Signals {
-    /// From now on signals come here.
+    /// Makes signals come here from now on.
     pub fn new() -> Result<Signals> {
         let wanted = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
         let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
@@ -92,7 +92,7 @@ pub struct WatchdogLimits {
 }
 
 impl WatchdogLimits {
-    /// `None`: no watchdog.
+    /// Reads the limits from the settings. `None`: no watchdog.
     pub fn of(settings: &Settings) -> Option<WatchdogLimits> {
         let timeout = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
         let switch = keys::WATCHDOG;

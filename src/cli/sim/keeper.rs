@@ -58,7 +58,7 @@ impl Plan {
     }
 }
 
-/// The `scr` command itself, with `sim --name NAME SUB`.
+/// Makes a command of `scr` itself, with `sim --name NAME SUB`.
 pub fn own_command(state: &State, sub: &str) -> Result<Command> {
     let mut command = Command::new(own_path()?);
     command.args(["sim", "--name", state.name(), sub]);
@@ -69,7 +69,7 @@ fn own_path() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::io("cannot find", "the scr command itself", e))
 }
 
-/// `scr sim start`: makes the keeper and waits until all nodes are there.
+/// Does `scr sim start`: makes the keeper and waits until all nodes are there.
 pub fn start(state: &State, plan: &Plan) -> Result<()> {
     state.create()?;
     begin(state, plan).inspect_err(|_| drop(state.remove()))
@@ -119,7 +119,7 @@ fn begin(state: &State, plan: &Plan) -> Result<()> {
     Err(Error::Process(format!("the cluster did not start\n{}", reason.trim())))
 }
 
-/// The keeper's whole life. Its standard output says "ready" once.
+/// Runs the keeper for its whole life. Its standard output says "ready" once.
 pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
     let _lock = state.lock()?;
     prepare_head(state, plan)?;

@@ -20,7 +20,7 @@ pub enum Mpi {
     Mpich,
 }
 
-/// What a shell reports for this end of a program.
+/// Returns what a shell reports for this end of a program.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(255);
     u8::try_from(code).unwrap_or(255)
@@ -114,7 +114,7 @@ fn mpirun_line(mpi: Mpi, ranks: usize, nodes: &[Node], words: &[String]) -> Vec<
     start.into_iter().chain(words.iter().cloned()).collect()
 }
 
-/// `scr sim run`: mpirun on the head, ranks on the nodes; returns mpirun's exit code.
+/// Does `scr sim run`: mpirun on the head, ranks on the nodes; returns mpirun's exit code.
 pub fn run(
     state: &State,
     mpi: Mpi,
@@ -154,7 +154,8 @@ fn parse_agent(words: &[String]) -> Option<(&str, String)> {
     Some((host, command.join(" ")))
 }
 
-/// The remote shell: runs a command line on a node as sshd would, with an environment of its own.
+/// Serves as the remote shell: runs a command line on a node as sshd would, with an environment of
+/// its own.
 pub fn agent(state: &State, words: &[String]) -> Result<u8> {
     let (host, line) = parse_agent(words)
         .ok_or_else(|| Error::Refused("usage: agent HOST COMMAND...".to_owned()))?;
@@ -170,7 +171,7 @@ pub fn agent(state: &State, words: &[String]) -> Result<u8> {
     on_node(state, &node, &words, Path::new(&state.home()))
 }
 
-/// `scr sim exec --on`: runs `words` on a node, in the caller's directory.
+/// Does `scr sim exec --on`: runs `words` on a node, in the caller's directory.
 pub fn exec_on_node(state: &State, name: &str, words: &[String]) -> Result<u8> {
     let node = state.node(name)?;
     if !node.alive {

@@ -25,7 +25,8 @@ fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// True for the super-user, also that of a user namespace: he may make all of these namespaces.
+/// Returns true for the super-user, also that of a user namespace: he may make all of these
+/// namespaces.
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
@@ -65,7 +66,7 @@ pub fn join_users(process: &Path) -> io::Result<()> {
     join(&File::open(process.join("ns/user"))?, libc::CLONE_NEWUSER)
 }
 
-/// The next child of this process becomes the first one of a new process namespace.
+/// Makes the next child of this process the first one of a new process namespace.
 pub fn next_child_is_first() -> io::Result<()> {
     // SAFETY: changes only where later children live; no memory is passed.
     answer(unsafe { libc::unshare(libc::CLONE_NEWPID) })
@@ -230,13 +231,13 @@ pub fn unmount(target: &Path) -> io::Result<()> {
     answer(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) })
 }
 
-/// Names the host of this process's namespace.
+/// Gives the host of this process's namespace a name.
 pub fn set_hostname(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length describe the string.
     answer(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })
 }
 
-/// A descriptor that becomes readable when process `pid` ends.
+/// Opens a descriptor that becomes readable when process `pid` ends.
 pub fn watch(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: a system call with two numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(pid), 0) };
@@ -258,7 +259,7 @@ pub fn wait_for_end(descriptor: RawFd) {
     {}
 }
 
-/// For the first process of a namespace: reaps children for ever, `ended` hears of each.
+/// Reaps children for ever, in the first process of a namespace; `ended` hears of each.
 ///
 /// Children that ended before the call are seen too. SIGCHLD must be blocked in all threads
 /// ([`block_child_signal`]).

@@ -22,7 +22,7 @@ pub const SCRATCH: &str = "scratch";
 /// What the nodes have for `/etc`, below the state directory; absent if it is the host's.
 pub const NODE_ETC: &str = "etc";
 
-/// The node's whole life. Its standard output says "ready" once.
+/// Runs the node for its whole life. Its standard output says "ready" once.
 pub fn live(state: &State, plan: &Plan, hostname: &str) -> Result<()> {
     namespace::block_child_signal();
     namespace::set_hostname(hostname)

@@ -31,7 +31,7 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The directory that has those of all clusters of this user.
+/// Returns the directory that has those of all clusters of this user.
 pub fn base() -> PathBuf {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     match owner(user_id(), &map) {
@@ -88,7 +88,7 @@ pub fn enter(state: &State) -> Result<()> {
     namespace::join_users(&keeper).map_err(|error| Error::io("cannot enter", &keeper, error))
 }
 
-/// What an ordinary user is told whose cluster the kernel refuses.
+/// Makes the error that an ordinary user is told whose cluster the kernel refuses.
 pub fn refused(error: &io::Error) -> Error {
     let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).ok();
     Error::Refused(advice(error, &setting))

@@ -72,7 +72,7 @@ pub struct State {
 }
 
 impl State {
-    /// Of the cluster `name`, running or not.
+    /// Makes the state of the cluster `name`, running or not.
     pub fn named(name: &str) -> Result<State> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
@@ -83,17 +83,17 @@ impl State {
         Ok(State { name: name.to_owned(), dir: ordinary::base().join(name) })
     }
 
-    /// The cluster's name.
+    /// Returns the cluster's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A file of the directory.
+    /// Returns the path of a file of the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Host name of the head.
+    /// Returns the host name of the head.
     pub fn head(&self) -> String {
         format!("{}-head", self.name)
     }
@@ -132,7 +132,7 @@ impl State {
         Ok(file)
     }
 
-    /// True while the keeper lives.
+    /// Tells whether the keeper lives.
     pub fn is_running(&self) -> bool {
         File::open(self.file("lock"))
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -168,23 +168,24 @@ impl State {
         text.trim().parse().map_err(|_| what())
     }
 
-    /// True for a cluster of the super-user, false for an ordinary user's.
+    /// Returns true for a cluster of the super-user, false for an ordinary user's.
     pub fn is_roots(&self) -> bool {
         !self.file("home").exists()
     }
 
-    /// Home directory on the nodes.
+    /// Returns the home directory on the nodes.
     pub fn home(&self) -> String {
         self.read("home").unwrap_or_else(|_| "/root".to_owned())
     }
 
-    /// Process number of the keeper, as the host counts.
+    /// Reads the process number of the keeper, as the host counts.
     pub fn keeper(&self) -> Result<u32> {
         let number = self.read_number("keeper")?;
         u32::try_from(number).map_err(|_| Error::corrupt(self.file("keeper"), "no process number"))
     }
 
-    /// The `/proc` directory of process `pid` of the cluster, seen from inside or from the host.
+    /// Finds the `/proc` directory of process `pid` of the cluster, seen from inside or from the
+    /// host.
     pub fn process(&self, pid: u32) -> Result<PathBuf> {
         let own = fs::metadata("/proc/self/ns/pid")
             .map_err(|e| Error::io("cannot read", "/proc/self/ns/pid", e))?;
@@ -196,14 +197,14 @@ impl State {
         Ok(processes.join(pid.to_string()))
     }
 
-    /// All nodes, spare and dead ones too.
+    /// Reads all nodes, spare and dead ones too.
     pub fn nodes(&self) -> Result<Vec<Node>> {
         let text = self.read("nodes")?;
         let bad = |line: &str| Error::corrupt(self.file("nodes"), format!("line '{line}'"));
         text.lines().map(|line| Node::parse(line).ok_or_else(|| bad(line))).collect()
     }
 
-    /// The node `name`.
+    /// Finds the node `name`.
     pub fn node(&self, name: &str) -> Result<Node> {
         let nodes = self.nodes()?;
         nodes.iter().find(|node| node.name == name).cloned().ok_or_else(|| {
@@ -212,7 +213,7 @@ impl State {
         })
     }
 
-    /// Records the nodes, and the hostfiles that follow from them.
+    /// Writes down the nodes, and the hostfiles that follow from them.
     pub fn record(&self, nodes: &[Node], wanted: usize, slots: usize) -> Result<()> {
         let mut table = String::new();
         for node in nodes {
@@ -230,7 +231,7 @@ impl State {
         self.write("nodes", &table)
     }
 
-    /// Number of nodes that a program is started on by default: all but the spare ones.
+    /// Reads the number of nodes that a program is started on by default: all but the spare ones.
     pub fn wanted(&self) -> Result<usize> {
         let number = self.read_number("wanted")?;
         usize::try_from(number).map_err(|_| Error::corrupt(self.file("wanted"), "too large"))
