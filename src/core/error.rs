@@ -99,7 +99,7 @@ impl Error {
         Error::Io { action, path: path.as_ref().to_path_buf(), source }
     }
 
-    /// Whether a file system, or its user's share of it, is full.
+    /// Tells whether a file system, or its user's share of it, is full.
     #[must_use]
     pub fn is_no_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
@@ -110,7 +110,7 @@ impl Error {
         }
     }
 
-    /// What a system call of the program that failed for this reason says.
+    /// Returns the error number for a system call of the program that failed for this reason.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -120,7 +120,7 @@ impl Error {
         }
     }
 
-    /// A damaged file.
+    /// Makes the error for a damaged file; `what` says what is wrong with it.
     pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }
     }

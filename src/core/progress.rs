@@ -58,7 +58,7 @@ pub fn step(what: &str, total: Total) -> Step {
 }
 
 impl Step {
-    /// One of the things of this step is done.
+    /// Notes that one of the things of this step is done.
     pub fn add_thing(&self) {
         if self.counts {
             THINGS.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl Drop for Step {
     }
 }
 
-/// So many bytes more were read or copied, whatever for.
+/// Notes that so many bytes more were read or copied, whatever for.
 pub fn add_bytes(count: u64) {
     BYTES.fetch_add(count, Ordering::Relaxed);
 }

@@ -13,7 +13,7 @@ pub struct Solo {
 }
 
 impl Solo {
-    /// A world of one.
+    /// Makes a world of one rank.
     pub fn new() -> Self {
         Self::default()
     }

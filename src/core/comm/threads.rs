@@ -49,8 +49,8 @@ pub struct ThreadWorld {
 pub struct Reaper(Arc<OnceLock<Arc<World>>>);
 
 impl Reaper {
-    /// The thread of `rank` ends at its next communication call, and no rank of the world waits for
-    /// any other from now on: what has not come by then is an error.
+    /// Kills `rank`: its thread ends at its next communication call, and no rank of the world waits
+    /// for any other from now on: what has not come by then is an error.
     pub fn kill(&self, rank: usize) {
         if let Some(world) = self.0.get() {
             lock(&world.state).aborted = true;
@@ -72,7 +72,7 @@ pub struct Outcome<T> {
 struct Killed;
 
 impl ThreadWorld {
-    /// A world of `ranks` threads.
+    /// Makes a world of `ranks` threads.
     pub fn new(ranks: usize) -> Self {
         ThreadWorld { kill_at: vec![None; ranks], reaper: Reaper::default() }
     }
@@ -85,7 +85,7 @@ impl ThreadWorld {
         self
     }
 
-    /// For those who decide while it runs.
+    /// Returns what kills ranks, for those who decide while it runs.
     #[must_use]
     pub fn reaper(&self) -> Reaper {
         self.reaper.clone()

@@ -66,8 +66,9 @@ pub fn all_gather(comm: &dyn Comm, tree: &KvTree) -> Result<Vec<KvTree>> {
     all.iter().enumerate().map(|(rank, bytes)| unpack(bytes, rank)).collect()
 }
 
-/// Sparse exchange: each `<rank> / <tree>` of `out` is sent to that rank; what the others sent
-/// comes back as `<rank> / <tree>` by sender. Nobody needs to know who sends to it. Collective.
+/// Exchanges trees sparsely: each `<rank> / <tree>` of `out` is sent to that rank; what the others
+/// sent comes back as `<rank> / <tree>` by sender. Nobody needs to know who sends to it.
+/// Collective.
 ///
 /// # Errors
 /// As [`receive`]; a key of `out` that is no rank of the group is found after the exchange, so that

@@ -26,7 +26,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The host of every rank, by world rank. Collective.
+    /// Gathers the host of every rank, by world rank. Collective.
     ///
     /// # Errors
     /// `Error::Comm`.
@@ -72,30 +72,30 @@ impl Groups {
         Ok(Groups { hosts: hosts.to_vec(), values })
     }
 
-    /// The host of each rank.
+    /// Returns the host of each rank.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// The names of all groups.
+    /// Returns the names of all groups.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
-    /// The value of each rank in the group called `name`; equal values share it.
+    /// Returns the value of each rank in the group called `name`; equal values share it.
     #[must_use]
     pub fn of_ranks(&self, name: &str) -> Option<&[String]> {
         self.values.get(name).map(Vec::as_slice)
     }
 
-    /// The value of each rank in the group of `descriptor`; NODE stands in for one that a stored
-    /// descriptor names and the settings do not have any more.
+    /// Returns the value of each rank in the group of `descriptor`; NODE stands in for one that a
+    /// stored descriptor names and the settings do not have any more.
     pub(super) fn of_descriptor(&self, descriptor: &RedundancyDesc) -> &[String] {
         self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE])
     }
 
-    /// The ranks that share the group called `name` with `rank`, ascending; itself included.
+    /// Finds the ranks that share the group called `name` with `rank`, ascending; itself included.
     #[must_use]
     pub fn members(&self, name: &str, rank: usize) -> Vec<usize> {
         let Some(values) = self.of_ranks(name) else { return Vec::new() };
@@ -103,7 +103,8 @@ impl Groups {
         (0..values.len()).filter(|other| &values[*other] == own).collect()
     }
 
-    /// All redundancy sets under a descriptor, each in ring order. Under SINGLE all are alone.
+    /// Chooses all redundancy sets under a descriptor, each in ring order. Under SINGLE all are
+    /// alone.
     #[must_use]
     pub fn sets(&self, descriptor: &RedundancyDesc) -> Vec<Vec<usize>> {
         if descriptor.scheme == SchemeKind::Single {
@@ -116,7 +117,7 @@ impl Groups {
         sets.iter().flat_map(|set| descriptor.rings(set)).collect()
     }
 
-    /// The set of `rank`; `None` if there is no such rank.
+    /// Finds the set of `rank`; `None` if there is no such rank.
     #[must_use]
     pub fn membership(&self, descriptor: &RedundancyDesc, rank: usize) -> Option<Membership> {
         let sets = self.sets(descriptor);
@@ -125,7 +126,7 @@ impl Groups {
         Membership::new(set, rank, count)
     }
 
-    /// What this job is too small for, in a sentence or two; `None` if all is as configured.
+    /// Says what this job is too small for, in a sentence or two; `None` if all is as configured.
     #[must_use]
     pub fn degraded(&self, descriptor: &RedundancyDesc) -> Option<String> {
         if descriptor.scheme == SchemeKind::Single {

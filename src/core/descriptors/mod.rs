@@ -59,9 +59,9 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// The descriptor for the checkpoint with this number (from 1, by series): of those whose
-    /// INTERVAL divides it the one with the largest. Datasets that are output take the one marked
-    /// OUTPUT, if there is one.
+    /// Chooses the descriptor for the checkpoint with this number (from 1, by series): of those
+    /// whose INTERVAL divides it the one with the largest. Datasets that are output take the one
+    /// marked OUTPUT, if there is one.
     #[must_use]
     pub fn select(&self, checkpoint: u64, output: bool) -> &RedundancyDesc {
         let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
@@ -75,7 +75,7 @@ impl Descriptors {
             .unwrap_or(&self.redundancy[0])
     }
 
-    /// Interval and store of all descriptors that [`Descriptors::select`] chooses among.
+    /// Returns interval and store of all descriptors that [`Descriptors::select`] chooses among.
     #[must_use]
     pub fn intervals(&self, output: bool) -> Vec<(u64, usize)> {
         let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
@@ -85,14 +85,14 @@ impl Descriptors {
         }
     }
 
-    /// The store that a descriptor names.
+    /// Returns the store that a descriptor names.
     #[must_use]
     pub fn store(&self, descriptor: &RedundancyDesc) -> &StoreDesc {
         &self.stores[descriptor.store]
     }
 
-    /// The set of `rank` under the descriptor that `tree` is of (a stored one, maybe of an earlier
-    /// run) on the present placement, and the tree completed with it.
+    /// Chooses the set of `rank` under the descriptor that `tree` is of (a stored one, maybe of an
+    /// earlier run) on the present placement, and returns it with the tree completed.
     ///
     /// # Errors
     /// `Error::Unreadable` if the tree is not a descriptor.
@@ -106,7 +106,8 @@ impl Descriptors {
         Ok((membership, tree))
     }
 
-    /// What each descriptor keeps on `rank` beside its files, in the order of their indices.
+    /// Returns what each descriptor keeps on `rank` beside its files, in the order of their
+    /// indices.
     #[must_use]
     pub fn overheads(&self, rank: usize) -> Vec<Overhead> {
         let overhead = |descriptor| {
@@ -117,9 +118,10 @@ impl Descriptors {
         self.redundancy.iter().map(overhead).collect()
     }
 
-    /// Whether a set of `ranks` still serves under the stored descriptor `tree`: no two of them
-    /// share a failure group on the present placement, and none could have more company than it has
-    /// where it has less than its scheme needs. A scheme that protects nothing is always spread.
+    /// Tells whether a set of `ranks` still serves under the stored descriptor `tree`: no two of
+    /// them share a failure group on the present placement, and none could have more company than
+    /// it has where it has less than its scheme needs. A scheme that protects nothing is always
+    /// spread.
     #[must_use]
     pub fn is_spread(&self, tree: &KvTree, ranks: &[usize]) -> bool {
         let Some(descriptor) = RedundancyDesc::from_tree(tree) else { return false };
@@ -131,8 +133,8 @@ impl Descriptors {
         complete && taken.len() == ranks.len() && !self.is_too_small(&descriptor, ranks)
     }
 
-    /// The failure group of a stored descriptor, if the settings do not have it any more: NODE
-    /// stands in for it.
+    /// Returns the failure group of a stored descriptor, if the settings do not have it any more:
+    /// NODE stands in for it.
     #[must_use]
     pub fn former_group(&self, tree: &KvTree) -> Option<String> {
         let descriptor = RedundancyDesc::from_tree(tree)?;

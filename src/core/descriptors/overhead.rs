@@ -14,7 +14,7 @@ impl Overhead {
     /// Nothing is kept.
     pub const NONE: Overhead = Overhead { parts: 0, of: 1 };
 
-    /// Of a rank whose set has so many members, itself included.
+    /// Computes the overhead of a rank whose set has so many members, itself included.
     #[must_use]
     pub fn new(descriptor: &RedundancyDesc, members: usize) -> Overhead {
         let losses = descriptor.set_failures.max(1).min(members.saturating_sub(1));
@@ -27,7 +27,7 @@ impl Overhead {
         Overhead { parts: losses as u64, of: of as u64 }
     }
 
-    /// Bytes of redundancy data for so many bytes of files.
+    /// Computes the bytes of redundancy data for so many bytes of files.
     #[must_use]
     pub fn of(self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.parts).div_ceil(self.of)

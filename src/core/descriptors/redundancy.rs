@@ -41,7 +41,7 @@ pub enum SchemeKind {
 const RS_SET_SIZE_MAX: usize = 128;
 
 impl SchemeKind {
-    /// The word in config files and records.
+    /// Returns the word for it in config files and records.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ pub struct RedundancyDesc {
 }
 
 impl RedundancyDesc {
-    /// Smallest number of ranks in a set that the scheme can do with.
+    /// Returns the smallest number of ranks in a set that the scheme can do with.
     #[must_use]
     pub fn set_size_min(&self) -> usize {
         let least = self.set_size.max(self.set_failures.saturating_add(1));
@@ -112,10 +112,10 @@ impl RedundancyDesc {
         }
     }
 
-    /// A set in ring order: each one's right neighbour is HOP_DISTANCE members further on. Copies
-    /// go to neighbours only, so under PARTNER the rings that this gives are sets of their own,
-    /// where they are large enough; else, as for parity, which all members share, they follow one
-    /// another.
+    /// Puts a set into ring order: each one's right neighbour is HOP_DISTANCE members further on.
+    /// Copies go to neighbours only, so under PARTNER the rings that this gives are sets of their
+    /// own, where they are large enough; else, as for parity, which all members share, they follow
+    /// one another.
     pub(super) fn rings(&self, set: &[usize]) -> Vec<Vec<usize>> {
         let rings = rings_by_hops(set, self.hop_distance);
         let large_enough = |ring: &Vec<usize>| ring.len() > self.set_failures.max(1);
@@ -165,7 +165,7 @@ impl RedundancyDesc {
         })
     }
 
-    /// The hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
+    /// Makes the hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
     #[must_use]
     pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
         let mut tree = KvTree::new();
@@ -187,8 +187,8 @@ impl RedundancyDesc {
         tree
     }
 
-    /// The inverse; `None` if a key is missing or malformed. Keys that 002 does not have may be
-    /// missing. The set is for [`Membership::get`].
+    /// Reads what [`RedundancyDesc::to_tree`] makes; `None` if a key is missing or malformed. Keys
+    /// that 002 does not have may be missing. The set is for [`Membership::get`].
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<RedundancyDesc> {
         let optional = |key: &str, default: u64| match tree.contains(key) {
@@ -215,8 +215,8 @@ impl RedundancyDesc {
     }
 }
 
-/// The descriptors of the CKPT lines under SCR_COPY_TYPE=FILE, else the implied one. Stores that
-/// only a CKPT line names are added to `stores`.
+/// Reads the descriptors of the CKPT lines under SCR_COPY_TYPE=FILE, else makes the implied one.
+/// Stores that only a CKPT line names are added to `stores`.
 pub(super) fn descriptors(
     settings: &Settings,
     groups: &Groups,

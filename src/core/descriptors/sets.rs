@@ -69,7 +69,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The place of world rank `world_rank` in `members`; `None` if it is not among them.
+    /// Finds the place of world rank `world_rank` in `members`; `None` if it is not among them.
     #[must_use]
     pub fn new(members: Vec<usize>, world_rank: usize, groups: usize) -> Option<Membership> {
         let rank = members.iter().position(|member| *member == world_rank)?;
@@ -87,7 +87,8 @@ impl Membership {
         tree.set_value("MEMBERS", members.join(","));
     }
 
-    /// The inverse; `None` if a key is missing or they contradict one another.
+    /// Reads the keys that [`Membership::put`] writes; `None` if one is missing or they contradict
+    /// one another.
     #[must_use]
     pub fn get(tree: &KvTree) -> Option<Membership> {
         let members: Option<Vec<usize>> =

@@ -34,7 +34,8 @@ pub struct StoreDesc {
 }
 
 impl StoreDesc {
-    /// Whether datasets in it are flushed in the background: what its line says, else the settings.
+    /// Tells whether datasets in it are flushed in the background: what its line says, else the
+    /// settings.
     #[must_use]
     pub fn flushes_async(&self, settings: &Settings) -> bool {
         match self.flush.as_deref() {
@@ -44,7 +45,7 @@ impl StoreDesc {
     }
 }
 
-/// The stores of the STORE lines, and that of SCR_CACHE_BASE if they do not name it.
+/// Reads the stores of the STORE lines, and adds that of SCR_CACHE_BASE if they do not name it.
 pub(super) fn stores(settings: &Settings, groups: &Groups) -> Result<Vec<StoreDesc>> {
     let mut stores: Vec<StoreDesc> = Vec::new();
     for line in settings.lines(LineKind::Store) {
@@ -63,7 +64,7 @@ pub(super) fn stores(settings: &Settings, groups: &Groups) -> Result<Vec<StoreDe
     Ok(stores)
 }
 
-/// A store of which nothing but the directory is known.
+/// Makes a store of which nothing but the directory is known.
 pub(super) fn implied(settings: &Settings, base: PathBuf, index: usize) -> StoreDesc {
     StoreDesc {
         index,
@@ -102,7 +103,8 @@ fn read(
     Ok(store)
 }
 
-/// A store's directory has to be the same on every node, so it cannot depend on where one is.
+/// Reads a store's directory. It has to be the same on every node, so it cannot depend on where one
+/// is.
 pub(super) fn base_path(text: &str) -> std::result::Result<PathBuf, String> {
     let path = Path::new(text);
     match path.is_absolute() {

@@ -56,7 +56,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// The file is made when the first event comes. `tells`: say what is done (SCR_LOG_DB_DEBUG).
+    /// Makes a sink for the database `path`, whose file is made when the first event comes.
+    /// `tells`: say what is done (SCR_LOG_DB_DEBUG).
     #[must_use]
     pub fn new(path: PathBuf, tells: bool) -> Database {
         Database { path, connection: None, tells }

@@ -43,7 +43,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Something that happens now.
+    /// Makes an event that happens now; `what` is its name in capitals.
     #[must_use]
     pub fn new(what: impl Into<Cow<'static, str>>) -> Event {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -52,41 +52,41 @@ impl Event {
         Event { time, what, dataset: None, seconds: None, size: None, note: String::new() }
     }
 
-    /// The dataset that it is about.
+    /// Adds the dataset that it is about.
     #[must_use]
     pub fn dataset(mut self, id: u64, name: impl Into<String>) -> Event {
         self.dataset = Some((id, name.into()));
         self
     }
 
-    /// How long it took.
+    /// Adds how long it took.
     #[must_use]
     pub fn seconds(mut self, seconds: f64) -> Event {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Files and bytes.
+    /// Adds the number of files and their bytes.
     #[must_use]
     pub fn size(mut self, files: u64, bytes: u64) -> Event {
         self.size = Some((files, bytes));
         self
     }
 
-    /// More, for people.
+    /// Adds a note for people.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Event {
         self.note = note.into();
         self
     }
 
-    /// When, as `2011-02-28T12:37:36`, UTC.
+    /// Tells when it was, as `2011-02-28T12:37:36`, UTC.
     #[must_use]
     pub fn when(&self) -> String {
         Timestamp::from_unix_seconds(self.time as u64).to_string()
     }
 
-    /// One line without its end, all but the time; control characters are replaced.
+    /// Writes it as one line without its end, all but the time; control characters are replaced.
     #[must_use]
     pub fn line(&self, job: &Job) -> String {
         let mut line = format!("user={}, jobid={}", job.user, job.job_id);

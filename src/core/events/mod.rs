@@ -81,7 +81,7 @@ impl EventLog {
         Ok(EventLog { sender: Mutex::new(Some(sender)), done: Mutex::new(done), lost })
     }
 
-    /// Something has happened. Never waits.
+    /// Takes an event to be written; it is lost, and counted, if too many are waiting. Never waits.
     pub fn tell(&self, event: Event) {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = sender.as_ref()
@@ -91,7 +91,7 @@ impl EventLog {
         }
     }
 
-    /// No more events: waits until all are written, but not longer than `limit`.
+    /// Takes no more events, and waits until all are written, but not longer than `limit`.
     pub fn close(&self, limit: Duration) {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if sender.is_none() {

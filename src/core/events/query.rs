@@ -18,13 +18,13 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// The value of `key`, empty if it has none.
+    /// Returns the value of `key`, empty if the event has none.
     #[must_use]
     pub fn get(&self, key: &str) -> &str {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// The line of the text log.
+    /// Writes it as a line of the text log.
     #[must_use]
     pub fn line(&self) -> String {
         let field = |key: &&&str| {
@@ -54,7 +54,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it is wanted.
+    /// Tells whether an event is wanted.
     #[must_use]
     pub fn takes(&self, one: &Logged) -> bool {
         let is = |key: &str, wanted: &str| one.get(key).eq_ignore_ascii_case(wanted);

@@ -20,13 +20,14 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// `is_missed`: whether somebody has asked for it, and wants to hear that there is none.
+    /// Makes a sink for the system's log. `is_missed`: whether somebody has asked for it, and wants
+    /// to hear that there is none.
     #[must_use]
     pub fn new(is_missed: bool) -> Syslog {
         Syslog { path: SOCKET.into(), socket: None, is_missed }
     }
 
-    /// Another socket, for tests.
+    /// Makes a sink for another socket, for tests.
     #[must_use]
     pub fn at(path: PathBuf) -> Syslog {
         Syslog { path, socket: None, is_missed: true }

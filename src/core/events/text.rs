@@ -13,7 +13,7 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// Lines go to the end of `path`, which is made when the first one comes.
+    /// Makes a sink whose lines go to the end of `path`, which is made when the first one comes.
     #[must_use]
     pub fn new(path: PathBuf) -> TextFile {
         TextFile { path, file: None }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Last part of the names of temporaries: `.<name>.<pid>-<count>.scrtmp`.
 const TEMPORARY_SUFFIX: &str = ".scrtmp";
 
-/// Whether a file name is that of a temporary, which a crash left behind if nobody writes it.
+/// Tells whether a file name is that of a temporary, which a crash left behind if nobody writes it.
 #[must_use]
 pub fn is_temporary_name(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY_SUFFIX)
@@ -34,8 +34,8 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// As [`write_atomic`], but until the directory is synced, by whoever does that for several files,
-/// a power cut may leave the older content.
+/// Does what [`write_atomic`] does, but until the directory is synced, by whoever does that for
+/// several files, a power cut may leave the older content.
 ///
 /// # Errors
 /// If any step fails; the older file is untouched, and the temporary is removed.

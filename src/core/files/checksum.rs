@@ -42,7 +42,7 @@ impl Crc32 {
         self.0.combine(&next.0);
     }
 
-    /// The checksum of all bytes so far.
+    /// Returns the checksum of all bytes so far.
     #[must_use]
     pub fn value(&self) -> u32 {
         self.0.clone().finalize()

@@ -62,8 +62,9 @@ pub struct Copied {
     pub crc32: Option<u32>,
 }
 
-/// Copies the regular file `from` to `to`, which is created or replaced in place; a symbolic link
-/// there is refused. On an error what was written of `to` stays, to be removed by the caller.
+/// Makes `to` a copy of the regular file `from`: `to` is created or replaced in place, and a
+/// symbolic link there is refused. On an error what was written of `to` stays, to be removed by the
+/// caller.
 ///
 /// # Errors
 /// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from`

@@ -90,7 +90,8 @@ fn gone(removed: io::Result<()>, path: &Path) -> Result<()> {
     }
 }
 
-/// Nothing but directories, all the way down; `false` if that cannot be seen.
+/// Tells whether nothing but directories is in `dir`, all the way down; `false` if that cannot be
+/// seen.
 pub fn has_no_file(dir: &Path) -> bool {
     let Ok(entries) = fs::read_dir(dir) else { return false };
     entries.into_iter().all(|entry| {

@@ -79,7 +79,7 @@ pub fn take(
     Ok(Taken::Ours(Lease { _file: file, _stand_in: None }))
 }
 
-/// Who holds the lease `path`, without taking it; `None`: nobody.
+/// Tells who holds the lease `path`, without taking it; `None`: nobody.
 ///
 /// # Errors
 /// The file cannot be read: it is not this user's, perhaps.

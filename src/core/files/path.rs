@@ -27,8 +27,8 @@ pub fn relative_to(path: &Path, base: &Path) -> Option<String> {
     is_safe_relative(name).then(|| name.to_owned())
 }
 
-/// Whether `name` stays below any directory that it is joined to: relative, not empty, in normal
-/// form (no `.`, no `..`, no doubled or trailing slash), no NUL.
+/// Tells whether `name` stays below any directory that it is joined to: relative, not empty, in
+/// normal form (no `.`, no `..`, no doubled or trailing slash), no NUL.
 #[must_use]
 pub fn is_safe_relative(name: &str) -> bool {
     let safe = |part: &str| !matches!(part, "" | "." | "..");

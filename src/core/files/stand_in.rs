@@ -91,8 +91,8 @@ impl Drop for StandIn {
     }
 }
 
-/// The holder, if the file at `path` is there and it is not known that its holder is gone; changes
-/// nothing and does not wait. `None`: nobody has it.
+/// Returns the holder, if the file at `path` is there and it is not known that its holder is gone;
+/// changes nothing and does not wait. `None`: nobody has it.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -30,7 +30,7 @@ impl Elements {
         Elements::Few(Vec::new())
     }
 
-    /// Room for `count` keys, if they are few.
+    /// Makes an empty one with room for `count` keys, if they are few.
     pub fn with_room(count: usize) -> Self {
         Elements::Few(Vec::with_capacity(count.min(FEW)))
     }
@@ -58,7 +58,7 @@ impl Elements {
         }
     }
 
-    /// The subtree under `key`, an empty one if it was not there.
+    /// Returns the subtree under `key`, which is made, empty, if it was not there.
     pub fn get_or_insert(&mut self, key: Key) -> &mut KvTree {
         if let Elements::Few(few) = self
             && few.len() == FEW

@@ -8,7 +8,7 @@
 use super::KvTree;
 
 impl KvTree {
-    /// Number of bytes of the packed form.
+    /// Counts the bytes of the packed form.
     #[must_use]
     pub fn packed_len(&self) -> usize {
         let below: usize = self.iter().map(|(key, sub)| key.len() + 1 + sub.packed_len()).sum();

@@ -186,8 +186,8 @@ impl KvTree {
         files::write_atomic(path.as_ref(), &to_file_bytes(self)?)
     }
 
-    /// As [`KvTree::write_file`], but a power cut may leave the older file until somebody syncs the
-    /// directory.
+    /// Does what [`KvTree::write_file`] does, but a power cut may leave the older file until
+    /// somebody syncs the directory.
     ///
     /// # Errors
     /// As [`KvTree::write_file`].

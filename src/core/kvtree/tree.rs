@@ -28,13 +28,13 @@ impl KvTree {
         KvTree { elements: Elements::new() }
     }
 
-    /// Number of keys at the top level.
+    /// Counts the keys at the top level.
     #[must_use]
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether there is no key at all: what a value looks like from below.
+    /// Tells whether there is no key at all: what a value looks like from below.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -56,7 +56,7 @@ impl KvTree {
         self.elements.get_mut(key)
     }
 
-    /// Whether `key` is there.
+    /// Tells whether `key` is there.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -124,13 +124,13 @@ impl KvTree {
         self.parse(key)
     }
 
-    /// Whether the value under `key` is `1`, the documents' way to write a flag.
+    /// Tells whether the value under `key` is `1`, the documents' way to write a flag.
     #[must_use]
     pub fn get_flag(&self, key: &str) -> bool {
         self.get_value(key) == Some("1")
     }
 
-    /// Sets the flag `key` to `1`, or removes it.
+    /// Writes the flag `key` as `1`, or removes it.
     pub fn set_flag(&mut self, key: &str, on: bool) {
         if on {
             self.set_value(key, 1);
@@ -175,8 +175,8 @@ impl KvTree {
         Some(removed)
     }
 
-    /// Copies `other` into this tree: subtrees of common keys are merged, so nothing is lost. This
-    /// is what unpacking and receiving do with a tree that is not empty (000 3.2.7).
+    /// Takes the keys of `other` into this tree: subtrees of common keys are merged, so nothing is
+    /// lost. This is what unpacking and receiving do with a tree that is not empty (000 3.2.7).
     pub fn merge(&mut self, other: &KvTree) {
         for (key, subtree) in other {
             self.child_mut(key).merge(subtree);
@@ -194,7 +194,7 @@ impl KvTree {
         self.iter().map(|(key, _)| key)
     }
 
-    /// Longest chain of keys below this tree: 0 for an empty one.
+    /// Returns the length of the longest chain of keys below this tree: 0 for an empty one.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.iter().map(|(_, subtree)| 1 + subtree.depth()).max().unwrap_or(0)

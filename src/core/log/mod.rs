@@ -34,7 +34,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// One that has said nothing yet, at level 0, on standard error.
+    /// Makes one that has said nothing yet, at level 0, on standard error.
     #[must_use]
     pub const fn new() -> Self {
         Voice {
@@ -58,8 +58,8 @@ thread_local! {
     static VOICE: RefCell<Option<Arc<Voice>>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread speaks as one rank of several in the process, `None`: as the process.
-/// Level, sink and what was said once are those of the voice.
+/// Lets this thread speak from now on as one rank of several in the process, `None`: as the
+/// process. Level, sink and what was said once are those of the voice.
 pub fn speak_as(voice: Option<Arc<Voice>>) {
     // A thread that is ending has no voice of its own any more.
     let _ = VOICE.try_with(|own| *own.borrow_mut() = voice);
@@ -74,12 +74,13 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Sets the level, the value of `SCR_DEBUG`: 0 warnings only, 1 what was done, 2 and more details.
+/// Takes the level that is in force from now on, the value of `SCR_DEBUG`: 0 warnings only, 1 what
+/// was done, 2 and more details.
 pub fn set_level(level: u8) {
     with_voice(|voice| voice.level.store(level, Ordering::Relaxed));
 }
 
-/// The level in force, so that callers can leave out the work of composing a message.
+/// Returns the level in force, so that callers can leave out the work of composing a message.
 #[must_use]
 pub fn level() -> u8 {
     with_voice(|voice| voice.level.load(Ordering::Relaxed))
@@ -102,8 +103,9 @@ pub fn warn(text: impl Display) {
     emit(&text.to_string());
 }
 
-/// From now on what [`warn_once`] says is said by one of the processes that share `dir`: whoever is
-/// first makes a file there. Made when it is needed; `None`: each process speaks for itself.
+/// Lets only one of the processes that share `dir` say what [`warn_once`] says from now on: whoever
+/// is first makes a file there. The directory is made when it is needed; `None`: each process
+/// speaks for itself.
 pub fn share(dir: Option<PathBuf>) {
     with_voice(|voice| *lock(&voice.shared) = dir);
 }

@@ -31,7 +31,7 @@ pub enum LineKind {
 }
 
 impl LineKind {
-    /// The key that such a line begins with.
+    /// Returns the key that such a line begins with.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl LineKind {
         }
     }
 
-    /// The inverse of [`LineKind::key`].
+    /// Finds the kind of the lines that begin with `key`: the inverse of [`LineKind::key`].
     #[must_use]
     pub fn from_key(key: &str) -> Option<LineKind> {
         [LineKind::Groups, LineKind::Store, LineKind::Checkpoint]

@@ -59,7 +59,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source in words.
+    /// Returns the source in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Source {
         }
     }
 
-    /// The inverse of [`Source::name`].
+    /// Finds the source by its words: the inverse of [`Source::name`].
     #[must_use]
     pub fn from_name(name: &str) -> Option<Source> {
         use Source::{Default, Environment, Program, SystemFile, UserFile};

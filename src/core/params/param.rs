@@ -51,7 +51,7 @@ pub enum Status {
 }
 
 impl Param {
-    /// A row without any of the extras.
+    /// Makes a row without any of the extras.
     #[must_use]
     pub const fn new(
         name: &'static str,

@@ -57,7 +57,7 @@ impl Query {
         }
     }
 
-    /// The setting that it is about.
+    /// Returns the setting that it is about.
     #[must_use]
     pub fn of(&self) -> Asked {
         match self {
@@ -65,8 +65,8 @@ impl Query {
         }
     }
 
-    /// Changes the program's lines: a later setting replaces an earlier one of the same name; of
-    /// descriptor lines the one of the same subject, whose other fields stay.
+    /// Applies it to the program's lines: a later setting replaces an earlier one of the same name;
+    /// of descriptor lines the one of the same subject, whose other fields stay.
     pub fn apply(&self, lines: &mut Vec<String>) {
         let (asked, added) = match self {
             Query::Read(_) => return,
@@ -108,7 +108,7 @@ impl Asked {
         self.key == other.key && (all || subject(self) == subject(other))
     }
 
-    /// Its value, as far as anybody has set it.
+    /// Finds its value, as far as anybody has set it.
     #[must_use]
     pub fn find(&self, settings: &Settings) -> Option<String> {
         let Some(kind) = LineKind::from_key(&self.key) else {

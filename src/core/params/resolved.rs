@@ -53,7 +53,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The table's defaults; relative paths are below `working_directory`.
+    /// Returns the table's defaults; relative paths are below `working_directory`.
     #[must_use]
     pub fn defaults(working_directory: &Path) -> Settings {
         let mut settings = Settings::default();
@@ -71,7 +71,7 @@ impl Settings {
         settings
     }
 
-    /// The value of a parameter that has a default.
+    /// Returns the value of a parameter that has a default.
     #[must_use]
     pub fn get<T: Typed>(&self, key: Key<T>) -> T::Output {
         let find = |settings: &Settings| settings.find_value::<T>(key.param.name);
@@ -80,13 +80,13 @@ impl Settings {
             .expect("the table's test shows that every default is of its row's type")
     }
 
-    /// The value of a parameter without a default; `None` if nobody set it.
+    /// Returns the value of a parameter without a default; `None` if nobody set it.
     #[must_use]
     pub fn get_optional<T: Typed>(&self, key: OptionalKey<T>) -> Option<T::Output> {
         self.find_value::<T>(key.param.name)
     }
 
-    /// The members of a family that are set, as (full name, value), by number.
+    /// Returns the members of a family that are set, as (full name, value), by number.
     #[must_use]
     pub fn family<T: Typed>(&self, key: OptionalKey<T>) -> Vec<(String, T::Output)> {
         let name = key.param.name;
@@ -100,33 +100,35 @@ impl Settings {
         self.values.get(&(name, 1)).and_then(|setting| T::take(&setting.value))
     }
 
-    /// Everything that has a value, in the table's order.
+    /// Returns everything that has a value, in the table's order.
     pub fn all(&self) -> impl Iterator<Item = &Setting> {
         PARAMS.iter().flat_map(|param| {
             self.values.range((param.name, 0)..=(param.name, u32::MAX)).map(|(_, setting)| setting)
         })
     }
 
-    /// The setting called `name`, if it has a value.
+    /// Finds the setting called `name`, if it has a value.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         let named = find(name)?;
         self.values.get(&(named.param.name, named.number))
     }
 
-    /// Who set the parameter called `name`; [`Source::Default`] if nobody did.
+    /// Tells who set the parameter called `name`; [`Source::Default`] if nobody did.
     #[must_use]
     pub fn source(&self, name: &str) -> Source {
         self.setting(name).map_or(Source::Default, |setting| setting.origin.source)
     }
 
-    /// Whether the user or the program set it, not the system's file.
+    /// Tells whether the user or the program set the parameter called `name`, not the system's
+    /// file.
     #[must_use]
     pub fn is_asked_for(&self, name: &str) -> bool {
         !matches!(self.source(name), Source::Default | Source::SystemFile)
     }
 
-    /// Sets one value, as [`Source::Program`] does, whatever the value's source was.
+    /// Gives one parameter a value, as [`Source::Program`] does, whatever the old value's source
+    /// was.
     ///
     /// # Errors
     /// `Error::Config` if there is no such parameter or the value is wrong.
@@ -145,13 +147,13 @@ impl Settings {
         Ok(())
     }
 
-    /// The descriptor lines of one kind, in order.
+    /// Returns the descriptor lines of one kind, in order.
     pub fn lines(&self, kind: LineKind) -> impl Iterator<Item = &DescriptorLine> {
         self.lines.iter().filter(move |line| line.kind == kind)
     }
 
-    /// What differs between the `SCR_*` variables that these settings were made from and those of
-    /// another process: names, for one message. Rank 0's hold.
+    /// Compares the `SCR_*` variables that these settings were made from with those of another
+    /// process, and returns the names of those that differ, for one message. Rank 0's hold.
     #[must_use]
     pub fn environment_differences(&self, environment: &Environment) -> Vec<String> {
         let other = scr_variables(environment);
@@ -174,7 +176,7 @@ impl Settings {
         self.environment = scr_variables(environment);
     }
 
-    /// Everything, for the broadcast: SETTING, LINE, WARNING, ENVIRONMENT, FILE, FIXED.
+    /// Packs everything, for the broadcast: SETTING, LINE, WARNING, ENVIRONMENT, FILE, FIXED.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -206,7 +208,7 @@ impl Settings {
         tree
     }
 
-    /// The inverse of [`Settings::to_tree`]; `None` if the tree is not one of its.
+    /// Reads what [`Settings::to_tree`] makes; `None` if the tree is not one of its.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Settings> {
         let mut settings = Settings {

@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest known name.
 
-/// The candidate nearest to `wrong`, if it is near enough to be what was meant.
+/// Finds the candidate nearest to `wrong`, if it is near enough to be what was meant.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_ascii_uppercase();
@@ -15,7 +15,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
     (distance <= (wrong.chars().count() / 3).max(1)).then_some(best)
 }
 
-/// How alike two texts are: 1 if they are equal, 0 if they have nothing in common.
+/// Tells how alike two texts are: 1 if they are equal, 0 if they have nothing in common.
 #[must_use]
 pub fn similarity(one: &str, other: &str) -> f64 {
     // As above: the cost is the product of the lengths.
@@ -25,7 +25,7 @@ pub fn similarity(one: &str, other: &str) -> f64 {
     }
 }
 
-/// The same as the end of a message; empty without a candidate.
+/// Returns what [`nearest`] finds as the end of a message; empty without a candidate.
 #[must_use]
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(wrong, candidates) {

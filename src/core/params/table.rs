@@ -304,7 +304,7 @@ pub fn find(name: &str) -> Option<Named> {
 }
 
 impl Named {
-    /// The name as it is written.
+    /// Returns the name as it is written.
     #[must_use]
     pub fn name(&self) -> String {
         match self.number {

@@ -33,7 +33,7 @@ const DESCRIPTORS: &str = "
 #CKPT=1 INTERVAL=8 GROUP=SWITCH STORE=/dev/shm TYPE=PARTNER
 ";
 
-/// The file's text.
+/// Returns the text of the commented config file, made from the table.
 #[must_use]
 pub fn template() -> String {
     let mut text = HEAD.to_string();
@@ -62,7 +62,7 @@ fn entry(param: &Param) -> String {
     text
 }
 
-/// Meaning, permitted values and status in one paragraph.
+/// Describes a parameter in one paragraph: meaning, permitted values and status.
 pub(super) fn description(param: &Param) -> String {
     let mut text = param.meaning.to_string();
     if !param.choices.is_empty() {

@@ -170,7 +170,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether `text` can name a variable.
+/// Tells whether `text` can name a variable.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

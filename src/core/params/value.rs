@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The type's name in listings.
+    /// Returns the type's name in listings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The value as a whole number, for bounds; `None` if it is none.
+    /// Returns the value as a whole number, for bounds; `None` if it is none.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self {

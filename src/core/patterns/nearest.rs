@@ -28,8 +28,8 @@ pub struct Nearest {
 }
 
 impl SeriesSet {
-    /// Of names that no pattern matches, relative to the prefix, the one that comes nearest to a
-    /// pattern. `None` if there is no name or no pattern.
+    /// Finds, of names that no pattern matches, relative to the prefix, the one that comes nearest
+    /// to a pattern. `None` if there is no name or no pattern.
     #[must_use]
     pub fn nearest<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Nearest> {
         let mut best: Option<Nearest> = None;
@@ -206,7 +206,7 @@ fn bare(part: &str) -> String {
     part.replace(['*', '?', '\\'], "")
 }
 
-/// With each number as one `#`: numbers differ between names of a kind.
+/// Writes each number of a name as one `#`: numbers differ between names of a kind.
 #[must_use]
 pub fn masked(name: &str) -> String {
     let mut masked = String::with_capacity(name.len());

@@ -19,8 +19,9 @@ pub(super) struct Origin {
 /// Characters that examples are made of, by preference: each list makes one.
 const TASTES: [[char; 3]; 3] = [['1', 'x', 'X'], ['x', 'X', '1'], ['_', '-', 'x']];
 
-/// One sentence for each two series of which the earlier takes what the later was written for, as
-/// far as examples of its files tell. `origins` are those of the series; `prefix` is absolute.
+/// Returns one sentence for each two series of which the earlier takes what the later was written
+/// for, as far as examples of its files tell. `origins` are those of the series; `prefix` is
+/// absolute.
 pub(super) fn warnings(
     alternatives: &[Alternative],
     origins: &[Origin],

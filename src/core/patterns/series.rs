@@ -110,7 +110,8 @@ pub struct Match {
 }
 
 impl Match {
-    /// Whether the file belongs to whichever dataset is in progress (a pointer such as `latest`).
+    /// Tells whether the file belongs to whichever dataset is in progress (a pointer such as
+    /// `latest`).
     #[must_use]
     pub fn is_companion(&self) -> bool {
         self.id.is_none() && self.has_id_in_series
@@ -167,7 +168,7 @@ impl SeriesSet {
         Ok(set)
     }
 
-    /// The same with the series of what the program writes by calls of SCR, behind all others.
+    /// Adds the series of what the program writes by calls of SCR, behind all others.
     #[must_use]
     pub fn with_program(mut self) -> SeriesSet {
         for (name, checkpoint) in [(PROGRAM, true), (PROGRAM_OUTPUT, false)] {
@@ -184,8 +185,8 @@ impl SeriesSet {
         self
     }
 
-    /// The index of the series of what the program writes by calls: of its checkpoints, or of what
-    /// is output only. Of a set that [`SeriesSet::with_program`] has made.
+    /// Returns the index of the series of what the program writes by calls: of its checkpoints, or
+    /// of what is output only. Of a set that [`SeriesSet::with_program`] has made.
     #[must_use]
     pub fn program(&self, checkpoint: bool) -> usize {
         self.series.len() - if checkpoint { 2 } else { 1 }
@@ -253,19 +254,19 @@ impl SeriesSet {
         Ok(())
     }
 
-    /// The series, in the order of their indices.
+    /// Returns the series, in the order of their indices.
     #[must_use]
     pub fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// What is allowed, but cannot be meant, in sentences that name the place.
+    /// Returns what is allowed, but cannot be meant, in sentences that name the place.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The patterns in force: each list with its parameter and where that was set.
+    /// Describes the patterns in force: each list with its parameter and where that was set.
     #[must_use]
     pub fn in_force(&self) -> String {
         let one = |(series, origin): (&Series, &Origin)| {
@@ -279,7 +280,7 @@ impl SeriesSet {
         &self.alternatives
     }
 
-    /// Whether this pattern matches the name, whatever else is said about it.
+    /// Tells whether this pattern matches the name, whatever else is said about it.
     pub(super) fn takes(&self, alternative: &Alternative, name: &str) -> bool {
         match alternative.absolute {
             true => alternative.regex.is_match(&format!("{}/{name}", self.prefix)),
@@ -287,7 +288,7 @@ impl SeriesSet {
         }
     }
 
-    /// The index of the series called `name`.
+    /// Finds the index of the series called `name`.
     #[must_use]
     pub fn series_index(&self, name: &str) -> Option<usize> {
         self.series.iter().position(|series| series.name == name)
@@ -334,7 +335,7 @@ impl SeriesSet {
         })
     }
 
-    /// Whether SCR_IGNORE_PATTERN names `path` (relative to the prefix).
+    /// Tells whether SCR_IGNORE_PATTERN names `path` (relative to the prefix).
     #[must_use]
     pub fn ignores(&self, path: &str) -> bool {
         self.ignore.as_ref().is_some_and(|regex| regex.is_match(path))
@@ -344,22 +345,23 @@ impl SeriesSet {
             })
     }
 
-    /// Whether some pattern may match a path below `directory` (relative to the prefix; empty for
-    /// the prefix itself). May say yes in vain, never no.
+    /// Tells whether some pattern may match a path below `directory` (relative to the prefix; empty
+    /// for the prefix itself). May say yes in vain, never no.
     #[must_use]
     pub fn could_match_below(&self, directory: &str) -> bool {
         self.alternatives.iter().any(|alternative| alternative.could_match_below(directory))
     }
 
-    /// The innermost directory, relative to the prefix, that each pattern names without a wildcard.
+    /// Returns the innermost directory, relative to the prefix, that each pattern names without a
+    /// wildcard.
     #[must_use]
     pub fn literal_directories(&self) -> Vec<&str> {
         let literals = self.alternatives.iter().map(|alternative| alternative.literal.as_str());
         literals.filter_map(|literal| Some(literal.rsplit_once('/')?.0)).collect()
     }
 
-    /// What the matches of each pattern begin with, relative to the prefix; duplicates and those
-    /// that begin with another are left out. An empty one means: anything.
+    /// Returns what the matches of each pattern begin with, relative to the prefix; duplicates and
+    /// those that begin with another are left out. An empty one means: anything.
     #[must_use]
     pub fn literal_prefixes(&self) -> Vec<String> {
         let mut literals: Vec<String> =

@@ -95,8 +95,8 @@ impl Template {
         (template.final_name(temporary).as_deref() == Some(last)).then_some(template)
     }
 
-    /// The final name of a file called `temporary`; `None` if the template is not for it. Whether
-    /// the result belongs to a series is for the caller to see.
+    /// Finds the final name of a file called `temporary`; `None` if the template is not for it.
+    /// Whether the result belongs to a series is for the caller to see.
     #[must_use]
     pub fn final_name(&self, temporary: &str) -> Option<String> {
         let mut parts: Vec<&str> = temporary.split('/').collect();
@@ -121,13 +121,13 @@ impl Template {
         Some(parts.join("/"))
     }
 
-    /// Final names are part of the temporary ones.
+    /// Tells whether final names are part of the temporary ones.
     #[must_use]
     pub fn strips(&self) -> bool {
         matches!(self.change, Change::Strip { .. } | Change::Cut(_) | Change::Leave(_))
     }
 
-    /// One line without tabs in its fields, for the record of what was learned.
+    /// Writes it as one line without tabs in its fields, for the record of what was learned.
     #[must_use]
     pub fn to_text(&self) -> String {
         let (kind, one, other) = match &self.change {
@@ -140,7 +140,7 @@ impl Template {
         format!("{}\t{kind}\t{one}\t{other}", self.trailing)
     }
 
-    /// The inverse of [`Template::to_text`]; `None` for anything else.
+    /// Reads what [`Template::to_text`] writes; `None` for anything else.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Template> {
         let fields: Vec<&str> = text.split('\t').collect();

@@ -5,15 +5,15 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Whether this process may write to `path`, a file or (together with search permission) a
+/// Tells whether this process may write to `path`, a file or (together with search permission) a
 /// directory; false if there is no such path.
 #[must_use]
 pub fn may_write(path: &Path) -> bool {
     ask(path).is_ok()
 }
 
-/// Whether the permissions of `path` forbid that this process writes to it. A file system that
-/// fails, or is read-only, says nothing of them.
+/// Tells whether the permissions of `path` forbid that this process writes to it. A file system
+/// that fails, or is read-only, says nothing of them.
 #[must_use]
 pub fn is_denied(path: &Path) -> bool {
     ask(path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)

@@ -13,13 +13,14 @@ const USER: &[u8] = b"user.";
 /// Extended attributes by their names.
 pub type Attributes = BTreeMap<String, Vec<u8>>;
 
-/// Copies the program's extended attributes, as far as the target's file system takes them: one
-/// that does not would have refused the program, too. A file without any costs one call.
+/// Gives `to` the program's extended attributes of `from`, as far as the file system of `to` takes
+/// them: one that does not would have refused the program, too. A file without any costs one call.
 pub fn copy_user_attributes(from: &File, to: &File) {
     set_user_attributes(to, &user_attributes(from));
 }
 
-/// The program's extended attributes of the file at `path`. A file without any costs one call.
+/// Returns the program's extended attributes of the file at `path`. A file without any costs one
+/// call.
 #[must_use]
 pub fn user_attributes_at(path: &Path) -> Attributes {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return Attributes::new() };

@@ -26,8 +26,8 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether another open file description has the exclusive lock (flock) of a file, which only has
-/// to be open for reading.
+/// Tells whether another open file description has the exclusive lock (flock) of a file, which only
+/// has to be open for reading.
 ///
 /// # Errors
 /// As [`try_lock`].
@@ -121,9 +121,9 @@ pub(super) fn drop_lease(file: &File) {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
 }
 
-/// Whether any process of the node can still write the file: through a descriptor, a duplicate, a
-/// writable mapping, a child. `None` if the kernel does not tell for this file (not ours, network
-/// file system).
+/// Tells whether any process of the node can still write the file: through a descriptor, a
+/// duplicate, a writable mapping, a child. `None` if the kernel does not tell for this file (not
+/// ours, network file system).
 ///
 /// A read lease is refused while there is a writer; it is asked for and given back at once.
 ///

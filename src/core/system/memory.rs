@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::space;
 use crate::error::Result;
 
-/// Bytes of memory that can be used without swapping (MemAvailable); `None` if the kernel does not
-/// tell.
+/// Returns the bytes of memory that can be used without swapping (MemAvailable); `None` if the
+/// kernel does not tell.
 #[must_use]
 pub fn memory_available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
@@ -16,8 +16,8 @@ pub fn memory_available() -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Bytes that this process's control groups leave (the least over all levels, versions 1 and 2);
-/// `None` without a limit. Files on a RAM disk count against it.
+/// Returns the bytes that this process's control groups leave (the least over all levels, versions
+/// 1 and 2); `None` without a limit. Files on a RAM disk count against it.
 #[must_use]
 pub fn cgroup_memory_left() -> Option<u64> {
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -92,9 +92,9 @@ fn left_at(dir: &Path, version: &Version) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(reclaimable)))
 }
 
-/// Bytes that may still be put into the file system of `path`: what it has free and, if it lives in
-/// memory, half of the least of that, of the node's free memory and of the control group's.
-/// The half is for the program. To be divided by the ranks of the node.
+/// Returns the bytes that may still be put into the file system of `path`: what it has free and, if
+/// it lives in memory, half of the least of that, of the node's free memory and of the control
+/// group's. The half is for the program. To be divided by the ranks of the node.
 ///
 /// # Errors
 /// If there is no such path.

@@ -50,13 +50,13 @@ impl NibbleTables {
         }
     }
 
-    /// The image of one byte.
+    /// Returns the image of one byte.
     #[must_use]
     pub fn map(&self, byte: u8) -> u8 {
         self.low[usize::from(byte & 15)] ^ self.high[usize::from(byte >> 4)]
     }
 
-    /// `target ^= map(source)`, byte by byte.
+    /// Adds the image of `source` to `target`, byte by byte: `target ^= map(source)`.
     ///
     /// # Panics
     /// If the lengths differ: a defect of the caller.
@@ -64,7 +64,7 @@ impl NibbleTables {
         self.by::<true>(best(), target, source);
     }
 
-    /// `target = map(source)`, byte by byte.
+    /// Puts the image of `source` into `target`, byte by byte: `target = map(source)`.
     ///
     /// # Panics
     /// As [`NibbleTables::add_to`].

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::check;
 
-/// Identity of the node's present boot: random, another one after each start. `None` if the system
-/// does not tell.
+/// Returns the identity of the node's present boot: random, another one after each start. `None` if
+/// the system does not tell.
 #[must_use]
 pub fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -16,7 +16,7 @@ pub fn boot_id() -> Option<String> {
 /// Longest host name that is read; Linux allows 64 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// This node's host name; `localhost` if it has none.
+/// Returns this node's host name; `localhost` if it has none.
 #[must_use]
 pub fn hostname() -> String {
     let mut name = [0_u8; NAME_BYTES_MAX];
@@ -35,27 +35,27 @@ pub fn send_signal(process: u32, signal: i32) -> bool {
     process > 0 && check(unsafe { libc::kill(process, signal) }).is_ok()
 }
 
-/// The effective user id.
+/// Returns the effective user id.
 #[must_use]
 pub fn user_id() -> u32 {
     // SAFETY: geteuid has no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// The effective group id.
+/// Returns the effective group id.
 #[must_use]
 pub fn group_id() -> u32 {
     // SAFETY: getegid has no arguments and cannot fail.
     unsafe { libc::getegid() }
 }
 
-/// The name of the effective user; `uid<number>` if the system does not know it.
+/// Returns the name of the effective user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn user_name() -> String {
     name_of_user(user_id())
 }
 
-/// The name of a user; `uid<number>` if the system does not know it.
+/// Returns the name of a user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn name_of_user(user: u32) -> String {
     let mut strings = vec![0_u8; 16 << 10];
@@ -86,7 +86,8 @@ pub fn name_of_user(user: u32) -> String {
     }
 }
 
-/// A random number from the kernel, for nonces and epochs; never 0, which means "none" in records.
+/// Returns a random number from the kernel, for nonces and epochs; never 0, which means "none" in
+/// records.
 #[must_use]
 pub fn random_u64() -> u64 {
     let mut bytes = [0_u8; 8];
@@ -103,7 +104,7 @@ pub fn random_u64() -> u64 {
     number.max(1)
 }
 
-/// Milliseconds of a clock that never goes back; its zero means nothing.
+/// Returns the milliseconds of a clock that never goes back; its zero means nothing.
 #[must_use]
 pub fn monotonic_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -113,14 +114,15 @@ pub fn monotonic_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// The calling thread; never 0, and no two threads that live at the same time share it.
+/// Returns the id of the calling thread; never 0, and no two threads that live at the same time
+/// share it.
 #[must_use]
 pub fn thread_id() -> u64 {
     // SAFETY: no arguments, always succeeds.
     unsafe { libc::pthread_self() }
 }
 
-/// Seconds since 1970, of the wall clock.
+/// Returns the seconds since 1970, of the wall clock.
 #[must_use]
 pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 
 use super::check;
 
-/// The user and the process at the other end; no process (0) if it is in a space of its own.
+/// Returns the user and the process at the other end; no process (0) if it is in a space of its
+/// own.
 ///
 /// # Errors
 /// The kernel does not tell.
@@ -25,7 +26,7 @@ pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
 /// for its own there, and the kernel's table for them stays small.
 const HIGH: u64 = 768;
 
-/// The same descriptor under a high number; as it is if there is none left.
+/// Moves a descriptor to a high number; leaves it as it is if there is none left.
 #[must_use]
 pub fn raise(fd: OwnedFd) -> OwnedFd {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -40,7 +41,7 @@ pub fn raise(fd: OwnedFd) -> OwnedFd {
     }
 }
 
-/// What an open descriptor leads to: device and number of the file.
+/// Tells what an open descriptor leads to: device and number of the file.
 #[must_use]
 pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
@@ -51,8 +52,8 @@ pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     Some((found.st_dev, found.st_ino))
 }
 
-/// Whether this process has children that have not been waited for; `None` if the kernel does not
-/// tell.
+/// Tells whether this process has children that have not been waited for; `None` if the kernel does
+/// not tell.
 #[must_use]
 pub fn has_children() -> Option<bool> {
     let mut any = false;

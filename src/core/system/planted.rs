@@ -20,12 +20,12 @@ thread_local! {
     static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
 }
 
-/// The calling thread makes this mistake from now on.
+/// Lets the calling thread make this mistake from now on.
 pub fn plant(mistake: Option<Planted>) {
     PLANTED.set(mistake);
 }
 
-/// Whether the calling thread makes this mistake.
+/// Tells whether the calling thread makes this mistake.
 pub fn planted(mistake: Planted) -> bool {
     cfg!(feature = "planted") && PLANTED.get() == Some(mistake)
 }

@@ -31,7 +31,7 @@ pub fn reserve(fd: RawFd, offset: u64, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Bytes that a file has of its store, whatever its size.
+/// Returns the bytes that a file has of its store, whatever its size.
 ///
 /// # Errors
 /// `fd` is no open file.

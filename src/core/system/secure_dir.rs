@@ -27,7 +27,7 @@ pub struct SecureDir {
 }
 
 impl SecureDir {
-    /// Its path.
+    /// Returns the directory's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

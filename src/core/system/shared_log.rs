@@ -178,7 +178,7 @@ impl SharedLog {
         }
     }
 
-    /// The message at `place`, which moves on to the next one.
+    /// Returns the message at `place`, which moves on to the next one.
     pub fn hear(&self, place: &mut u64) -> Heard {
         let Some(next) = self.after(*place) else { return Heard::Nothing };
         let overtaken = next != *place + 1;
