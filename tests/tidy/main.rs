@@ -7,6 +7,7 @@ mod placement;
 mod rooms;
 mod size;
 mod source;
+mod verbs;
 mod words;
 
 use source::Source;
@@ -67,6 +68,11 @@ fn crates_are_at_home() {
 #[test]
 fn nothing_is_left_over() {
     each(words::left_over);
+}
+
+#[test]
+fn comments_say_what_functions_do() {
+    each(verbs::comments);
 }
 
 #[test]
