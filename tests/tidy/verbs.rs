@@ -10,11 +10,10 @@ const MODIFIERS: [&str; 4] = ["const", "unsafe", "async", "extern"];
 
 /// Words that end as a verb in the third person does, and are none where a comment begins.
 const NO_VERBS: &str = "\
-    Addresses Always Arguments As Bytes Changes Checkpoints Copies Datasets Descriptors \
-    Directories Events Files Hosts Ids Its Keys Less Lines Lists Members Messages Milliseconds \
-    Names Nodes Numbers Options Others Parts Paths Pieces Points Processes Progress Ranks Records \
-    Redundancy Results Seconds Series Sets Settings Sources Status Steps Stores This Those \
-    Threads Thus Times Us Values Words";
+    Addresses Always Arguments As Bytes Checkpoints Datasets Descriptors Directories Events \
+    Files Hosts Ids Its Keys Less Lines Members Messages Milliseconds Nodes Numbers Options \
+    Others Parts Paths Pieces Points Processes Progress Ranks Redundancy Results Seconds Series \
+    Settings Sources Status Steps This Those Threads Thus Times Us Values Words";
 
 /// Finds doc comments of `pub` functions that do not begin with a verb in the third person.
 pub fn comments(source: &Source) -> Vec<String> {
