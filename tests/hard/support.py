@@ -149,8 +149,14 @@ def finish(process):
 
 def wait_for(condition, run):
     """Waits for an event; a run that ends before it, or a hang, fails the case."""
+    def has_come():
+        try:
+            return condition()
+        except FileNotFoundError:
+            return False  # a directory went while it was listed
+
     deadline = time.monotonic() + LIMIT_SECONDS
-    while not condition():
+    while not has_come():
         if run.poll() is not None:
             raise AssertionError(f"ended before the event: {finish(run)}")
         if time.monotonic() > deadline:
