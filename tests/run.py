@@ -2,9 +2,9 @@
 """Runs every part of the tests, prints each part's time, and sums up: the last line is
 `N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
 
-The parts whose programs mostly wait (for launchers, daemons, nodes that die) run beside those that
-keep the processors busy; what they print comes in one piece at their end. Tests that failed are
-named once more before the table of the times.
+Where there are more than two processors, the parts whose programs mostly wait (for launchers,
+daemons, nodes that die) run beside those that compute; what they print comes in one piece at their
+end. Tests that failed are named once more before the table of the times.
 
 usage: run.py [--full] [part ...]
 
@@ -28,7 +28,8 @@ CARGO = os.environ.get("CARGO", "cargo")
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
 
 
-WAITING = ("faults", "cluster", "apps")  # beside the others, one after the other
+WAITING = ("faults", "cluster", "apps")
+BESIDE = (os.cpu_count() or 1) > 2  # two are busy with one part; more would disturb it
 
 
 def parts(full):
@@ -117,11 +118,12 @@ class Part:
 def main(wanted):
     names = [word for word in wanted if word != "--full"]
     rows = [row for row in parts("--full" in wanted) if not names or row[0] in names]
-    chosen = [Part(*row, live=row[0] not in WAITING or len(rows) == 1) for row in rows]
+    waits = [row[0] in WAITING and BESIDE for row in rows]
+    chosen = [Part(*row, live=not aside or all(waits)) for row, aside in zip(rows, waits)]
     lanes = [
         threading.Thread(target=lambda lane=lane: [part.run() for part in lane])
-        for lane in ([part for part in chosen if part.name in WAITING],
-                     [part for part in chosen if part.name not in WAITING])
+        for lane in ([part for part, aside in zip(chosen, waits) if aside],
+                     [part for part, aside in zip(chosen, waits) if not aside])
     ]
     for lane in lanes:
         lane.start()

@@ -6,7 +6,7 @@ import time
 
 from cluster import LIMIT_SECONDS, SCR, Run
 from samples import environment
-from scene import Scene
+from scene import LENGTH, Scene
 from stories import POSIX, story
 
 SETTINGS = {"SCR_FLUSH": "0", "SCR_LEARN": "0", "SCR_JOB_ID": "gone"}
@@ -190,8 +190,8 @@ def saved_by_the_run_that_failed(mpi):
             mpi, SCR_CONF_FILE=str(scene.sample.config()), SCR_PREFIX=str(scene.directory),
             SCR_NODELIST="node[1-4]", **scene.settings,
         )
-        words = [f"mpirun.{mpi}", "-n", scene.ranks, *scene.sample.words(mpi, "--steps", 50)]
-        words += ["--every", "10", "--pause", "step", "35", str(scene.mark)]
+        words = [f"mpirun.{mpi}", "-n", scene.ranks, *scene.sample.words(mpi, *LENGTH)]
+        words += ["--pause", "step", "35", str(scene.mark)]
         line = [SCR, "run", "--pause", "0", "--runs", "2", "--", *words]
         run = Run(scene.cluster.command("exec", "--", *line), scene.directory, env)
         run.wait_for_file(scene.mark)
@@ -258,7 +258,7 @@ def a_scavenge_that_is_killed(mpi):
         words = scene.cluster.command("exec", "--", SCR, "scavenge")
         run = Run(words, scene.directory, {**env, "SCR_REMOTE_SHELL": str(shell)})
         run.wait_for_file(scene.mark)
-        wait_until(lambda: list(copies.rglob("rank_*")), "no node has copied")
+        wait_until(lambda: has_copied(copies), "no node has copied")
         run.process.kill()
         run.process.wait()
         scene.mark.unlink()
@@ -267,6 +267,13 @@ def a_scavenge_that_is_killed(mpi):
         assert states(scene) == {"checkpoint.30": "complete"}, scene.story
         assert not copies.exists() and scene.leftovers() == [], scene.story
         restart_elsewhere(scene, 30)
+
+
+def has_copied(copies):
+    try:
+        return any(copies.rglob("rank_*"))
+    except FileNotFoundError:
+        return False  # a temporary directory got its name while it was listed
 
 
 def wait_until(done, trouble):

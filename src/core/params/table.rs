@@ -157,9 +157,8 @@ parameters! {
              copied into the cache; damaged ones are hidden and noted in the index. 0: they are \
              left as they are.";
         FETCH_BYPASS: Bool = "0", "",
-            "1: do not copy into the cache, read on the parallel file system; contents are checked \
-             then if a rank's share has no more than 16 MiB or SCR_CRC_ON_FLUSH=1 is set, else \
-             sizes.";
+            "1: do not copy into the cache, read on the parallel file system; what is restarted \
+             from is compared in full all the same.";
         FETCH_WIDTH: Count = "256", "processes", "Processes that fetch at the same time.",
             at_least(1);
         GLOBAL_RESTART: Bool = "0", "",
