@@ -68,7 +68,8 @@ def open_and_close(mpi, programs, top):
     program = [programs["open_close"]]
     inert = output([*program, "plain", files[0]], env, prefix)
     more = [*files, "data", f"{prefix}/once:{FILES_ONCE}"]
-    rank = output([f"mpirun.{mpi}", "-n", "1", *program, "mpi", *more], env, prefix)
+    command = [f"mpirun.{mpi}", "-n", "1", *program, "mpi", *more]
+    rank = output(command, env, prefix, told="no checkpoint was protected")
     names = ["no MPI", "outside the prefix", "below the prefix", "below, a relative name",
              "below, each of many for the first time"]
     aims = ["within 150 ns"] * 4 + [""]

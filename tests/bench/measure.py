@@ -37,9 +37,12 @@ def environment(shim, **settings):
     return env
 
 
-def output(command, env, where):
+def output(command, env, where, told=None):
+    """The numbers that a program prints, a list a line. SCR has nothing to say of it but what it
+    is `told`."""
     done = subprocess.run(command, env=env, cwd=where, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode != 0 or "SCR:" in done.stderr:
+    messages = [line for line in done.stderr.splitlines() if "SCR:" in line]
+    if done.returncode != 0 or any(told is None or told not in line for line in messages):
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
     return [list(map(float, line.split())) for line in done.stdout.splitlines()]
