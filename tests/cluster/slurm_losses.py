@@ -112,12 +112,11 @@ def goes_on_elsewhere(scene, slurm, left, elsewhere):
     assert "going on from step 30" in told, told
 
 
-@story
-def slurm_saves_what_a_flush_had_begun(mpi):
+def saves_what_a_flush_had_begun(mpi, scheme):
     """A node dies when all files are staged: `scr run` saves the checkpoint when no run is left,
     and a job on other nodes goes on from the prefix alone."""
-    with Scene(POSIX, mpi, ranks=3, nodes=6, SCR_FLUSH="3", **SETTINGS) as scene, \
-            slurm_of(scene) as slurm:
+    settings = {**SETTINGS, "SCR_COPY_TYPE": scheme, "SCR_FLUSH": "3"}
+    with Scene(POSIX, mpi, ranks=3, nodes=6, **settings) as scene, slurm_of(scene) as slurm:
         run = [SCR, "run", "--runs", 1, "--", *srun(mpi), "-n", 3]
         slurm.submit([*run, *paused(scene, "flush.staged")], variables_of(scene, slurm), "-N3",
                      "--ntasks-per-node=1", "-w", "node[1-3]")
@@ -128,6 +127,18 @@ def slurm_saves_what_a_flush_had_begun(mpi):
         assert "checkpoint.30 is on the prefix now" in told, told
         elsewhere = ("-N3", "--ntasks-per-node=1", "-w", "node[4-6]")
         goes_on_elsewhere(scene, slurm, ("node1", "node2"), elsewhere)
+
+
+@story
+def slurm_saves_what_a_flush_had_begun(mpi):
+    """Under XOR."""
+    saves_what_a_flush_had_begun(mpi, "XOR")
+
+
+@story
+def slurm_saves_what_a_flush_had_begun_partner(mpi):
+    """Under PARTNER."""
+    saves_what_a_flush_had_begun(mpi, "PARTNER")
 
 
 @story
