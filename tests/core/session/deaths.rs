@@ -31,7 +31,7 @@ const CALLED: [Job; 2] = [
 ];
 
 /// Random schedules of the usual run.
-const SCHEDULES: u64 = 600;
+const SCHEDULES: u64 = 800;
 
 /// Checkpoints of the run that is disturbed.
 const STEPS: u64 = 3;
