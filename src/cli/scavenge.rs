@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 use scr_core::operations::run::{Real, Shell, find};
-use scr_core::operations::{HostList, Scavenge, Scavenged};
+use scr_core::operations::{HostList, Reach, Scavenge, Scavenged};
 use scr_core::params::{Environment, Settings, keys};
 use serde_json::{Value, json};
 
@@ -125,7 +125,9 @@ pub fn scavenge(
         .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
     let commands = &Real;
     let _shown = crate::progress::show("scavenge");
-    Scavenge { settings, environment, nodes, shell, commands, program: &program, limit, id }.run()
+    let program = &program;
+    let reach = Reach { settings, environment, nodes, shell, commands, program, limit };
+    Scavenge { reach, id }.run()
 }
 
 /// Tells whether the newest of everything is on the prefix.

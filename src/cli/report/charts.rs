@@ -129,13 +129,18 @@ fn by_number(
     })
 }
 
+/// One number of each checkpoint, as a line.
+fn line(
+    report: &Report,
+    name: &'static str,
+    colour: usize,
+    of: fn(&Point) -> Option<f64>,
+) -> Series {
+    Series { name, colour, points: values(report, of), joined: true }
+}
+
 fn seconds(report: &Report) -> Option<Figure> {
-    let of = |name, colour, of: fn(&Point) -> Option<f64>| Series {
-        name,
-        colour,
-        points: values(report, of),
-        joined: true,
-    };
+    let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
         of("Write and seal", 3, |point| point.cost_seconds),
         of("Seal", 1, |point| point.seal_seconds),
@@ -145,12 +150,7 @@ fn seconds(report: &Report) -> Option<Figure> {
 }
 
 fn rates(report: &Report) -> Option<Figure> {
-    let of = |name, colour, of: fn(&Point) -> Option<f64>| Series {
-        name,
-        colour,
-        points: values(report, of),
-        joined: true,
-    };
+    let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
         of("Seal", 1, |point| rate(point.bytes, point.seal_seconds)),
         of("Flush", 2, |point| rate(point.bytes, point.flush_seconds)),

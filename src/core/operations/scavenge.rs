@@ -3,10 +3,9 @@
 //! missing, publishes, and enters it into the index.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::reach::{Inquiry, Reach};
-use super::run::{Commands, Shell};
 use super::state_dir;
 use crate::error::{Error, Result};
 use crate::params::{Environment, Settings};
@@ -16,20 +15,8 @@ use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
-    /// The job's settings.
-    pub settings: &'a Settings,
-    /// Its environment: SCR's variables go along to the nodes.
-    pub environment: &'a Environment,
-    /// Nodes that are asked; empty: those on which the last launch ran.
-    pub nodes: Vec<String>,
-    /// How they are reached.
-    pub shell: &'a Shell,
-    /// What runs commands.
-    pub commands: &'a dyn Commands,
-    /// Path of the `scr` command, the same on all nodes.
-    pub program: &'a Path,
-    /// How long a node may take.
-    pub limit: Duration,
+    /// Which nodes are asked, and how they are reached.
+    pub reach: Reach<'a>,
     /// Only the dataset with this id.
     pub id: Option<u64>,
 }
@@ -62,7 +49,7 @@ impl Scavenge<'_> {
     /// # Errors
     /// A live run uses the prefix or a node; or prefix or copies cannot be read or written.
     pub fn run(&self) -> Result<Scavenged> {
-        let places = JobPlaces::new(self.settings, self.environment)?;
+        let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
         clear_copies(&places.prefix)?;
         let holder = holder();
         let mut done = Scavenged::default();
@@ -73,20 +60,11 @@ impl Scavenge<'_> {
             }
         }
         let which = self.id.map_or(Which::Newest, Which::Id);
-        published(&places, publish_copies(&places, self.settings, &holder, which)?, done)
+        published(&places, publish_copies(&places, self.reach.settings, &holder, which)?, done)
     }
 
     /// All nodes, side by side; whether each had a cache.
     fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
-        let reach = Reach {
-            settings: self.settings,
-            environment: self.environment,
-            nodes: self.nodes.clone(),
-            shell: self.shell,
-            commands: self.commands,
-            program: self.program,
-            limit: self.limit,
-        };
         let words = |node: &str| {
             let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
             words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
@@ -100,7 +78,7 @@ impl Scavenge<'_> {
         let here = |node: &str| local(places, node, holder, self.id);
         let what = "copying from the nodes";
         let inquiry = Inquiry { what, here: &here, words: &words, read: &read };
-        reach.ask(places, &reach.names(places), &inquiry)
+        self.reach.ask(places, &self.reach.names(places), &inquiry)
     }
 }
 
