@@ -10,7 +10,7 @@ use std::time::Duration;
 use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
 use scr_core::log;
-use scr_core::session::machine::SyncKind;
+use scr_core::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
 use scr_core::system::exit_at_once;
 

@@ -15,8 +15,8 @@ use super::abi::{
     kind, sync_kind,
 };
 use crate::engine;
+use scr_core::machine::SyncKind;
 use scr_core::session;
-use scr_core::session::machine::SyncKind;
 use scr_core::session::{Alias, Answer, Attributes, Door, Note, Session};
 
 const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");

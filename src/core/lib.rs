@@ -8,7 +8,7 @@
 //! | L0 | [`bytes`], [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
 //! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
-//! | L3 | [`records`], [`descriptors`], [`events`] |
+//! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
 //! | L6 | [`session`], [`operations`] |
@@ -24,6 +24,7 @@ pub mod events;
 pub mod files;
 pub mod kvtree;
 pub mod log;
+pub mod machine;
 pub mod operations;
 pub mod params;
 pub mod patterns;

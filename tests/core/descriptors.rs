@@ -102,7 +102,7 @@ fn the_largest_interval_that_divides_wins() {
 
 #[test]
 fn intervals_and_stores_give_the_store_that_the_choice_gives() {
-    use scr_core::session::machine::Places;
+    use scr_core::machine::Places;
     let output = "SCR_COPY_TYPE=FILE\nCKPT=0\nCKPT=1 INTERVAL=3 STORE=/a ENABLED=0\n\
                   CKPT=2 INTERVAL=2 STORE=/b\nCKPT=3 INTERVAL=2 STORE=/c OUTPUT=1\n";
     for (text, output) in [(THREE, false), (THREE, true), (output, false), (output, true)] {

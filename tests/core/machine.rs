@@ -1,6 +1,6 @@
 //! The state machine driven by hand: a few ranks in step, every step a success.
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Offer, Outcome,
     Placement, Reason, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step,
     SyncKind,

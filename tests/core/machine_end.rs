@@ -1,6 +1,6 @@
 //! What comes to the prefix of checkpoints that are not the newest, mostly at the end of a run.
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     DatasetKey, DatasetState, FileRef, Intent, Offer, RestartDecision, RestoredFiles, Resumed,
     SeriesConfig,
 };

@@ -1,6 +1,6 @@
 //! The state machine driven by hand: datasets whose boundary the program gives.
 
-use scr_core::session::machine::{DatasetKey, DatasetState, FileRef, SeriesConfig, Step};
+use scr_core::machine::{DatasetKey, DatasetState, FileRef, SeriesConfig, Step};
 
 use super::machine::Ranks;
 

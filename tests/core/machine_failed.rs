@@ -1,7 +1,7 @@
 //! The state machine driven by hand: a rank could not write its file (DESIGN section 4: a failed
 //! write, fsync or close votes invalid).
 
-use scr_core::session::machine::{DatasetState, FileRef, Intent, Placement, SeriesConfig};
+use scr_core::machine::{DatasetState, FileRef, Intent, Placement, SeriesConfig};
 
 use super::machine::Ranks;
 

@@ -1,6 +1,6 @@
 //! The state machine driven by hand: seals and confirmations fail, and a rank falls back.
 
-use scr_core::session::machine::{DatasetState, SeriesConfig, Step};
+use scr_core::machine::{DatasetState, SeriesConfig, Step};
 
 use super::machine::Ranks;
 

@@ -1,6 +1,6 @@
 //! Numbers of datasets.
 
-use scr_core::session::machine::SeriesConfig;
+use scr_core::machine::SeriesConfig;
 
 use super::machine::Ranks;
 

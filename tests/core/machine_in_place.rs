@@ -1,7 +1,7 @@
 //! Files without id that are opened without truncation, as Fortran does it, while nothing is known
 //! of their series yet, and faster than it can settle.
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     FileRef, Intent, Machine, MachineConfig, Placement, Routing, SeriesConfig, Why,
 };
 

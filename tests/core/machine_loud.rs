@@ -1,6 +1,6 @@
 //! Files that are never quiet: found by what they do, and no seal waits for them any more.
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     DatasetKey, FileRef, Heard, Intent, Knowledge, Machine, MachineConfig, Next, Outcome,
     Placement, Report, SeriesConfig, Step, SyncKind, Why, name_hash,
 };

@@ -1,6 +1,6 @@
 //! The state machine, driven by hand: a rank changes a file that another one has written.
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     Contested, DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig,
     Next, Outcome, Placement, Reason, SeriesConfig, Step, SyncKind, Withdrawn,
 };

@@ -1,6 +1,6 @@
 //! The state machine driven by hand: datasets that are output.
 
-use scr_core::session::machine::SeriesConfig;
+use scr_core::machine::SeriesConfig;
 
 use super::machine::Ranks;
 

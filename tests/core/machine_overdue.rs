@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     Deletion, FileRef, Gone, Intent, Knowledge, Machine, MachineConfig, Overdue, Placement,
     SeriesConfig, SyncKind, name_hash, set_hash,
 };

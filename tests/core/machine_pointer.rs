@@ -1,7 +1,7 @@
 //! What a pointer file brings to the prefix: a name without id beside those of checkpoints with
 //! one.
 
-use scr_core::session::machine::SeriesConfig;
+use scr_core::machine::SeriesConfig;
 
 use super::machine::Ranks;
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::session::machine::{
+use scr_core::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Placed, Placement, SeriesConfig,
 };
 

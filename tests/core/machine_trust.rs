@@ -1,7 +1,7 @@
 //! The state machine driven by hand: a checkpoint that is left alone for longer than it took may be
 //! offered after the loss of a node, if nothing is known to be complete. It is not confirmed by it.
 
-use scr_core::session::machine::{DatasetState, SeriesConfig, Step};
+use scr_core::machine::{DatasetState, SeriesConfig, Step};
 
 use super::machine::Ranks;
 

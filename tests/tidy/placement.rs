@@ -7,11 +7,15 @@ const LAYERS: [&[&str]; 7] = [
     &["bytes", "error", "log", "progress"],
     &["files", "system"],
     &["kvtree", "params", "comm", "patterns"],
-    &["records", "descriptors", "events"],
+    &["records", "descriptors", "events", "machine"],
     &["redundancy"],
     &["cache", "transfer"],
     &["session", "operations"],
 ];
+
+/// All that the pure state machine may use: it has no file, no clock and no messages, so that a
+/// million of its schedules are simulated in seconds (`files` is there for checksums).
+const PURE: (&str, [&str; 5]) = ("machine", ["machine", "bytes", "patterns", "comm", "files"]);
 
 /// Where unsafe code may stand.
 const UNSAFE: [&str; 6] =
@@ -54,6 +58,10 @@ pub fn layers(source: &Source) -> Vec<String> {
             if layer(&used).is_some_and(|used_layer| used_layer > own_layer) {
                 complaints
                     .push(source.complaint(line, &format!("{own} uses {used}, a higher layer")));
+            }
+            if own == PURE.0 && !PURE.1.contains(&used.as_str()) {
+                complaints
+                    .push(source.complaint(line, &format!("{own}, which is pure, uses {used}")));
             }
         }
     }
@@ -179,6 +187,8 @@ mod tests {
         let good = "// crate::session\nuse crate::{error::Error, files};\nuse crate::params;\n";
         assert!(layers(&Source::of("src/core/kvtree/tree.rs", good)).is_empty());
         assert_eq!(layers(&Source::of("src/core/other.rs", "")).len(), 1);
+        let log = "use crate::log::warn;\nuse crate::patterns::Template;\n";
+        assert_eq!(layers(&Source::of("src/core/machine/files.rs", log)).len(), 1);
     }
 
     #[test]

@@ -5,8 +5,7 @@ use crate::source::Source;
 const SESSION: &str = "src/core/session/";
 
 /// Lowest first. `rank` holds the state of all of them and is used by all.
-const ROOMS: [&str; 14] = [
-    "machine",
+const ROOMS: [&str; 13] = [
     "namespace",
     "report",
     "stores",
@@ -71,8 +70,7 @@ pub fn sizes(sources: &[Source]) -> Vec<String> {
         if level(room).is_none() && room != "rank" {
             complaints.push(format!("{SESSION}{room} has no place among the rooms"));
         }
-        // The machine is one thing: its rooms would be those of one state.
-        if files.len() > FILES_MAX && room != "machine" {
+        if files.len() > FILES_MAX {
             complaints.push(format!("{SESSION}{room} has {} files", files.len()));
         }
     }

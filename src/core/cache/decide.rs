@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::encoding::Encoding;
+use crate::comm::ranks::ranks_phrase;
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
 use crate::records::{DatasetKey, DatasetRecord, DatasetState};
@@ -128,17 +129,6 @@ impl Claim {
     }
 }
 
-/// Writes world ranks as one value of a tree.
-pub(super) fn ranks_text(ranks: &[usize]) -> String {
-    let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-    texts.join(",")
-}
-
-/// Reads the text of [`ranks_text`]; what is no number is left out.
-pub(super) fn parse_ranks(text: &str) -> Vec<usize> {
-    text.split(',').filter_map(|rank| rank.parse().ok()).collect()
-}
-
 /// What is to be done with a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -241,17 +231,6 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
 fn absent(claims: &[&Claim], world_size: usize) -> Vec<usize> {
     let owners: BTreeSet<usize> = claims.iter().map(|claim| claim.owner).collect();
     (0..world_size).filter(|rank| !owners.contains(rank)).collect()
-}
-
-/// Puts ranks into words: "rank 3", "ranks 3, 4, 5 and 9 more".
-pub(crate) fn ranks_phrase(ranks: &[usize]) -> String {
-    const SHOWN: usize = 8;
-    let shown: Vec<String> = ranks.iter().take(SHOWN).map(ToString::to_string).collect();
-    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-    match ranks.len().checked_sub(SHOWN) {
-        None | Some(0) => format!("{noun} {}", shown.join(", ")),
-        Some(more) => format!("{noun} {} and {more} more", shown.join(", ")),
-    }
 }
 
 /// Two seals under one id: a node that was away has an old cache. Confirmed beats provisional, then

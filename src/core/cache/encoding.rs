@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 
 use super::Ctx;
 use super::agree::agree;
-use super::decide::{Claim, Decision, parse_ranks, ranks_text};
+use super::decide::{Claim, Decision};
 use super::disk::{make_own_dir, matches};
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{note_protection, protect, protection_of};
 use super::untouched;
+use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_tree, sync_dir};
 use crate::kvtree::KvTree;

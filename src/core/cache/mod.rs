@@ -69,7 +69,6 @@ use crate::redundancy::{RedundancySet, Scheme};
 use crate::transfer::Options;
 
 pub use catalog::{Catalog, CatalogEntry};
-pub(crate) use decide::ranks_phrase;
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoding::Encoding;
 pub use evict::{drop_open, evict, keep_spares};

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::agree::{agree, any};
-use super::decide::{Decision, parse_ranks, ranks_phrase, ranks_text};
+use super::decide::Decision;
 use super::disk::{make_own_dir, matches};
 use super::encoding::encode_again;
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::seal::{member_data, note_protection, protection_of};
 use super::survey::Facts;
 use super::{Ctx, Protect, encoding, sweep, untouched};
+use crate::comm::ranks::{parse_ranks, ranks_phrase, ranks_text};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, DatasetState, FileMeta};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};

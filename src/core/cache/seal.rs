@@ -19,11 +19,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::agree::agree;
-use super::decide::ranks_text;
 use super::disk::{describe, folders_below, make_own_dir};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
 use super::{Catalog, Ctx, NodeCatalog, Store, untouched};
+use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::catalog::Catalog;
-use super::decide::ranks_text;
 use super::disk::matches;
 use super::seal::note_protection;
 use super::store::Held;
+use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, DatasetState, FileMeta};
 use crate::redundancy::{Protection, Trace, find_redundancy};
@@ -175,5 +175,5 @@ fn set_of_trace(trace: &Trace) -> Vec<usize> {
     }
     let record = DatasetRecord::from_tree(&trace.list.record);
     let members = record.as_ref().and_then(|record| record.descriptor.get_value("MEMBERS"));
-    super::decide::parse_ranks(members.unwrap_or_default())
+    parse_ranks(members.unwrap_or_default())
 }

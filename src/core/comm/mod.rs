@@ -3,6 +3,7 @@
 //! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
 //! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher.
 
+pub mod ranks;
 pub mod solo;
 pub mod threads;
 pub mod trees;

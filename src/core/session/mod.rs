@@ -2,7 +2,6 @@
 //!
 //! | room | job |
 //! |---|---|
-//! | `machine/` | the pure state machine: what belongs together, when it is complete |
 //! | `namespace/` | what the program sees below the prefix |
 //! | `program/` | programs that call SCR themselves |
 //! | `rank/` | the session of one rank: what it is built from, its state, and its helper thread |
@@ -23,7 +22,6 @@ mod ending;
 mod flush;
 mod handles;
 mod launch;
-pub mod machine;
 mod names;
 pub mod namespace;
 mod prefix;

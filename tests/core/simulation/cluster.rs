@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scr_core::cache::Claim;
+use scr_core::machine::{DatasetKey, Knowledge};
 use scr_core::records;
-use scr_core::session::machine::{DatasetKey, Knowledge};
 
 use super::series::NAMES;
 

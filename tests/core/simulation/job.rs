@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
-use scr_core::session::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind};
+use scr_core::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind};
 
 use super::Fault;
 use super::cluster::{Cluster, Content, Files, Stage};
@@ -431,7 +431,7 @@ impl Sim {
                 }
             }
         }
-        use scr_core::session::machine::Next;
+        use scr_core::machine::Next;
         let next = self.ranks[rank].machine.agreed(words);
         if self.ranks[rank].machine.tells_names(true) {
             self.hear_moves(rank, at);

@@ -2,7 +2,7 @@
 //! of it. The simulated files have one name all the time: what counts is when a checkpoint may be
 //! called complete, and that nobody waits for ever.
 
-use scr_core::session::machine::{DatasetKey, FileRef, Reason};
+use scr_core::machine::{DatasetKey, FileRef, Reason};
 
 use super::job::{Moment, Sim, trace};
 

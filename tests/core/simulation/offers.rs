@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::session::machine::{DatasetKey, Offer};
+use scr_core::machine::{DatasetKey, Offer};
 
 use super::cluster::{Content, Files, Stage};
 use super::job::{Checked, Sim};

@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::session::machine::{DatasetKey, Outcome, Reason, SealPlan, Step};
+use scr_core::machine::{DatasetKey, Outcome, Reason, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};

@@ -1,8 +1,6 @@
 //! The program's file operations on one rank, and what the shim and the engine do at each.
 
-use scr_core::session::machine::{
-    DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Reason,
-};
+use scr_core::machine::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Reason};
 
 use super::Fault;
 use super::cluster::{Content, Record, Stage};

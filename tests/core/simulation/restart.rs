@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use scr_core::cache::{Decision, Verdict, decide};
-use scr_core::session::machine::{
+use scr_core::machine::{
     DatasetKey, Machine, MachineConfig, Offer, Rejected, RestartDecision, RestoredFiles, Resumed,
 };
 

@@ -5,7 +5,7 @@
 //! ranks pass.
 
 use fastrand::Rng;
-use scr_core::session::machine::{FileRef, SeriesConfig};
+use scr_core::machine::{FileRef, SeriesConfig};
 
 use super::style::Op;
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use fastrand::Rng;
-use scr_core::session::machine::{FileRef, SeriesConfig};
+use scr_core::machine::{FileRef, SeriesConfig};
 
 use super::series::Series;
 

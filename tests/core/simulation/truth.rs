@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::session::machine::{DatasetKey, DatasetState};
+use scr_core::machine::{DatasetKey, DatasetState};
 
 use super::cluster::{Content, Files, Sealed, Stage};
 use super::job::{Checked, Sim, trace};

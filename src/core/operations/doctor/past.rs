@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::{Finding, Level, shell};
+use crate::machine::Reason;
 use crate::operations::{Life, Status};
 use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp};
-use crate::session::machine::Reason;
 use crate::system::unix_seconds;
 
 /// Looks at the last run on `prefix`.

@@ -1,9 +1,10 @@
 //! The last look at a dataset that is sealed: has each of its files one writer? Learning sees to
 //! that; but a user may have said that it is not needed.
 
-use crate::cache::{CatalogEntry, NodeCatalog, ranks_phrase};
+use crate::cache::{CatalogEntry, NodeCatalog};
+use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
-use crate::session::machine::{Contested, DatasetKey, contested_reason};
+use crate::machine::{Contested, DatasetKey, contested_reason};
 use crate::session::rank::runtime::Session;
 
 impl Session {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
-use crate::session::machine::{Next, Report, SyncKind, WORDS};
+use crate::machine::{Next, Report, SyncKind, WORDS};
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;

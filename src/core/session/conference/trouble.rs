@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, Outcome, Reason, SealPlan};
+use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
-    /// same outcome on all ranks, that of a [`Step::Spill`](crate::session::machine::Step::Spill).
+    /// same outcome on all ranks, that of a [`Step::Spill`](crate::machine::Step::Spill).
     ///
     /// # Errors
     /// Communication failed.

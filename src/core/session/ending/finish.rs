@@ -8,7 +8,7 @@ use crate::cache;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
-use crate::session::machine::{DatasetState, SharedDataset};
+use crate::machine::{DatasetState, SharedDataset};
 use crate::session::namespace::parent;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;

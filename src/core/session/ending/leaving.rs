@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::log;
+use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, DatasetState};
-use crate::session::machine::DatasetKey;
 use crate::session::rank::host::Host;
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Background, announce_background};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::cache::{Catalog, RebuildReport};
 use crate::error::{Error, Result};
 use crate::log;
+use crate::machine::{DatasetKey, Outcome};
 use crate::records::DatasetRecord;
-use crate::session::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{

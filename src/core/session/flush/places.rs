@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use crate::cache::{RebuildReport, ranks_phrase};
+use crate::cache::RebuildReport;
+use crate::comm::ranks::ranks_phrase;
 use crate::events::Event;
 use crate::log;
+use crate::machine::{DatasetState, SharedDataset};
 use crate::records::{Nodes, Record as _};
-use crate::session::machine::{DatasetState, SharedDataset};
 use crate::session::rank::runtime::Session;
 use crate::session::report::events::user_and_job;
 use crate::transfer::record_places;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::descriptors::RedundancyDesc;
 use crate::log;
+use crate::machine::DatasetState;
 use crate::params::Setting;
 use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
-use crate::session::machine::DatasetState;
 use crate::session::rank::host::Door;
 use crate::session::rank::runtime::Session;
 use crate::session::report::events::{is_chosen, user_and_job};

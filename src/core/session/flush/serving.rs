@@ -7,8 +7,8 @@ use crate::cache::disk::names_in;
 use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
 use crate::log;
+use crate::machine::{DatasetKey, Reason};
 use crate::records::{self, DatasetState};
-use crate::session::machine::{DatasetKey, Reason};
 use crate::session::rank::runtime::Session;
 
 /// Between two looks of a node at the prefix.

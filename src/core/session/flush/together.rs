@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, Outcome};
+use crate::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{Along, FlushReport, flush_with};

@@ -2,8 +2,8 @@
 //! when, and in which order.
 
 use crate::log;
+use crate::machine::{Gone, Overdue, Reason};
 use crate::params::keys;
-use crate::session::machine::{Gone, Overdue, Reason};
 use crate::session::namespace as ns;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;

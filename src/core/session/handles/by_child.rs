@@ -7,7 +7,7 @@ use std::path::Path;
 use super::lent::Lent;
 use crate::error::Result;
 use crate::log;
-use crate::session::machine::FileRef;
+use crate::machine::FileRef;
 use crate::session::names::placing::mode_of;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Intent, OnPrefix, Place};

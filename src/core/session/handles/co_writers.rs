@@ -10,10 +10,10 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::cache::ranks_phrase;
+use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
 use crate::log;
-use crate::session::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
+use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::session::namespace::{Claim, Place, Writing};
 use crate::session::rank::holdings::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};

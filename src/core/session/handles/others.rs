@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::co_writers::{Base, Change, Standing};
 use crate::error::Result;
-use crate::session::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
+use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Claim, Intent, Place};
 use crate::session::namespace::{Found, Manner};

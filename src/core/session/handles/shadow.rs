@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::co_writers::{Change, Naming, Standing};
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, Intent, Placed, Placement, Reason};
+use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place, SHADOWS};
 use crate::session::rank::holdings::{Tracked, Way};

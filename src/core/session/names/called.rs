@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::session::machine::Reason;
+use crate::machine::Reason;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Intent, Place};
 use crate::session::rank::publish::{Gate, Single};

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::intake::take_in;
 use crate::error::Result;
 use crate::log;
-use crate::session::machine::{self, Deletion, Placed, Placement, Reason, Why};
+use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Manner, Place};
 use crate::session::rank::holdings::Way;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use crate::machine::Knowledge;
 use crate::patterns::{Match, Template};
-use crate::session::machine::Knowledge;
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log;
-use crate::session::machine::{Deletion, Reason, Why};
+use crate::machine::{Deletion, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::runtime::{Session, State};

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::session::machine::{DatasetKey, Placement, Reason};
+use crate::machine::{DatasetKey, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
 use crate::session::rank::holdings::Way;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::machine::{self, Placed, Placement, Reason};
 use crate::patterns::Match;
-use crate::session::machine::{self, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Found, Intent, Manner, Place};
 use crate::session::rank::holdings::Room;

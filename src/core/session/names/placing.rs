@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, Placed, Reason};
+use crate::machine::{DatasetKey, Placed, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place, Writing};
 use crate::session::rank::holdings::{Room, Tracked, Way};

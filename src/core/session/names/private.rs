@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::log;
+use crate::machine::{self, Placed, Placement, Reason};
 use crate::patterns::{Match, Template};
-use crate::session::machine::{self, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::session::machine::{self, Deletion};
+use crate::machine::{self, Deletion};
 use crate::session::namespace::{self as ns, Layer, OnPrefix, Place};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::log;
+use crate::machine::{self, DatasetKey, Reason};
 use crate::patterns::Template;
-use crate::session::machine::{self, DatasetKey, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Intent, Place};
 use crate::session::rank::holdings::{Tracked, Way};

@@ -44,7 +44,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::DatasetKey;
+    use crate::machine::DatasetKey;
     use crate::session::namespace::Layer;
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::layer::{Known, Layer, Remote};
 use super::notices::{Move, Notice};
 use super::view::View;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 
 /// What ranks of other nodes are to be told, beside files of datasets in progress.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does
 //! not mean that it will (DESIGN section 4, "Intent").
 
-use crate::session::machine;
+use crate::machine;
 
 /// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::names::stable_number;
 use crate::cache::{CatalogEntry, NodeCatalog};
+use crate::machine::DatasetKey;
 use crate::records::FileMeta;
-use crate::session::machine::DatasetKey;
 use crate::session::namespace::answer::Attributes;
 
 /// A file on another node, as the catalog of its dataset tells.

@@ -97,8 +97,8 @@ fn read(dir: &Path, mut entry: impl FnMut(String, bool, u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::DatasetKey;
     use crate::records::FileMeta;
-    use crate::session::machine::DatasetKey;
     use crate::session::namespace::{Layer, Place, Remote};
 
     fn remote(name: &str) -> Remote {

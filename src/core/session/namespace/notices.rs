@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::bytes::{Reader, Writer};
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::session::namespace::target::Found;
 
 /// A directory that got its final name, with all that is in it.

@@ -11,7 +11,7 @@ use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, Remote, files_below};
 use super::notices::{ByOthers, Notice};
 use crate::cache::NodeCatalog;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::session::namespace::answer::Attributes;
 
 /// Where a name is.

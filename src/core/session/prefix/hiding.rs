@@ -10,7 +10,7 @@ use crate::cache::RebuildReport;
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::session::machine::Rejected;
+use crate::machine::Rejected;
 use crate::session::namespace::{self as ns, HiddenDir};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;

@@ -5,8 +5,8 @@ use super::consent::no_communication;
 use super::names::dataset_name;
 use crate::error::{Error, Result};
 use crate::log;
+use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
 use crate::session::Session;
-use crate::session::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
 use crate::session::rank::site::Links;
 use crate::session::restart::candidates::{self as restart, Begin};
 use crate::transfer::{

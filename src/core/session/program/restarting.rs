@@ -9,8 +9,8 @@ use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::log;
+use crate::machine::DatasetKey;
 use crate::session::Session;
-use crate::session::machine::DatasetKey;
 use crate::session::rank::site::Links;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::machine::DatasetKey;
 use crate::session::handles::co_writers::Base;
-use crate::session::machine::DatasetKey;
 
 /// One dataset, as far as this rank has a part in it.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +14,7 @@ pub struct Holding {
     /// Store that this rank's files lie in.
     pub store: String,
     /// This rank's files; the machine knows whether they lie in the cache
-    /// ([`Machine::lies_on_prefix`](crate::session::machine::Machine::lies_on_prefix)).
+    /// ([`Machine::lies_on_prefix`](crate::machine::Machine::lies_on_prefix)).
     pub files: BTreeSet<String>,
     /// Bytes of its redundancy files on this rank.
     pub redundancy_bytes: u64,

@@ -8,10 +8,10 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use super::holdings::{Tracked, Way};
 use super::runtime::{Session, State};
 use super::site::Links;
+use crate::machine::{DatasetKey, FileRef};
 use crate::patterns::Match;
 use crate::records;
 use crate::session::ending::need::Need;
-use crate::session::machine::{DatasetKey, FileRef};
 use crate::session::namespace as ns;
 use crate::transfer::{AsyncFlush, Background};
 

@@ -11,7 +11,7 @@ use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::events::Event;
 use crate::log;
-use crate::session::machine::{DatasetKey, Reason};
+use crate::machine::{DatasetKey, Reason};
 use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsealed};
 
 /// Renames the copy, at the first argument, by calling the second; says whether it has.

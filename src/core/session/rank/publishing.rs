@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::runtime::State;
 use crate::error::Result;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::system::test_pause;
 
 /// What threads are about to rename on the PFS.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::events::Event;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
 
 /// What the program is doing.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::comm::{Comm, words};
 use crate::error::Result;
 use crate::log;
+use crate::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::records::RunPassed;
-use crate::session::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::log;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
 
 impl Session {

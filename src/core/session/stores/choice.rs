@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::cache::{Sharing, Store};
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
-use crate::session::machine::{DatasetKey, Places};
+use crate::machine::{DatasetKey, Places};
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Site;

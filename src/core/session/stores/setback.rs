@@ -10,7 +10,7 @@ use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::log;
-use crate::session::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
+use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};

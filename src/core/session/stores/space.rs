@@ -1,7 +1,7 @@
 //! A store that is full or fails in the middle of a write: the file moves to the PFS, its
 //! descriptor too.
 
-use crate::session::machine::Reason;
+use crate::machine::Reason;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::log;
-use crate::session::machine::{DatasetKey, DatasetState, Reason, Why};
+use crate::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::session::namespace::{self as ns, Move};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};

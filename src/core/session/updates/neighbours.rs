@@ -14,7 +14,7 @@ use std::sync::{MutexGuard, OnceLock};
 use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
-use crate::session::machine::DatasetState;
+use crate::machine::DatasetState;
 use crate::session::namespace::{Claim, Notice};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::{Links, Site};

@@ -7,9 +7,9 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::error::Result;
 use crate::log;
+use crate::machine::{Knowledge, Reason, Restless, name_hash};
 use crate::params::keys;
 use crate::patterns::Match;
-use crate::session::machine::{Knowledge, Reason, Restless, name_hash};
 use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::holdings::Way;
 use crate::session::rank::publish::{Gate, Single};

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::files::{create_dirs, remove_tree};
 use crate::log;
-use crate::session::machine::DatasetKey;
+use crate::machine::DatasetKey;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Place, Remote};
 use crate::session::rank::runtime::Session;

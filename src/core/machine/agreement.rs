@@ -277,7 +277,7 @@ fn word(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::{MachineConfig, SeriesConfig};
+    use crate::machine::{MachineConfig, SeriesConfig};
 
     #[test]
     fn a_fast_start_does_not_starve_slow_steps() {

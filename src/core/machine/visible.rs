@@ -140,9 +140,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::{
-        FileRef, Intent, MachineConfig, Next, SeriesConfig, SyncKind, WORDS,
-    };
+    use crate::machine::{FileRef, Intent, MachineConfig, Next, SeriesConfig, SyncKind, WORDS};
 
     fn machine(rank: usize, nodes: &[usize]) -> Machine {
         let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
@@ -206,7 +204,7 @@ mod tests {
         let mut ranks = [machine(0, &[0, 1]), machine(1, &[0, 1])];
         let pointer = FileRef { id: None, ..file("latest") };
         let placed = ranks[0].write_open(&pointer, Intent::REWRITE, 1);
-        let crate::session::machine::Placement::Dataset(placed) = placed else { panic!() };
+        let crate::machine::Placement::Dataset(placed) = placed else { panic!() };
         ranks[0].write_closed(&placed.key, "latest", 3, 1);
         assert_eq!(agree(&mut ranks, 2), Next::Confer);
         let reports = ranks.each_mut().map(|one| one.report(7, 2));

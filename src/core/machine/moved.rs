@@ -117,9 +117,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::{
-        Intent, MachineConfig, Next, Placement, SeriesConfig, Step, SyncKind,
-    };
+    use crate::machine::{Intent, MachineConfig, Next, Placement, SeriesConfig, Step, SyncKind};
 
     fn file(id: &str, moved: bool) -> FileRef {
         let dir = if moved { id.to_string() } else { format!("{id}.temp") };
@@ -152,7 +150,7 @@ mod tests {
             if let Step::Seal(plan) = &step {
                 assert!(machine.seal_record(&plan.key));
             }
-            let outcome = machine.vote(&step, crate::session::machine::Outcome::Done);
+            let outcome = machine.vote(&step, crate::machine::Outcome::Done);
             machine.done(&step, outcome);
             steps.push(step);
         }

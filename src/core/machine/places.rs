@@ -108,7 +108,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::machine::{Intent, MachineConfig, Places, SeriesConfig};
+    use crate::machine::{Intent, MachineConfig, Places, SeriesConfig};
 
     #[test]
     fn the_largest_interval_that_divides_has_the_store() {

@@ -13,7 +13,7 @@ use super::reason::Reason;
 use super::report::{DatasetReport, Report, SeriesReport};
 use super::restless::Restless;
 use super::shared::{DatasetState, SharedDataset};
-use crate::cache::ranks_phrase;
+use crate::comm::ranks::ranks_phrase;
 
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -181,7 +181,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::session::machine::{Intent, MachineConfig, Placement, SeriesConfig};
+    use crate::machine::{Intent, MachineConfig, Placement, SeriesConfig};
 
     #[test]
     fn every_reason_has_its_place_and_words_of_its_own() {
