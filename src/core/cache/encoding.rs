@@ -182,6 +182,7 @@ pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Resul
     record.descriptor.set_value("STORE", store_of(old));
     record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
     record.descriptor.set_value("ENCODING", number);
+    untouched::offer(&mut record); // all of it is new
     let protection = protect(ctx, &set, &record)?;
     note_protection(&mut record, &protection);
     record.dir = old.dir.clone();

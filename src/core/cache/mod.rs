@@ -10,7 +10,7 @@
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
 //! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
-//! | `untouched.rs` | which redundancy files a start need not read |
+//! | `untouched.rs`, `recheck.rs` | which files a start need not read; they are read after it |
 //! | `sweep.rs` | what no record names goes |
 //! | `decide.rs` | which datasets count at a restart: a pure function |
 //! | `survey.rs` | what the records of all ranks say, judged once a node |
@@ -47,6 +47,7 @@ mod node_catalog;
 mod on_prefix;
 mod packed;
 pub mod rebuild;
+mod recheck;
 mod recover;
 mod remains;
 mod replicate;
@@ -87,6 +88,7 @@ pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
+pub use recheck::{Damaged, Recheck};
 pub(crate) use remains::{Remains, Whole};
 pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;

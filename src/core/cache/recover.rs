@@ -61,7 +61,7 @@ pub(super) enum Part {
 pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
     let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).1)?;
     let trusted = comparing_sets(ctx, case, &parts);
-    let mut outcome = attempt(ctx, case, &trusted, Look::Program)?;
+    let mut outcome = attempt(ctx, case, &trusted, Look::Touched)?;
     let unread = outcome.is_err() && any(ctx.world, has_redundancy(ctx, case))?;
     if unread || outcome.is_err() && !trusted.is_empty() {
         // It may be that what was not looked at is damaged. Nothing of that set was changed.
@@ -138,6 +138,10 @@ fn attempt(
     must_encode |= !ctx.protection.is_spread(&record.descriptor, &members(&record));
     let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
     if any(ctx.world, must_encode)? {
+        // What is encoded is compared before; the old redundancy could bring it back.
+        if any(ctx.world, !all_read && !untouched_are_right(&recovered.record))? {
+            return Ok(Err("files of it are damaged".into()));
+        }
         match encode_again(ctx, &recovered.record, case.facts.newest) {
             Ok(record) => (recovered.record, recovered.reencoded) = (record, true),
             Err(Error::Comm(what)) => return Err(Error::Comm(what)),
@@ -148,6 +152,13 @@ fn attempt(
         release_leftovers(ctx, case)?;
     }
     Ok(Ok(recovered))
+}
+
+/// Reads what was taken for what it was.
+fn untouched_are_right(record: &DatasetRecord) -> bool {
+    let dir = &record.dir;
+    let unread = record.files.iter().filter(|file| untouched::is_untouched(record, dir, file));
+    unread.into_iter().all(|file| matches(&dir.join(&file.name), file, true))
 }
 
 /// The first rank's sentence about why it failed, the same on all ranks; `None` if all went well.
@@ -171,9 +182,8 @@ fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
 pub(super) enum Look {
     /// Whether they have their recorded size.
     Sizes,
-    /// The checksum of the program's files, too, and of redundancy files that are not known to be
-    /// untouched.
-    Program,
+    /// The checksum, too, of those that are not known to be untouched.
+    Touched,
     /// The checksum of all of them.
     Content,
 }
@@ -198,18 +208,17 @@ pub(super) fn inspect_record(
     let dir = layout.data_dir(&record);
     let record = DatasetRecord { dir: dir.clone(), ..record };
     let mut program = record.files.iter().filter(|file| !file.on_prefix);
-    let whole = |file: &FileMeta| matches(&dir.join(&file.name), file, look != Look::Sizes);
-    let protects = |file: &FileMeta| {
+    let right = |file: &FileMeta| {
         let content = match look {
             Look::Sizes => false,
-            Look::Program => !untouched::is_untouched(&record, &dir, file),
+            Look::Touched => !untouched::is_untouched(&record, &dir, file),
             Look::Content => true,
         };
         matches(&dir.join(&file.name), file, content)
     };
-    let part = if !program.all(whole) {
+    let part = if !program.all(right) {
         Part::Lost
-    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(protects) {
+    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(right) {
         Part::Whole
     } else {
         Part::Unprotected
@@ -356,6 +365,9 @@ fn record_of(
     // The neighbour's copy of the record was made before the checksums were known.
     record.files = data.files.clone();
     note_protection(&mut record, protection);
+    if !untouched::is_offered(&record) {
+        untouched::offer(&mut record);
+    }
     // Their content was compared with the recorded checksums: that of a file which was there before
     // the rebuild, that of a restored one on its way. Reading all of it once more cost a quarter of
     // a restart after a lost node.

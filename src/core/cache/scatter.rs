@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Ctx;
 use super::agree::agree;
 use super::disk::names_in;
 use super::store::{Held, decode_records, encode_records, read_records, write_records};
+use super::{Ctx, untouched};
 use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, sync_dir};
@@ -36,7 +36,11 @@ pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     let merged = agree(ctx.node, merged)?;
     let shares = ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))?;
     let own = shares.iter().map(|(_, bytes)| decode_records(&KvTree::decode(bytes)?));
-    let own = own.collect::<Result<Vec<_>>>().map(|all| all.into_iter().flatten().collect());
+    let own = own.collect::<Result<Vec<_>>>().map(|all| {
+        let mut all: Vec<Held> = all.into_iter().flatten().collect();
+        all.iter_mut().for_each(|(_, record)| untouched::offer(record));
+        all
+    });
     agree(ctx.node, own.and_then(|own| ctx.filemap.replace_all(own)))?;
     let cleaned = if ctx.is_node_leader() { clean_up(ctx) } else { Ok(()) };
     agree(ctx.node, cleaned)?;

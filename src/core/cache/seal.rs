@@ -180,7 +180,7 @@ fn prepare_unvoted(
     test_pause("seal.encode");
     let protection = protect(ctx, request.set, &record)?;
     note_protection(&mut record, &protection);
-    untouched::remember(&mut record, &dir, &protection.files);
+    untouched::remember(&mut record, &dir, &protection.files, !is_shared);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
     let checked = fill_checksums(&mut record, &protection);
     // What the directory is called from the commit on; until then a restart looks under both names.

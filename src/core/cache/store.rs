@@ -97,6 +97,29 @@ impl FilemapFile {
         }
     }
 
+    /// Changes this rank's record, if it is still there as that of the same seal.
+    pub(super) fn amend(
+        &self,
+        sealed: &DatasetRecord,
+        edit: impl FnOnce(&mut DatasetRecord),
+    ) -> Result<()> {
+        if !self.is_sealed(sealed) {
+            return Ok(());
+        }
+        self.change(|held| {
+            let same =
+                |(owner, record): &&mut Held| *owner == self.rank && is_same_seal(record, sealed);
+            if let Some((_, record)) = held.iter_mut().find(same) {
+                edit(record);
+            }
+        })
+    }
+
+    /// Tells whether this rank's record is still there as that of the same seal.
+    pub(super) fn is_sealed(&self, sealed: &DatasetRecord) -> bool {
+        self.find(|record| is_same_seal(record, sealed)).is_some()
+    }
+
     /// Forgets this rank's record of `key`; its data is gone already.
     pub fn remove(&self, key: &DatasetKey) -> Result<()> {
         self.remove_held(&[(self.rank, key.clone())])
@@ -208,6 +231,11 @@ impl FilemapFile {
         // The content is replaced as a whole, so a panic elsewhere cannot leave half of it.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_same_seal(record: &DatasetRecord, sealed: &DatasetRecord) -> bool {
+    record.state == DatasetState::Prepared
+        && (&record.key, record.epoch) == (&sealed.key, sealed.epoch)
 }
 
 fn put(owner: usize, record: DatasetRecord) -> impl FnOnce(&mut Vec<Held>) {

@@ -1,11 +1,11 @@
-//! How often a restart reads what is in the cache: once, and redundancy that nobody has touched
-//! only if there is something to rebuild.
+//! How often a restart reads what is in the cache: not at all if nobody has touched it and there is
+//! nothing to rebuild, else once; and what follows from damage that no time tells of.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use scr_core::cache::{self, Ctx};
+use scr_core::cache::{self, Ctx, Recheck};
 
 use super::cluster::{Cluster, IDENTITY, offered_ids};
 use super::job::{Dataset, restart, run};
@@ -39,6 +39,13 @@ fn redundancy_on(cluster: &Cluster, host: &str) -> Vec<PathBuf> {
     files.filter(|path| fs::metadata(path).unwrap().len() >= 1 << 20).collect()
 }
 
+/// The program's files of the dataset on a node.
+fn program_files_on(cluster: &Cluster, host: &str) -> Vec<PathBuf> {
+    let dir = cluster.layout(host).dataset_dir("ram", 1);
+    let files = super::flush::files_below(&dir).into_iter();
+    files.filter(|path| !path.starts_with(dir.join(".scr"))).collect()
+}
+
 /// What each rank reads in a restart, in bytes.
 fn read_by_restart(cluster: &Cluster, hosts: &str) -> Vec<u64> {
     let outcome = cluster.launch(hosts).run(|ctx| {
@@ -62,6 +69,9 @@ fn redundancy_is_read_only_if_somebody_has_touched_it() {
         run(&cluster, "abcd", &[dataset(scheme)]);
         let own = BYTES as u64;
         let read = read_by_restart(&cluster, "abcd");
+        assert!(read.iter().all(|read| *read < own / 10), "{scheme:?}: {read:?}");
+        // What a start has offered unread and nobody has compared since, the next one reads.
+        let read = read_by_restart(&cluster, "abcd");
         assert!(read.iter().all(|read| is_about(*read, own)), "{scheme:?}: {read:?}");
 
         // Nothing changes but the times.
@@ -82,12 +92,12 @@ fn redundancy_is_read_only_if_somebody_has_touched_it() {
 }
 
 /// Damage that no time tells of, as if below the file system: of what rank 2 keeps.
-fn damage_unseen(ctx: &Ctx, cluster: &Cluster) {
+fn damage_unseen(ctx: &Ctx, cluster: &Cluster, files: &[PathBuf]) {
     let mut record = ctx.filemap.get_id(1).unwrap();
     let dir = cluster.layout("c").dataset_dir("ram", 1);
-    for path in redundancy_on(cluster, "c") {
-        flip(&path);
-        let found = fs::metadata(&path).unwrap();
+    for path in files {
+        flip(path);
+        let found = fs::metadata(path).unwrap();
         let identity = format!(
             "{} {} {}.{:09} {}.{:09}",
             found.ino(),
@@ -120,7 +130,7 @@ fn unseen_damage_of_redundancy_is_found_before_it_serves() {
         let outcome = cluster.launch("abcd").run(|ctx| {
             cache::rebuild(ctx, IDENTITY).unwrap();
             if ctx.world.rank() == 2 {
-                damage_unseen(ctx, &cluster);
+                damage_unseen(ctx, &cluster, &redundancy_on(&cluster, "c"));
             }
         });
         assert!(outcome.results.iter().all(Option::is_some));
@@ -129,6 +139,83 @@ fn unseen_damage_of_redundancy_is_found_before_it_serves() {
         cluster.lose("b");
         // Compares what is offered with what was written.
         let report = restart(&cluster, "aecd", &[dataset(scheme)]);
+        assert_eq!(offered_ids(&report), expected, "{scheme:?}: {report:?}");
+    }
+}
+
+/// Does what the helper thread does after a start; gives what it finds damaged.
+fn compare_all(ctx: &Ctx) -> Vec<PathBuf> {
+    let mut work = Recheck::of(ctx);
+    let mut damaged = Vec::new();
+    while !work.is_over() {
+        damaged.extend(work.step(ctx.filemap).unwrap().map(|found| found.path));
+    }
+    damaged
+}
+
+#[test]
+fn what_a_start_offers_unread_is_compared_while_the_program_runs() {
+    let scheme = ("XOR", 1);
+    let cluster = Cluster::new();
+    run(&cluster, "abcd", &[dataset(scheme)]);
+    let own = BYTES as u64;
+    for _ in 0..2 {
+        let outcome = cluster.launch("abcd").run(|ctx| {
+            let before = read_bytes();
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            let at_start = read_bytes();
+            let damaged = compare_all(ctx);
+            (at_start - before, read_bytes() - at_start, damaged)
+        });
+        for (at_start, after, damaged) in outcome.results.into_iter().map(Option::unwrap) {
+            assert!(at_start < own / 10 && is_about(after, own), "{at_start} {after}");
+            assert!(damaged.is_empty(), "{damaged:?}");
+        }
+    }
+
+    let first = program_files_on(&cluster, "c")[..1].to_vec();
+    cluster.launch("abcd").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        compare_all(ctx);
+        if ctx.world.rank() == 2 {
+            damage_unseen(ctx, &cluster, &first);
+        }
+    });
+    let outcome = cluster.launch("abcd").run(|ctx| {
+        let report = cache::rebuild(ctx, IDENTITY).unwrap();
+        (offered_ids(&report), report.offered[0].rebuilt.clone(), compare_all(ctx))
+    });
+    for (rank, found) in outcome.results.into_iter().map(Option::unwrap).enumerate() {
+        let damaged = if rank == 2 { first.clone() } else { Vec::new() };
+        assert_eq!(found, (vec![1], vec![], damaged), "rank {rank}");
+    }
+    // Compares what is offered with what was written.
+    let report = restart(&cluster, "abcd", &[dataset(scheme)]);
+    assert_eq!(report.offered[0].rebuilt, [2], "{report:?}");
+}
+
+#[test]
+fn a_rebuild_finds_unseen_damage_of_what_serves_it() {
+    // Of two losses. The node "d" has had copies of what is damaged, and gets new ones.
+    for (scheme, lost, expected) in [
+        (("PARTNER", 2), "d", &[1][..]),
+        (("PARTNER", 1), "d", &[]),
+        (("RS", 2), "b", &[1]),
+        (("XOR", 1), "b", &[]),
+    ] {
+        let cluster = Cluster::new();
+        run(&cluster, "abcd", &[dataset(scheme)]);
+        let own = program_files_on(&cluster, "c");
+        cluster.launch("abcd").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            compare_all(ctx);
+            if ctx.world.rank() == 2 {
+                damage_unseen(ctx, &cluster, &own);
+            }
+        });
+        cluster.lose(lost);
+        // Compares what is offered with what was written.
+        let report = restart(&cluster, &"abcd".replace(lost, "e"), &[dataset(scheme)]);
         assert_eq!(offered_ids(&report), expected, "{scheme:?}: {report:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::runtime::Session;
+use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log;
 use crate::params::{Settings, Source, keys};
@@ -16,6 +17,11 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// The same on rank 0 while a flush by threads waits for its word.
 const COMMIT_PERIOD: Duration = Duration::from_millis(50);
+
+/// What was offered unread is compared in steps of so many MiB, with a pause after each: a
+/// processor has a few percent of its time to do with it, a memory of it to move.
+const STEP_MIB: usize = 4;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// `SCR_WATCHDOG`: ends a run that hangs, so that it can be restarted.
 struct Watchdog {
@@ -83,6 +89,49 @@ impl Session {
         Progress { newest, to_prefix }
     }
 
+    /// Waits, and compares meanwhile a little of what the start has offered unread.
+    fn rest(&self, period: Duration, unread: &mut Option<Recheck>) {
+        let begin = Instant::now();
+        while let Some(left) = period.checked_sub(begin.elapsed()) {
+            let Some(work) = unread.as_mut().filter(|work| !work.is_over()) else {
+                *unread = None;
+                return std::thread::sleep(left);
+            };
+            for _ in 0..STEP_MIB {
+                match work.step(&self.site.filemap) {
+                    Ok(Some(damaged)) => self.tell_damaged_while_running(&damaged),
+                    Ok(None) => {}
+                    Err(error) => {
+                        log::message(1, format_args!("rank {}: {error}", self.site.rank));
+                    }
+                }
+            }
+            std::thread::sleep(PAUSE.min(left));
+            if self.is_ended() {
+                return;
+            }
+        }
+    }
+
+    /// The program may have begun from it.
+    fn tell_damaged_while_running(&self, found: &Damaged) {
+        let record = &found.record;
+        let scheme = record.descriptor.get_value("TYPE").unwrap_or_default();
+        let follows = match scheme {
+            "SINGLE" | "LOCAL" => "goes on from an older checkpoint".to_string(),
+            _ => format!("rebuilds it ({scheme})"),
+        };
+        log::warn(format_args!(
+            "rank {} on {}: {} of {} is damaged: its content is not what was sealed. If this run \
+             has begun from it, its results are not to be trusted: end it and start it again. The \
+             next start compares all of it, and {follows}",
+            self.site.rank,
+            self.site.node_name,
+            found.path.display(),
+            record.key.title(),
+        ));
+    }
+
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn start_helper(&'static self) {
         let body = move || {
@@ -90,9 +139,11 @@ impl Session {
             self.site.host.enter_thread();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
+            let links = self.links();
+            let mut unread = links.map(|links| Recheck::of(&links.ctx(&self.site)));
             loop {
                 let commits = self.site.rank == 0 && self.has_pending_flush();
-                std::thread::sleep(if commits { COMMIT_PERIOD } else { PERIOD });
+                self.rest(if commits { COMMIT_PERIOD } else { PERIOD }, &mut unread);
                 if self.is_ended() {
                     return;
                 }
