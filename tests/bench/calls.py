@@ -4,9 +4,10 @@ whether one is due."""
 import statistics
 import subprocess
 
-from measure import ROOT, SOURCES, row, support
-from protection import RANKS, job
+from jobs import job
+from measure import NOW, ROOT, SOURCES, row, support
 
+RANKS = 4
 SCHEMES = ("SINGLE", "XOR", "RS")
 # KiB a rank, turns.
 SIZES = ((4, 100), (256 << 10, 4))
@@ -31,14 +32,14 @@ def by_turns(mpi, scratch):
     for kib, count in SIZES:
         size = f"{kib} KiB" if kib < 1024 else f"{kib >> 10} MiB"
         for scheme in SCHEMES:
-            with job(mpi, scratch, SCR_COPY_TYPE=scheme) as run:
+            with job(mpi, scratch, NOW, SCR_COPY_TYPE=scheme) as run:
                 turns = run.run(program, kib, count)
             shim, calls = map(statistics.median, zip(*turns))
             times = statistics.median(calls / shim for shim, calls in turns)
             row(f"{RANKS} x {size}, written and sealed: {scheme}", told(shim), told(calls),
                 f"x {times:.2f}")
     row("", "allreduce", "call", "")
-    with job(mpi, scratch, SCR_COPY_TYPE="SINGLE", SCR_CHECKPOINT_SECONDS="100000") as run:
+    with job(mpi, scratch, NOW, SCR_COPY_TYPE="SINGLE", SCR_CHECKPOINT_SECONDS="100000") as run:
         allreduce, need = run.run(program, "idle", ASKED)[0]
     row("SCR_Need_checkpoint, none is due", f"{allreduce:.0f} ns", f"{need:.0f} ns",
         f"x {need / allreduce:.2f}")

@@ -1,5 +1,6 @@
 """What the parts of `make bench` share: how things are run, and how they are told."""
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,39 @@ import support  # noqa: E402
 
 SOURCES = ROOT / "tests" / "bench"
 GIGA = 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """An installation of SCR that is measured; one without a place is the program alone."""
+
+    name: str
+    dist: pathlib.Path | None
+
+    @property
+    def shim(self):
+        return self.dist / "lib" / "libscr_preload.so"
+
+    def knows(self, parameter):
+        """Whether it has that parameter."""
+        command = [self.dist / "bin" / "scr", "config", "--template"]
+        return parameter in subprocess.run(command, check=True, capture_output=True,
+                                           text=True).stdout
+
+
+ALONE = Build("alone", None)
+NOW = Build("now", support.DIST)
+
+
+def builds():
+    """What is measured by turns: this build, and an older one if BENCH_BEFORE names its `dist`."""
+    before = os.environ.get("BENCH_BEFORE")
+    if not before:
+        return [NOW]
+    older = Build("before", pathlib.Path(before).resolve())
+    if not older.shim.exists():
+        sys.exit(f"BENCH_BEFORE: there is no {older.shim}")
+    return [NOW, older]
 
 
 def row(what, plain, shim, ratio, aim=""):
@@ -28,11 +62,12 @@ def build(names, mpi, scratch):
     return programs
 
 
-def environment(shim, **settings):
+def environment(build, **settings):
+    """That of a program with this build's shim, or alone."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
     env.update(support.LAUNCH_ENVIRONMENT)
-    if shim:
-        env["LD_PRELOAD"] = str(support.SHIM)
+    if build.dist:
+        env["LD_PRELOAD"] = str(build.shim)
         env.update(settings)
     return env
 

@@ -1,0 +1,72 @@
+"""Starts of four ranks, each on a node of its own: with nothing lost, and after lost nodes. What
+MPI_Init takes beyond that of the program alone."""
+
+import contextlib
+import statistics
+
+import aims
+from jobs import job, settings_of, title
+from measure import ALONE, NOW, builds, output, row, environment
+
+import yields
+
+RANKS, MIB = 4, 256
+# Type, losses that it survives, losses that are tried.
+SCHEMES = (("SINGLE", 0, 0), ("PARTNER", 1, 1), ("XOR", 1, 1), ("RS", 2, 2))
+FLOORS = 10
+
+
+def starts(mpi, programs, scratch, turns):
+    for scheme, failures, most in SCHEMES:
+        of = {build: [[] for _ in range(1 + most)] for build in builds()}
+        alone = []
+        with contextlib.ExitStack() as stack:
+            bare = stack.enter_context(job(mpi, scratch, ALONE))
+            jobs = {build: stack.enter_context(job(mpi, scratch, build,
+                                                   **settings_of(scheme, failures)))
+                    for build in of}
+            for run in jobs.values():
+                run.run_to_death(programs["restart"], "die", MIB)
+            for turn in range(max(turns, 5)):
+                for lost in range(1 + most):
+                    alone.append(bare.run(programs["restart"], "init", MIB)[0][0])
+                    for build, run in jobs.items():
+                        for node in range(lost):
+                            run.replace((turn + node) % RANKS)
+                        found = run.run_to_death(programs["restart"], "read", MIB)
+                        if not found:
+                            raise SystemExit(f"{scheme}: no restart after {lost} lost nodes")
+                        of[build][lost].append(found[0][0])
+        tell(title(scheme, failures), statistics.median(alone), of)
+
+
+def tell(name, alone, of):
+    beyond = {build: [statistics.median(seconds) - alone for seconds in all_of_it]
+              for build, all_of_it in of.items()}
+    for build, times in beyond.items():
+        label = name if build is NOW else f"{name}, {build.name}"
+        for lost, seconds in enumerate(times):
+            what = f"start, {label}: {lost or 'nothing'} lost"
+            row(what, f"{1e3 * alone:.0f} ms", f"+{1e3 * seconds:.0f} ms", "", "beyond MPI_Init")
+            if build is not NOW:
+                share = beyond[NOW][lost] / seconds
+                row(f"start, {name}: {lost or 'nothing'} lost, of the older build's", "", "",
+                    f"x {share:.2f}")
+                aims.note_if_aimed(f"rebuild {name} {lost}", share)
+    aims.note("start", 1e3 * beyond[NOW][0])
+
+
+def floors(mpi, programs, scratch, _turns):
+    """What XOR's bytes take when they are only read, sent and written: no program that sends them
+    by MPI is faster."""
+    command = [f"mpirun.{mpi}", "-n", str(RANKS), programs["floor"], MIB, scratch]
+    env = yields.asked(environment(ALONE), mpi, RANKS)
+    rounds = output([*map(str, command), str(FLOORS)], env, scratch)[1:]
+    for what, seconds in zip(("protected", "one of 4 rebuilt"), zip(*rounds)):
+        found = f"{statistics.median(seconds):.2f} s"
+        row(f"{RANKS} x {MIB} MiB, XOR's bytes alone: {what}", found, "", "")
+    for path in scratch.glob("*_[0-9]"):
+        path.unlink()
+
+
+PARTS = {"rebuild": starts, "floor": floors}
