@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
-use scr_core::log;
+use scr_core::log::{self, messages};
 use scr_core::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
 use scr_core::system::exit_at_once;
@@ -48,7 +48,7 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
         Ok(session) => Some(session),
         Err(error) => {
             GIVEN_UP.store(true, Ordering::Relaxed);
-            required.fall_back(&error.to_string(), rank == 0);
+            required.fall_back(&error, rank == 0);
             None
         }
     }
@@ -151,6 +151,7 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     let (some_out, all_out) = mpi::on_some_and_all(arrival.is_none())?;
     if some_out && !all_out && speaks {
         log::warn(
+            messages::SWITCHED_OFF_ON_SOME,
             "SCR is switched off on some ranks (SCR_ENABLE=0), and so on all: their environments \
              differ, or what they say to SCR_Config",
         );
@@ -160,7 +161,7 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     match start_together(arrival, mpi::granted()) {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
-            required.fall_back(&error.to_string(), speaks);
+            required.fall_back(&error, speaks);
             Err(error)
         }
     }

@@ -5,6 +5,7 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use scr_core::error::Result;
+use scr_core::log::messages;
 use scr_core::params::Query;
 use scr_core::session::{ProgramState, program_setting};
 
@@ -23,7 +24,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     let text = unsafe { text_of(config, "the setting") };
     let answer = catch_unwind(AssertUnwindSafe(|| answer(text)));
     let answer = answer.unwrap_or(Ok(None)).unwrap_or_else(|error| {
-        failed(true, format!("SCR_Config: {error}"));
+        failed(messages::SETTING_WRONG, true, format!("SCR_Config: {error}"));
         None
     });
     let Some(answer) = answer.and_then(|text| CString::new(text).ok()) else {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use scr_core::error::{Error, Result};
-use scr_core::log;
+use scr_core::log::{self, Id, messages};
 use scr_core::session::{Call, Consent, ProgramState, Session};
 
 use super::shared::{FAILURE, SUCCESS};
@@ -76,14 +76,20 @@ pub fn together<A>(
                 drop(door);
                 // All ranks have the same error where they could agree on it.
                 let text = error.to_string();
+                let id = of_call(state.after(call).is_some());
                 let speaks = speaks(session) && !text.is_empty();
                 let text =
                     if text.is_empty() { "it failed; a message has said why" } else { &text };
-                failed(speaks, format!("{}: {text}", call.name()));
+                failed(id, speaks, format!("{}: {text}", call.name()));
                 Err(())
             }
         }
     })
+}
+
+/// The message of a call that has failed; `fits`: it was to come where the program is.
+fn of_call(fits: bool) -> Id {
+    if fits { messages::CALL_FAILED } else { messages::CALL_NOT_NOW }
 }
 
 /// Tells whether this rank speaks for all, where all have the same to say.
@@ -109,7 +115,8 @@ pub fn alone(
         let valid = state.after(call).ok_or_else(|| Error::Refused(state.why_not(call)));
         valid.and_then(|_| body(state, session)).map_err(|error| {
             let who = session.map(|session| format!("rank {}: ", session.rank()));
-            failed(true, format!("{}{}: {error}", who.unwrap_or_default(), call.name()));
+            let text = format!("{}{}: {error}", who.unwrap_or_default(), call.name());
+            failed(of_call(state.after(call).is_some()), true, text);
         })
     })
 }
@@ -121,7 +128,11 @@ pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -
         if let Some(session) = engine::session() {
             session.give_up_routing("an internal error (a panic, see above)");
         }
-        failed(true, format!("{}: an internal error (a panic, see above)", call.name()));
+        failed(
+            messages::CALL_FAULT,
+            true,
+            format!("{}: an internal error (a panic, see above)", call.name()),
+        );
         Err(())
     });
     if done.is_ok() { SUCCESS } else { FAILURE }
@@ -133,7 +144,7 @@ pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     let done = done.unwrap_or_else(|_| Err(Error::Defect("an internal error (a panic)".into())));
     done.map_or_else(
         |error| {
-            failed(true, format!("{call}: {error}"));
+            failed(messages::CALL_FAILED, true, format!("{call}: {error}"));
             FAILURE
         },
         |()| SUCCESS,
@@ -141,9 +152,9 @@ pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
 }
 
 /// Says why a call has failed, unless another rank does, and keeps it.
-pub fn failed(speaks: bool, message: String) {
+pub fn failed(id: Id, speaks: bool, message: String) {
     if speaks {
-        log::warn(format_args!("{message}"));
+        log::warn(id, format_args!("{message}"));
     }
     door().message = CString::new(message).ok();
 }

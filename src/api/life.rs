@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use scr_core::error::Error;
+use scr_core::log::messages;
 use scr_core::session::Call;
 
 use super::door::{door, failed, guarded, speaks, together};
@@ -26,7 +27,7 @@ pub extern "C" fn SCR_Init() -> c_int {
             Some(_) => None,
         };
         if let Some(why) = why_not {
-            failed(speaks(session), format!("SCR_Init: {why}"));
+            failed(messages::CALL_NOT_NOW, speaks(session), format!("SCR_Init: {why}"));
             return Err(());
         }
         let joined = engine::session().is_some();

@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::log::messages::{self, Id};
+
 /// Result of every fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -76,6 +78,14 @@ pub enum Error {
     /// No thread or process can be had, or one has ended badly.
     #[error("{0}")]
     Process(String),
+    /// What has a message of its own.
+    #[error("{text}")]
+    Named {
+        /// The message.
+        id: Id,
+        /// What a person reads.
+        text: String,
+    },
     /// A defect of SCR: something that cannot be.
     #[error("{0}")]
     Defect(String),
@@ -117,6 +127,33 @@ impl Error {
             Error::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
             Error::NoSpace { .. } => libc::ENOSPC,
             _ => libc::EIO,
+        }
+    }
+
+    /// Makes the error that has the message `id`.
+    pub fn named(id: Id, text: impl Into<String>) -> Self {
+        Error::Named { id, text: text.into() }
+    }
+
+    /// Returns the message that explains an error of this kind.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        match self {
+            Error::Io { .. } => messages::SYSTEM_REFUSED,
+            Error::Corrupt { .. } => messages::FILE_DAMAGED,
+            Error::Config { .. } => messages::SETTING_WRONG,
+            Error::Comm(_) => messages::COMMUNICATION,
+            Error::Unrecoverable(_) => messages::CANNOT_BE_REBUILT,
+            Error::NoSpace { .. } => messages::NOT_ENOUGH_ROOM,
+            Error::Remote(_) => messages::REPORTED_BY_OTHER,
+            Error::Unreadable(_) => messages::UNREADABLE,
+            Error::Missing(_) => messages::NOT_THERE,
+            Error::Refused(_) => messages::REFUSED,
+            Error::Busy(_) => messages::IN_USE,
+            Error::Stopped => messages::STOPPED,
+            Error::Process(_) => messages::PROCESS_FAILED,
+            Error::Named { id, .. } => *id,
+            Error::Defect(_) => messages::DEFECT,
         }
     }
 

@@ -50,7 +50,7 @@ fn without_a_word_xor_across_nodes_is_implied() {
     assert_eq!((descriptor.interval, descriptor.set_size, descriptor.bypass), (1, 8, false));
     assert_eq!(all.store(descriptor).count, 2);
     assert_eq!(all.groups.sets(descriptor), [[0, 2, 4, 6], [1, 3, 5, 7]]);
-    assert!(all.warnings.is_empty(), "{:?}", all.warnings);
+    assert!(all.sentences().is_empty(), "{:?}", all.warnings);
     assert_eq!(all.groups.members("NODE", 3), [2, 3]);
     assert_eq!(all.groups.members("WORLD", 3).len(), 8);
 }
@@ -119,8 +119,8 @@ fn a_store_without_directories_caches_nothing_and_says_so() {
     let lines = "SCR_COPY_TYPE=FILE\nSTORE=/flat MKDIR=0\nCKPT=0\nCKPT=1 INTERVAL=2 STORE=/flat\n";
     let all = descriptors(lines);
     assert_eq!((all.select(1, false).bypass, all.select(2, false).bypass), (false, true));
-    assert!(all.warnings[0].contains("/flat cannot hold directories"), "{:?}", all.warnings);
-    let unused = descriptors("STORE=/flat MKDIR=0\n").warnings;
+    assert!(all.sentences()[0].contains("/flat cannot hold directories"), "{:?}", all.warnings);
+    let unused = descriptors("STORE=/flat MKDIR=0\n").sentences();
     assert!(unused.len() == 1 && !unused[0].contains("directories"), "{unused:?}");
 }
 
@@ -142,21 +142,21 @@ fn a_host_without_a_groups_line_is_its_own_group() {
     let all = descriptors("GROUPS=node1 PSU=x\nGROUPS=node2 PSU=x\nSCR_GROUP=PSU\n");
     assert_eq!(all.groups.members("PSU", 0), [0, 1, 2, 3]);
     assert_eq!(all.groups.members("PSU", 4), [4, 5]);
-    let [warning] = &all.warnings[..] else { panic!("{:?}", all.warnings) };
+    let [warning] = &all.sentences()[..] else { panic!("{:?}", all.warnings) };
     assert!(warning.contains("node3.cluster, node4.cluster"), "{warning}");
 }
 
 #[test]
 fn a_job_too_small_for_its_scheme_hears_of_it() {
     let one_node = Descriptors::new(&settings("SCR_COPY_TYPE=PARTNER\n"), &hosts(1));
-    let warnings = one_node.expect("valid descriptors").warnings;
+    let warnings = one_node.expect("valid descriptors").sentences();
     assert!(warnings[0].contains("PARTNER cannot protect all ranks"), "{warnings:?}");
     assert!(warnings[0].contains("one NODE"), "{warnings:?}");
     let uneven = ["a", "a", "a", "b"].map(str::to_string);
-    let warnings = Descriptors::new(&settings(""), &uneven).expect("valid descriptors").warnings;
+    let warnings = Descriptors::new(&settings(""), &uneven).expect("valid descriptors").sentences();
     assert!(warnings[0].contains("rank 1, 2"), "{warnings:?}");
     let three_nodes = |text: &str| {
-        Descriptors::new(&settings(text), &hosts(3)).expect("valid descriptors").warnings
+        Descriptors::new(&settings(text), &hosts(3)).expect("valid descriptors").sentences()
     };
     let warnings = three_nodes("SCR_COPY_TYPE=RS\nSCR_SET_FAILURES=3\n");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -166,7 +166,7 @@ fn a_job_too_small_for_its_scheme_hears_of_it() {
     assert!(three_nodes("SCR_COPY_TYPE=PARTNER\nSCR_SET_FAILURES=3\n")[0].contains("PARTNER with"));
     for quiet in ["SCR_COPY_TYPE=SINGLE\n", "SCR_CACHE_BYPASS=1\n"] {
         let all = Descriptors::new(&settings(quiet), &hosts(1)).expect("valid descriptors");
-        assert!(all.warnings.is_empty(), "{:?}", all.warnings);
+        assert!(all.sentences().is_empty(), "{:?}", all.warnings);
     }
 }
 
@@ -216,7 +216,7 @@ fn failures_are_what_the_scheme_can_do_with() {
         let line = format!("SCR_COPY_TYPE=FILE\nCKPT=0 TYPE={scheme} SET_FAILURES=3\n");
         assert_eq!(failures(&line), set, "{scheme}");
         let told = |text: &str| {
-            let warnings = descriptors(text).warnings;
+            let warnings = descriptors(text).sentences();
             warnings.iter().filter(|one| one.contains("SET_FAILURES=3 has no effect")).count()
         };
         let lacks = usize::from(set < 3);
@@ -225,7 +225,7 @@ fn failures_are_what_the_scheme_can_do_with() {
     // A value for all is for those that have a choice.
     let both = "SCR_COPY_TYPE=FILE\nSCR_SET_FAILURES=3\nCKPT=0 TYPE=XOR\n\
                 CKPT=1 INTERVAL=4 TYPE=RS\n";
-    assert_eq!(descriptors(both).warnings, [""; 0]);
+    assert_eq!(descriptors(both).sentences(), [""; 0]);
     // A set has room for the losses, whatever its smallest size.
     let all = descriptors("SCR_COPY_TYPE=RS\nSCR_SET_SIZE=2\nSCR_SET_FAILURES=3\n");
     assert!(all.groups.sets(&all.redundancy[0]).iter().all(|set| set.len() >= 4));
@@ -234,12 +234,12 @@ fn failures_are_what_the_scheme_can_do_with() {
 #[test]
 fn a_store_that_nothing_goes_to_is_told_of_unless_the_system_describes_it() {
     let lines = "STORE=/ssd\nSTORE=/ram ENABLED=0\n";
-    let told = descriptors(lines).warnings;
+    let told = descriptors(lines).sentences();
     assert!(told.len() == 1 && told[0].contains("store /ssd: SCR_CACHE_BASE is"), "{told:?}");
     let named = format!("{lines}SCR_COPY_TYPE=FILE\nCKPT=0 STORE=/ssd\n");
-    assert_eq!(descriptors(&named).warnings, [""; 0]);
+    assert_eq!(descriptors(&named).sentences(), [""; 0]);
     let system = settings_with_system("", &format!("SCR_CACHE_BASE=/ram2\nSTORE=/ram2\n{lines}"));
-    assert_eq!(Descriptors::new(&system, &hosts(4)).expect("valid").warnings, [""; 0]);
+    assert_eq!(Descriptors::new(&system, &hosts(4)).expect("valid").sentences(), [""; 0]);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn the_line_of_a_store_decides_how_it_is_flushed() {
 fn ckpt_lines_without_file_are_ignored_with_a_message() {
     let all = descriptors("CKPT=0 TYPE=SINGLE\n");
     assert_eq!(all.redundancy[0].scheme, SchemeKind::Xor);
-    assert!(all.warnings[0].contains("SCR_COPY_TYPE=FILE"), "{:?}", all.warnings);
+    assert!(all.sentences()[0].contains("SCR_COPY_TYPE=FILE"), "{:?}", all.warnings);
 }
 
 #[test]

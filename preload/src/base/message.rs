@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
+use super::messages::Id;
+
 /// Variables in which launchers tell a process its rank.
 const RANK_VARIABLES: [&str; 5] =
     ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPIRUN_RANK", "SLURM_PROCID"];
 
 /// Prints `text` if this is rank 0, or a process that knows no rank.
-pub(crate) fn complain(text: &str) {
+pub(crate) fn complain(id: Id, text: &str) {
     if rank().is_none_or(|rank| rank == "0") {
-        say(text);
+        say(id, text);
     }
 }
 
@@ -19,10 +21,10 @@ pub(crate) fn rank() -> Option<String> {
 }
 
 /// Prints `text`, whoever we are.
-pub(crate) fn say(text: &str) {
+pub(crate) fn say(id: Id, text: &str) {
     // As in the engine (`src/core/log`): names neither end the line nor command the terminal.
     let quoted = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    let line = format!("SCR: {}\n", text.chars().map(quoted).collect::<String>());
+    let line = format!("SCR: {}\n", id.close(text).chars().map(quoted).collect::<String>());
     // One write, so that lines of several processes do not mix. Nobody to tell if it fails.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

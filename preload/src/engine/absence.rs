@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::base::message::{complain, rank};
+use crate::base::messages::{self, Id};
 
 /// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
@@ -21,25 +22,28 @@ const REQUIRED: &str = "SCR_RESTART_REQUIRED";
 
 /// Tells why this rank runs without us; or ends it, and with it the run, where that is not to be:
 /// `SCR_RESTART_REQUIRED=1`, and an earlier run has left its traces.
-pub(crate) fn tell(why: &str) {
+pub(crate) fn tell(id: Id, why: &str) {
     if leave_note(why) {
         return;
     }
     let prefix = prefix().filter(|prefix| is_restart_required() && has_traces(prefix));
     let Some(prefix) = prefix else {
-        complain(&format!("{why}. The program runs without checkpoint caching."));
+        complain(id, &format!("{why}. The program runs without checkpoint caching"));
         return;
     };
     // The launcher kills the one that speaks as soon as another one has ended.
     if rank().is_some_and(|rank| rank != "0") {
         std::thread::sleep(PATIENCE);
     }
-    complain(&format!(
-        "{why}. {REQUIRED}=1: the run ends before it computes, since SCR cannot take part in it \
-         and an earlier one of {} may have left checkpoints. Without the setting the program would \
-         go on from what it finds there.",
-        prefix.display()
-    ));
+    complain(
+        messages::RESTART_REQUIRED,
+        &format!(
+            "{why}. {REQUIRED}=1: the run ends before it computes, since SCR cannot take part in \
+             it and an earlier one of {} may have left checkpoints. Without the setting the \
+             program would go on from what it finds there",
+            prefix.display()
+        ),
+    );
     // SAFETY: it has no preconditions. No handlers run, and no MPI: nothing has begun.
     unsafe { libc::_exit(1) }
 }

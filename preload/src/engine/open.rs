@@ -5,8 +5,16 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::base::messages::{self, Id};
 use crate::base::real;
 use crate::engine::abi::{ABI_VERSION, ENTRY, Engine};
+
+/// Why there is no engine, and the message that explains it.
+type Unusable = (Id, String);
+
+fn unusable(why: String) -> Unusable {
+    (messages::ENGINE_UNUSABLE, why)
+}
 
 /// Finds out which MPI it is, `openmpi` or `mpich`, from the text of MPI_Get_library_version.
 pub(super) fn flavour_of(version: &str) -> Option<&'static str> {
@@ -32,7 +40,7 @@ pub(crate) fn library_path() -> PathBuf {
 /// Opens the library that the program itself is linked with, else
 /// `<directory of the shim>/scr/<flavour>/libscr.so`: calls of SCR and the shim come to one
 /// session.
-pub(super) fn open_engine(flavour: &str) -> Result<Engine, String> {
+pub(super) fn open_engine(flavour: &str) -> Result<Engine, Unusable> {
     if let Some(linked) = linked_engine() {
         return linked;
     }
@@ -40,28 +48,36 @@ pub(super) fn open_engine(flavour: &str) -> Result<Engine, String> {
     let place = shim.parent().unwrap_or(Path::new("/")).join("scr").join(flavour);
     let file = place.join("libscr.so");
     if !file.exists() {
-        return Err(format!(
-            "the engine {} is missing (expected beside {})",
-            file.display(),
-            shim.display()
+        return Err((
+            messages::ENGINE_MISSING,
+            format!(
+                "the engine {} is missing (expected beside {})",
+                file.display(),
+                shim.display()
+            ),
         ));
     }
-    let name = CString::new(file.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    let name =
+        CString::new(file.as_os_str().as_bytes()).map_err(|error| unusable(error.to_string()))?;
     // SAFETY: the engine is our own library; its initialisers do nothing but Rust's.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        return Err(format!("the engine {} cannot be loaded: {}", file.display(), loader_error()));
+        return Err(unusable(format!(
+            "the engine {} cannot be loaded: {}",
+            file.display(),
+            loader_error()
+        )));
     }
     // SAFETY: the handle is live, the name a C string.
     let entry = unsafe { libc::dlsym(handle, ENTRY.as_ptr()) };
     match NonZeroUsize::new(entry as usize) {
         Some(entry) => table_of(handle, entry, &file),
-        None => Err(format!("{} is not an engine of SCR", file.display())),
+        None => Err(unusable(format!("{} is not an engine of SCR", file.display()))),
     }
 }
 
 /// The engine that the program has loaded, if it has one.
-fn linked_engine() -> Option<Result<Engine, String>> {
+fn linked_engine() -> Option<Result<Engine, Unusable>> {
     let entry = real::in_any_object(ENTRY)?;
     let info = real::object_info(entry.get())?;
     // SAFETY: the loader's name of a loaded object is a C string that stays; it is loaded already.
@@ -74,12 +90,12 @@ fn linked_engine() -> Option<Result<Engine, String>> {
 }
 
 /// The functions of the engine in `file`.
-fn table_of(handle: *mut c_void, entry: NonZeroUsize, file: &Path) -> Result<Engine, String> {
+fn table_of(handle: *mut c_void, entry: NonZeroUsize, file: &Path) -> Result<Engine, Unusable> {
     if !same_mpi(handle) {
-        return Err(format!(
+        return Err(unusable(format!(
             "the engine {} is linked with another MPI library than the program",
             file.display()
-        ));
+        )));
     }
     // SAFETY: the contract (abi.rs) says that the symbol is a function of this type, and that the
     // table begins with its size and version whatever else has changed.
@@ -90,11 +106,11 @@ fn table_of(handle: *mut c_void, entry: NonZeroUsize, file: &Path) -> Result<Eng
             || (*table).size != size_of::<Engine>()
             || (*table).version != ABI_VERSION
         {
-            return Err(format!(
+            return Err(unusable(format!(
                 "the engine {} and {} are of different versions",
                 file.display(),
                 library_path().display()
-            ));
+            )));
         }
         Ok(*table)
     }

@@ -10,6 +10,7 @@ use super::pointer::{self, Active, active, set_active};
 use super::{absence, ending, watch};
 use crate::base::lock;
 use crate::base::message::complain;
+use crate::base::messages;
 use crate::child;
 use crate::engine::abi::{Engine, Host, event};
 use crate::fd::{lazy, moves, open_files};
@@ -50,17 +51,20 @@ pub(crate) fn start(version: &str, granted: c_int) {
     }
     let Some(flavour) = flavour_of(version) else {
         let line = version.lines().next().unwrap_or_default();
-        complain(&format!(
-            "this MPI is not known to us: \"{}\". The program runs without checkpoint caching. \
-             Open MPI and MPICH are served.",
-            line.chars().take(80).collect::<String>()
-        ));
+        complain(
+            messages::MPI_UNKNOWN,
+            &format!(
+                "this MPI is not known to us: \"{}\". The program runs without checkpoint caching. \
+             Open MPI and MPICH are served",
+                line.chars().take(80).collect::<String>()
+            ),
+        );
         return;
     };
     let table = match open_engine(flavour) {
         Ok(table) => table,
-        Err(why) => {
-            absence::tell(&why);
+        Err((id, why)) => {
+            absence::tell(id, &why);
             return;
         }
     };

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use crate::base::message;
+use crate::base::{message, messages};
 use crate::engine::abi::{
     ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind,
 };
@@ -58,7 +58,10 @@ pub(super) fn table() -> Option<Engine> {
         Ok(watch) => Some(watch),
         Err(error) => {
             let place = directory.display();
-            message::complain(&format!("this run is not watched: {place}: {error}"));
+            message::complain(
+                messages::NOT_WATCHED,
+                &format!("this run is not watched: {place}: {error}"),
+            );
             None
         }
     };

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use crate::base::message::say;
+use crate::base::messages;
 use crate::engine::abi::Engine;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
@@ -124,11 +125,14 @@ fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, W
         unsafe { libc::close(own) };
     }
     if moved && (writers == Writers::Write || stamp(old) != before) {
-        say(&format!(
-            "{} was written while it moved to the PFS, by a call that SCR does not see; what it \
-             wrote then is lost",
-            name.unwrap_or_default().display()
-        ));
+        say(
+            messages::WRITTEN_WHILE_MOVED,
+            &format!(
+                "{} was written while it moved to the PFS, by a call that SCR does not see; what \
+                 it wrote then is lost",
+                name.unwrap_or_default().display()
+            ),
+        );
         if why != Why::NeverQuiet {
             (table.failed)(tokens[0], libc::EIO);
         }

@@ -14,7 +14,8 @@ use crate::engine::abi::{event, sync_kind};
 use crate::hooks::hidden;
 use crate::signal::guard::{self, MpiDepth, MpiFiles};
 use crate::{
-    base::message, engine, engine::ending, path::canonical, path::memory, signal::handlers,
+    base::message, base::messages, engine, engine::ending, path::canonical, path::memory,
+    signal::handlers,
 };
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
@@ -140,7 +141,10 @@ mpi! {
 
 /// Says that a function of MPI was called that no loaded library has.
 pub(super) fn missing(symbol: &str) -> c_int {
-    message::complain(&format!("{} was called, but no MPI has it", symbol.trim_end_matches('\0')));
+    message::complain(
+        messages::MPI_FUNCTION_MISSING,
+        &format!("{} was called, but no MPI has it", symbol.trim_end_matches('\0')),
+    );
     ERR_OTHER
 }
 
@@ -233,7 +237,8 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
             }
         });
         if started.is_err() {
-            message::complain("internal error at start. The program runs without caching.");
+            let text = "internal error at start; the program runs without checkpoint caching";
+            message::complain(messages::SHIM_FAULT, text);
         }
         guard::set_errno(saved);
     }

@@ -17,7 +17,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::base::{message, real};
+use crate::base::{message, messages, real};
 use crate::engine::absence::NONCE;
 use crate::{child, engine};
 
@@ -173,11 +173,14 @@ fn make_absolute(name: &str) {
 fn warn_of_static(arguments: &[OsString]) {
     let search = std::env::var_os("PATH").unwrap_or_default();
     if let Some(program) = program::static_program(arguments, &search) {
-        message::say(&format!(
-            "{} is statically linked: it runs without checkpoint caching, since LD_PRELOAD has no \
-             effect on it. Link it dynamically.",
-            program.display()
-        ));
+        message::say(
+            messages::PROGRAM_STATIC,
+            &format!(
+                "{} is statically linked: it runs without checkpoint caching, since LD_PRELOAD has \
+                 no effect on it. Link it dynamically",
+                program.display()
+            ),
+        );
     }
 }
 

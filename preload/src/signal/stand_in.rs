@@ -8,6 +8,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use crate::base::message::complain;
+use crate::base::messages;
 use crate::{signal::guard, signal::postponed};
 
 static STAND_IN: OnceLock<Thread> = OnceLock::new();
@@ -53,10 +54,13 @@ struct Job {
 pub(crate) fn prepare() {
     match std::thread::Builder::new().name("scr-stand-in".into()).spawn(live) {
         Ok(thread) => drop(STAND_IN.set(thread.thread().clone())),
-        Err(error) => complain(&format!(
-            "no thread can be made ({error}): what the program closes right before _exit or \
+        Err(error) => complain(
+            messages::NO_THREAD,
+            &format!(
+                "no thread can be made ({error}): what the program closes right before _exit or \
              quick_exit is lost, and signal handlers must not write checkpoints"
-        )),
+            ),
+        ),
     }
 }
 

@@ -6,6 +6,7 @@ use super::redundancy::{RedundancyDesc, SchemeKind};
 use super::sets::{Membership, choose_sets};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
+use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings};
 use crate::system::{Planted, planted};
 
@@ -42,7 +43,7 @@ impl Groups {
     pub fn new(
         settings: &Settings,
         hosts: &[String],
-        warnings: &mut Vec<String>,
+        warnings: &mut Vec<(Id, String)>,
     ) -> Result<Groups> {
         let mut values = BTreeMap::new();
         values.insert(NODE.to_string(), hosts.to_vec());
@@ -62,10 +63,10 @@ impl Groups {
             let of_ranks = hosts.iter().map(value_of).collect();
             if !missing.is_empty() {
                 let hosts = shorten(&missing.into_iter().collect::<Vec<_>>());
-                warnings.push(format!(
+                warnings.push((messages::GROUP_INCOMPLETE, format!(
                     "no GROUPS line gives {group} for {hosts}; each such node counts as a group \
                      of its own"
-                ));
+                )));
             }
             values.insert(group, of_ranks);
         }

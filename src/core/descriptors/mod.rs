@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings, Source, keys};
 
 pub use group::{Groups, NODE, WORLD};
@@ -39,10 +40,15 @@ pub struct Descriptors {
     /// The schemes, in the order of their indices.
     pub redundancy: Vec<RedundancyDesc>,
     /// Sentences for the user: what was ignored, and every scheme that this job is too small for.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<(Id, String)>,
 }
 
 impl Descriptors {
+    /// Returns the sentences of the warnings.
+    pub fn sentences(&self) -> Vec<String> {
+        self.warnings.iter().map(|(_, text)| text.clone()).collect()
+    }
+
     /// Builds all descriptors for ranks on these hosts (by world rank).
     ///
     /// # Errors
@@ -160,11 +166,11 @@ impl Descriptors {
             self.redundancy.iter().any(|one| one.enabled && one.store == store.index)
         };
         for store in self.stores.iter().filter(|store| !store.mkdir).filter(used) {
-            self.warnings.push(format!(
+            self.warnings.push((messages::STORE_FLAT, format!(
                 "the store {} cannot hold directories (MKDIR=0), so nothing is cached in it: what \
                  would go there goes straight to the parallel file system",
                 store.base.display()
-            ));
+            )));
         }
     }
 
@@ -182,17 +188,21 @@ impl Descriptors {
                 true => "no CKPT line names it".to_string(),
                 false => format!("SCR_CACHE_BASE is {}", settings.get(keys::CACHE_BASE).display()),
             };
-            self.warnings.push(format!(
-                "{}: nothing is cached in the store {}: {names}",
-                line.place,
-                base.display()
+            self.warnings.push((
+                messages::SETTING_INEFFECTIVE,
+                format!(
+                    "{}: nothing is cached in the store {}: {names}",
+                    line.place,
+                    base.display()
+                ),
             ));
         }
     }
 
     fn warn_of_degraded(&mut self) {
         for descriptor in self.redundancy.iter().filter(|d| d.enabled && !d.bypass) {
-            self.warnings.extend(self.groups.degraded(descriptor));
+            let told = self.groups.degraded(descriptor);
+            self.warnings.extend(told.map(|text| (messages::PROTECTION_LESS, text)));
         }
     }
 }

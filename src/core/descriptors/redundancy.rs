@@ -7,6 +7,7 @@ use super::sets::{Membership, rings_by_hops};
 use super::store::{StoreDesc, base_path, count, flag, implied, known_group, unknown_key};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::log::{Id, messages};
 use crate::params::{DescriptorLine, LineKind, Settings, Source, did_you_mean, keys};
 
 /// The keys of a CKPT line.
@@ -221,16 +222,19 @@ pub(super) fn descriptors(
     settings: &Settings,
     groups: &Groups,
     stores: &mut Vec<StoreDesc>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<(Id, String)>,
 ) -> Result<Vec<RedundancyDesc>> {
     let lines: Vec<_> = settings.lines(LineKind::Checkpoint).collect();
     let from_file = settings.get(keys::COPY_TYPE) == "FILE";
     if !from_file {
         if let Some(line) = lines.first() {
             let place = &line.place;
-            warnings.push(format!(
-                "{place}: CKPT lines are ignored unless SCR_COPY_TYPE=FILE (it is {})",
-                settings.get(keys::COPY_TYPE)
+            warnings.push((
+                messages::SETTING_INEFFECTIVE,
+                format!(
+                    "{place}: CKPT lines are ignored unless SCR_COPY_TYPE=FILE (it is {})",
+                    settings.get(keys::COPY_TYPE)
+                ),
             ));
         }
         let place = || place_of(settings, keys::COPY_TYPE.param.name);
@@ -240,7 +244,10 @@ pub(super) fn descriptors(
         if settings.is_asked_for(failures)
             && let Some(what) = descriptor.unheeded_failures(default_failures(settings))
         {
-            warnings.push(format!("{}: {what}", place_of(settings, failures)));
+            warnings.push((
+                messages::SETTING_INEFFECTIVE,
+                format!("{}: {what}", place_of(settings, failures)),
+            ));
         }
         return Ok(vec![descriptor]);
     }
@@ -251,7 +258,7 @@ pub(super) fn descriptors(
         let asked = line.fields.iter().find(|(key, _)| key == "SET_FAILURES");
         let asked = asked.and_then(|(_, value)| value.parse().ok());
         if let Some(what) = asked.and_then(|asked| descriptor.unheeded_failures(asked)) {
-            warnings.push(format!("{}: {what}", line.place));
+            warnings.push((messages::SETTING_INEFFECTIVE, format!("{}: {what}", line.place)));
         }
         descriptors.push((descriptor, line.place.clone()));
     }

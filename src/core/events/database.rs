@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use super::query::KEYS;
 use super::{Event, Job, Logged, Sink};
 use crate::error::{Error, Result as Done};
-use crate::log;
+use crate::log::{self, messages};
 
 /// Version of the table below, in the file's `user_version`.
 const VERSION: i64 = 1;
@@ -88,7 +88,10 @@ impl Database {
             connection.pragma_update(None, "user_version", VERSION)?;
         }
         if self.tells {
-            log::warn(format_args!("the database {} is open", self.path.display()));
+            log::warn(
+                messages::DATABASE_DEBUG,
+                format_args!("the database {} is open", self.path.display()),
+            );
         }
         Ok(connection)
     }
@@ -125,7 +128,10 @@ impl Database {
         transaction.commit()?;
         if self.tells {
             let (count, path) = (events.len(), self.path.display());
-            log::warn(format_args!("{count} events are in the database {path}"));
+            log::warn(
+                messages::DATABASE_DEBUG,
+                format_args!("{count} events are in the database {path}"),
+            );
         }
         self.connection = Some(connection);
         Ok(())

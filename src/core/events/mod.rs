@@ -23,7 +23,7 @@ pub use syslog::Syslog;
 pub use text::TextFile;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 
 /// Events that may wait to be written.
 const WAITING_MAX: usize = 4096;
@@ -102,7 +102,10 @@ impl EventLog {
         let late = done.recv_timeout(limit).is_err();
         let lost = self.lost.load(Ordering::Relaxed);
         if late || lost > 0 {
-            log::warn(format_args!("the log of events is not complete: it could not keep up"));
+            log::warn(
+                messages::LOG_INCOMPLETE,
+                format_args!("the log of events is not complete: it could not keep up"),
+            );
         }
     }
 }
@@ -114,9 +117,11 @@ fn write_all(job: &Job, mut sinks: Vec<Box<dyn Sink>>, events: &Receiver<Event>)
         sinks.retain_mut(|sink| match sink.write(job, &batch) {
             Ok(()) => true,
             Err(why) => {
-                let level = if sink.is_missed() { 0 } else { 1 };
-                let name = sink.name();
-                log::message(level, format_args!("{name}: {why}; nothing more is logged there"));
+                let text = format!("{}: {why}; nothing more is logged there", sink.name());
+                match sink.is_missed() {
+                    true => log::warn(messages::LOG_FAILED, text),
+                    false => log::message(1, text),
+                }
                 false
             }
         });

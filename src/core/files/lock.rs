@@ -12,7 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{remove_file_if_there, remove_tree};
 use crate::error::{Error, Result};
-use crate::{log, system};
+use crate::log::{self, messages};
+use crate::system;
 
 /// How long [`FileLock::acquire`] callers usually wait.
 pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -55,8 +56,9 @@ impl FileLock {
                 Ok(true) => return Ok(FileLock { file: Some(file), stand_in: None }),
                 Ok(false) => wait(&path, deadline)?,
                 Err(error) if no_locks_here(&error) => {
-                    log::warn_once(
-                        &format!("no-locks:{}", path.display()),
+                    log::warn_once_for(
+                        messages::NO_LOCKS,
+                        &path.display().to_string(),
                         format_args!(
                             "the file system of {} has no locks ({error}); \
                              a lock made of a file is used instead",

@@ -4,8 +4,13 @@
 //! gives one message, so what may repeat goes through [`warn_once`]: once in a process, and once
 //! among all processes that [`share`] a directory.
 //!
+//! What says that something went wrong has an id of [`messages`], which ends its line: nobody can
+//! warn without one.
+//!
 //! Texts carry names that a program or another user chose. Characters in them that would end the
 //! line or command the terminal are written as in a program's source (`\n`, `\u{1b}`).
+
+pub mod messages;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -16,6 +21,8 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use messages::Id;
 
 /// Where lines go. It gets each without the prefix and without the end of line.
 pub type Sink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -91,16 +98,16 @@ pub fn set_sink(sink: Option<Sink>) {
     with_voice(|voice| *lock(&voice.sink) = sink);
 }
 
-/// Says `text` if the level in force is at least `at_level`.
+/// Says `text` if the level in force is at least `at_level`, and at level 0 in no case.
 pub fn message(at_level: u8, text: impl Display) {
-    if at_level <= level() {
+    if at_level.max(1) <= level() {
         emit(&text.to_string());
     }
 }
 
-/// Says `text` at every level: something went wrong and a person should know.
-pub fn warn(text: impl Display) {
-    emit(&text.to_string());
+/// Says `text` at every level: something went wrong, `id`, and a person should know.
+pub fn warn(id: Id, text: impl Display) {
+    emit(&id.close(&text.to_string()));
 }
 
 /// Lets only one of the processes that share `dir` say what [`warn_once`] says from now on: whoever
@@ -110,21 +117,33 @@ pub fn share(dir: Option<PathBuf>) {
     with_voice(|voice| *lock(&voice.shared) = dir);
 }
 
-/// Says `text` at every level, but only the first time for this `key` in this process, and below
-/// level 1 only if no other process of the job has said something for it, nor this one the same
-/// words for another key. Returns whether it is the first time for this key in this process.
-pub fn warn_once(key: &str, text: impl Display) -> bool {
-    let text = text.to_string();
+/// Says `text` at every level, but only the first time for this `id` in this process, and below
+/// level 1 only if no other process of the job has said something for it. Returns whether it is the
+/// first time in this process.
+pub fn warn_once(id: Id, text: impl Display) -> bool {
+    warn_once_for(id, "", text)
+}
+
+/// Does what [`warn_once`] does, once for each `subject`, such as a file's name; the same words are
+/// not said for another one.
+pub fn warn_once_for(id: Id, subject: &str, text: impl Display) -> bool {
+    let text = id.close(&text.to_string());
+    let key = match subject {
+        "" => id.to_string(),
+        _ => format!("{id} {subject}"),
+    };
     let (first, news, shared) = with_voice(|voice| {
         let mut warned = lock(&voice.warned);
         let warned = warned.get_or_insert_default();
-        let first = warned.len() < ONCE_MAX && warned.insert(key.to_owned());
+        let first = warned.len() < ONCE_MAX && warned.insert(key.clone());
         let news = first && warned.insert(text.clone());
         (first, news, lock(&voice.shared).clone())
     });
     if first {
-        let mine = news && shared.is_none_or(|dir| claim(&dir, key));
-        message(u8::from(!mine), text);
+        match news && shared.is_none_or(|dir| claim(&dir, &key)) {
+            true => emit(&text),
+            false => message(1, text),
+        }
     }
     first
 }
@@ -201,28 +220,28 @@ mod tests {
     #[test]
     fn a_key_warns_once() {
         let ((first, second, other), lines) = captured(|| {
-            let first = warn_once("log-test-a", "no space in /dev/shm");
-            (first, warn_once("log-test-a", "again"), warn_once("log-test-b", "locks"))
+            let first = warn_once(messages::NO_ROOM, "no space in /dev/shm");
+            (first, warn_once(messages::NO_ROOM, "again"), warn_once(messages::NO_LOCKS, "locks"))
         });
         assert!(first && !second && other);
-        assert_eq!(lines, ["no space in /dev/shm", "locks"]);
+        assert_eq!(lines, ["no space in /dev/shm (SCR-2001)", "locks (SCR-4014)"]);
     }
 
     #[test]
     fn the_same_words_are_not_said_for_another_key() {
         let (firsts, lines) = captured(|| {
-            ["log-test-c", "log-test-d"].map(|key| warn_once(key, "cannot open a file"))
+            ["c", "d"].map(|name| warn_once_for(messages::LOST, name, "cannot open a file"))
         });
         assert_eq!(firsts, [true, true]);
         let expected = if level() == 0 { 1 } else { 2 };
-        assert_eq!(lines, vec!["cannot open a file"; expected]);
+        assert_eq!(lines, vec!["cannot open a file (SCR-3102)"; expected]);
     }
 
     #[test]
     fn ranks_of_one_process_speak_for_themselves() {
         let said = |voice: &Arc<Voice>| {
             speak_as(Some(voice.clone()));
-            let said = warn_once("log-test-voice", "once");
+            let said = warn_once(messages::HALT, "once");
             speak_as(None);
             said
         };
@@ -233,9 +252,9 @@ mod tests {
             voice
         });
         assert!(said(&voices[0]) && said(&voices[1]) && !said(&voices[0]));
-        assert_eq!(*lock(&lines), ["once", "once"]);
-        let (first, told) = captured(|| warn_once("log-test-voice", "the process"));
-        assert!(first && told == ["the process"]);
+        assert_eq!(*lock(&lines), ["once (SCR-5001)", "once (SCR-5001)"]);
+        let (first, told) = captured(|| warn_once(messages::HALT, "the process"));
+        assert!(first && told == ["the process (SCR-5001)"]);
     }
 
     #[test]
@@ -251,20 +270,20 @@ mod tests {
     #[test]
     fn names_neither_end_a_line_nor_reach_the_terminal_as_commands() {
         let ((), lines) = captured(|| {
-            warn("ckpt/a\nSCR: b\u{1b}[31m\u{9b}2J\u{202e}\tc is lost");
-            warn("caf\u{e9} 'x' \\n is left as it is");
+            warn(messages::LOST, "ckpt/a\nSCR: b\u{1b}[31m\u{9b}2J\u{202e}\tc is lost");
+            warn(messages::LOST, "(SCR-3102) caf\u{e9} 'x' \\n is left as it is");
         });
-        let told = "ckpt/a\\nSCR: b\\u{1b}[31m\\u{9b}2J\\u{202e}\\tc is lost";
-        assert_eq!(lines, [told, "caf\u{e9} 'x' \\n is left as it is"]);
+        let told = "ckpt/a\\nSCR: b\\u{1b}[31m\\u{9b}2J\\u{202e}\\tc is lost (SCR-3102)";
+        assert_eq!(lines, [told, "(SCR-3102) caf\u{e9} 'x' \\n is left as it is"]);
     }
 
     #[test]
     fn level_decides() {
         let ((), lines) = captured(|| {
             message(level() + 1, "detail");
-            message(level(), "news");
-            warn("trouble");
+            message(0, "nothing is said without an id where nobody has asked");
+            warn(messages::LOST, "trouble");
         });
-        assert_eq!(lines, ["news", "trouble"]);
+        assert_eq!(lines, ["trouble (SCR-3102)"]);
     }
 }

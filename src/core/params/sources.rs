@@ -15,6 +15,7 @@ use super::table::{Named, PARAMS, find, keys};
 use super::value::Value;
 use super::{Environment, Source, text};
 use crate::error::Error;
+use crate::log::messages;
 
 /// The system's config file; set `SCR_CONFIG_FILE` at build time for another place.
 pub const SYSTEM_FILE: &str = match option_env!("SCR_CONFIG_FILE") {
@@ -65,7 +66,7 @@ impl From<Problems> for Error {
     /// One sentence: it is part of a message, which is one line.
     fn from(problems: Problems) -> Error {
         let all: Vec<String> = problems.0.iter().map(Error::to_string).collect();
-        Error::Refused(all.join("; "))
+        Error::named(messages::SETTING_WRONG, all.join("; "))
     }
 }
 

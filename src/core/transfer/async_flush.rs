@@ -37,7 +37,7 @@ use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
-use crate::log;
+use crate::log::{self, messages};
 use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile};
 use crate::system;
 
@@ -281,7 +281,10 @@ impl Job {
             && let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string())
         {
             self.unheard.store(true, Ordering::Relaxed);
-            log::warn_once("flush", format_args!("rank {}: {error}; {why}", self.rank));
+            log::warn_once(
+                messages::FLUSH_DELAYED,
+                format_args!("rank {}: {error}; {why}", self.rank),
+            );
         }
     }
 

@@ -19,7 +19,7 @@ use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::log;
+use crate::log::{self, messages};
 use crate::records::{Dataset, DatasetRecord};
 use crate::system::test_pause;
 
@@ -167,7 +167,10 @@ pub(super) fn announce_flush(
 /// older one cannot be deleted is no reason to write it again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     trim(prefix, newest, keep).unwrap_or_else(|error| {
-        log::warn_once("window", format_args!("{error}; SCR_PREFIX_SIZE is exceeded"));
+        log::warn_once(
+            messages::WINDOW_EXCEEDED,
+            format_args!("{error}; SCR_PREFIX_SIZE is exceeded"),
+        );
         Left::new()
     })
 }
@@ -359,10 +362,13 @@ fn damaged_apart<T>(found: Result<Option<T>>, damaged: &mut Option<Error>) -> Re
 }
 
 fn tell_damaged(id: u64, error: &Error) {
-    log::warn(format_args!(
-        "dataset {id}: {error}; its interrupted flush cannot be completed, and the cache's copy is \
-         used, or an older dataset"
-    ));
+    log::warn(
+        messages::FLUSH_DAMAGED,
+        format_args!(
+            "dataset {id}: {error}; its interrupted flush cannot be completed, and the cache's \
+             copy is used, or an older dataset"
+        ),
+    );
 }
 
 /// Publishes or removes the staged files of this rank's share of the parts. What a damaged part

@@ -325,7 +325,7 @@ impl Cluster {
         let arrival = Arrival::new(around, &Silence)?;
         let required = arrival.required();
         let started = arrival.start(comm);
-        let told = started.inspect_err(|error| required.fall_back(&error.to_string(), rank == 0));
+        let told = started.inspect_err(|error| required.fall_back(error, rank == 0));
         let session = told.ok()?;
         session.halt_at_start();
         let session = Arc::new(session);

@@ -3,7 +3,7 @@
 use crate::cache::{self, Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
 use crate::params::keys;
 use crate::session::namespace::SHADOWS;
@@ -60,14 +60,17 @@ impl Session {
             let path = dir.join(&file.name);
             let found = crc32_of_file(&path).ok().map(|(_, crc32)| crc32);
             if path.exists() && file.crc32.is_some() && found != file.crc32 {
-                log::warn(format_args!(
-                    "rank {}: {} of {} has not the content that it was sealed with: the storage of \
-                     node {} is not to be trusted",
-                    self.site.rank,
-                    path.display(),
-                    self.title(key),
-                    self.site.node_name
-                ));
+                log::warn(
+                    messages::STORE_UNTRUSTED,
+                    format_args!(
+                        "rank {}: {} of {} has not the content that it was sealed with: the \
+                         storage of node {} is not to be trusted",
+                        self.site.rank,
+                        path.display(),
+                        self.title(key),
+                        self.site.node_name
+                    ),
+                );
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::cache::{self, Prepared, Protect as _, SealRequest};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::records::FileMeta;
 use crate::session::namespace::{self as ns, OnPrefix};
@@ -243,7 +243,7 @@ impl Session {
             Err(error) if self.site.rank == 0 => {
                 let (title, prefix) = (self.title(key), self.site.prefix.display());
                 let text = format!("{title} is on {prefix}, but not in its index: {error}");
-                log::warn_once("index", text);
+                log::warn_once(messages::INDEX_NOT_UPDATED, text);
             }
             _ => {}
         }
@@ -252,10 +252,13 @@ impl Session {
 
     fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
         if self.site.rank == 0 {
-            log::warn(format_args!(
-                "rank {rank}: {reason}: {} is not valid and is given up",
-                self.title(key)
-            ));
+            log::warn(
+                messages::CHECKPOINT_INVALID,
+                format_args!(
+                    "rank {rank}: {reason}: {} is not valid and is given up",
+                    self.title(key)
+                ),
+            );
         }
         let note = format!("rank {rank}: {reason}");
         self.dataset_event("DROPPED", key, 0, |event| event.note(note));
@@ -275,7 +278,7 @@ impl Session {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::DELETION_FAILED, &error);
             }
         }
         // A cached copy stays hidden until its dataset is evicted.

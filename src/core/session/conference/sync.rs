@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{Next, Report, SyncKind, WORDS};
 use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
@@ -99,7 +99,7 @@ impl Session {
         let state = self.state();
         let Some((series, name)) = state.machine.stray() else { return };
         log::warn_once(
-            "stray",
+            messages::STRAY,
             format_args!(
                 "rank {}: {name} matches {}, of which the program has written no checkpoint with \
                  an {{id}} yet, while those of other patterns are complete: it stays in the cache \
@@ -119,7 +119,7 @@ impl Session {
         for (key, name) in &heard.dropped {
             let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
             if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
-                log::warn_once("taken", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::DELETION_FAILED, &error);
             }
         }
         for name in &heard.taken {
@@ -134,7 +134,7 @@ impl Session {
             let place = state.view.place(&name);
             let deletion = state.machine.deleted(&file, monotonic_ms());
             if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
-                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::DELETION_FAILED, &error);
             }
             state.tokens.orphan_readers(&name);
             let shadows = state.tokens.shadows_of(&name);
@@ -155,7 +155,7 @@ impl Session {
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.publish_overdue();
         log::warn_once(
-            "agreements",
+            messages::AGREEMENTS_ENDED,
             format_args!(
                 "rank {}: {error}; no further checkpoint is cached, files go straight to {}",
                 self.site.rank,

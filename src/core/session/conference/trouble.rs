@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
@@ -107,7 +107,7 @@ impl Session {
         let place = self.state().view.layer(key).map(|layer| layer.dir.clone());
         let place = place.unwrap_or_default();
         log::warn_once(
-            "unspilled",
+            messages::FILE_NOT_WRITTEN,
             format_args!(
                 "rank {rank}: a file of {title} could not be written to {prefix}{others}: {error}; \
                  what cannot is still in {}",
@@ -138,7 +138,7 @@ impl Session {
         if let Some(cause) = cause.filter(|_| self.site.rank == 0 && !fallen_back) {
             let (title, prefix) = (self.title(key), self.site.prefix.display());
             let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
-            log::warn_once("unsealed", text);
+            log::warn_once(messages::NOT_SEALED, text);
         }
     }
 
@@ -158,7 +158,7 @@ impl Session {
                 if self.site.rank == 0 {
                     let (title, prefix) = (self.title(key), self.site.prefix.display());
                     let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
-                    log::warn_once("unmarked", text);
+                    log::warn_once(messages::NOT_MARKED, text);
                 }
                 self.state().machine.lacks_marker(key);
                 Ok(())
@@ -178,7 +178,7 @@ impl Session {
         if self.site.rank == 0 {
             let prefix = self.site.prefix.display();
             log::warn_once(
-                "routing",
+                messages::CACHE_GIVEN_UP,
                 format_args!(
                     "several checkpoints in a row could not be completed in the cache, the last \
                      one since {cause}. From now on all ranks write straight to {prefix}; when \

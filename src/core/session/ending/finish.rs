@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::session::namespace::parent;
 use crate::session::rank::runtime::{Session, State};
@@ -71,7 +71,7 @@ impl Session {
         let names: Vec<String> = self.state().view.deleted().map(str::to_string).collect();
         for name in names {
             if let Err(error) = self.remove_deleted(&mut self.state(), &name) {
-                log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::DELETION_FAILED, &error);
             }
         }
         self.remove_empty_dirs();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::{Source, keys};
 use crate::records::{FINALIZE_CALLED, HaltFile, Record, update};
 use crate::session::rank::runtime::Session;
@@ -40,7 +40,10 @@ impl Session {
     fn halt_file(&self) -> HaltFile {
         let settings = &self.site.settings;
         let mut file = HaltFile::read(&self.halt_path()).unwrap_or_else(|error| {
-            log::warn_once("halt", format_args!("{error}; halt conditions are not tested"));
+            log::warn_once(
+                messages::HALT_FILE,
+                format_args!("{error}; halt conditions are not tested"),
+            );
             None
         });
         let file = file.get_or_insert_default();
@@ -124,7 +127,7 @@ impl Session {
             Ok(())
         });
         if let Err(error) = changed {
-            log::warn_once("halt file", format_args!("{error}"));
+            log::warn_once(messages::HALT_FILE, format_args!("{error}"));
         }
     }
 
@@ -150,7 +153,10 @@ impl Session {
                 false => "the program goes on (SCR_HALT_EXIT=0)",
             };
             let path_text = path.display();
-            log::warn(format_args!("halt condition {reason} (see {path_text}): {then}"));
+            log::warn(
+                messages::HALT,
+                format_args!("halt condition {reason} (see {path_text}): {then}"),
+            );
             self.event(|| Event::new("HALT").note(format!("{reason}: {then}")));
             self.change_halt_file(|file| file.carried_out(&reason));
             self.state().machine.request_halt(0);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, DatasetState};
 use crate::session::rank::host::Host;
@@ -59,13 +59,16 @@ impl Session {
         // A pointer must not come before what the other ranks have written.
         let pointers = self.publish_closed(all_there);
         if let Some(one) = pointers.first() {
-            log::warn(format_args!(
-                "rank {}: not all ranks have ended: {} is not written to {}, where the \
+            log::warn(
+                messages::POINTER_HELD_BACK,
+                format_args!(
+                    "rank {}: not all ranks have ended: {} is not written to {}, where the \
                  checkpoint that it may name is perhaps not whole",
-                self.site.rank,
-                one.file,
-                self.site.prefix.display()
-            ));
+                    self.site.rank,
+                    one.file,
+                    self.site.prefix.display()
+                ),
+            );
         }
     }
 
@@ -122,7 +125,7 @@ impl Session {
 
     fn tell_unsaved(&self, key: &DatasetKey, error: &crate::error::Error) {
         log::warn_once(
-            "unsaved",
+            messages::NOT_SAVED,
             format_args!(
                 "rank {}: {error}: {} could not be written to {} at the end of the process, which \
                  has not called MPI_Finalize. It is in the cache",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cache::{Catalog, RebuildReport};
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::records::DatasetRecord;
 use crate::session::rank::runtime::Session;
@@ -75,7 +75,7 @@ impl Session {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    log::warn_once("background", format_args!("dataset {id}: {error}"));
+                    log::warn_once(messages::FLUSH_DELAYED, format_args!("dataset {id}: {error}"));
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Session {
             && let Err(error) = background.finish()
         {
             log::warn_once(
-                "background",
+                messages::FLUSH_DELAYED,
                 format_args!("rank {}: dataset {id}: {error}", self.site.rank),
             );
         }
@@ -166,7 +166,10 @@ impl Session {
                 Ok(()) => Ok(Some(Outcome::Touched)),
                 Err(error @ Error::Comm(_)) => Err(error),
                 Err(error) => {
-                    self.tell(format_args!("{}: {error}; it is flushed at once", self.title(key)));
+                    self.tell(
+                        messages::FLUSH_DELAYED,
+                        format_args!("{}: {error}; it is flushed at once", self.title(key)),
+                    );
                     Ok(None)
                 }
             };
@@ -184,11 +187,14 @@ impl Session {
             }
             Advance::Failed(why) => {
                 self.flush_ended(id, Some(&why));
-                self.tell(format_args!(
-                    "{} could not be written to {} in the background: {why}; it is tried again",
-                    self.title(key),
-                    self.site.prefix.display()
-                ));
+                self.tell(
+                    messages::FLUSH_DELAYED,
+                    format_args!(
+                        "{} could not be written to {} in the background: {why}; it is tried again",
+                        self.title(key),
+                        self.site.prefix.display()
+                    ),
+                );
                 let flush = self.flushes().remove(&id);
                 if let Some(flush) = flush {
                     flush.abandon(&links.ctx(&self.site))?;
@@ -211,10 +217,13 @@ impl Session {
                 continue;
             };
             self.flush_ended(older, Some(&why));
-            self.tell(format_args!(
-                "dataset {older} could not be written to {} in the background: {why}",
-                self.site.prefix.display()
-            ));
+            self.tell(
+                messages::FLUSH_DELAYED,
+                format_args!(
+                    "dataset {older} could not be written to {} in the background: {why}",
+                    self.site.prefix.display()
+                ),
+            );
             let flush = self.flushes().remove(&older);
             if let Some(flush) = flush {
                 flush.abandon(&links.ctx(&self.site))?;
@@ -343,7 +352,10 @@ impl Session {
             match key.filter(|_| goes_on) {
                 Some(key) => match self.begin_flush(links, &key, *id) {
                     Err(error @ Error::Comm(_)) => return Err(error),
-                    Err(error) => self.tell(format_args!("dataset {id}: {error}; flushed later")),
+                    Err(error) => self.tell(
+                        messages::FLUSH_DELAYED,
+                        format_args!("dataset {id}: {error}; flushed later"),
+                    ),
                     Ok(()) => {}
                 },
                 None => roll_back(&ctx, *id)?,

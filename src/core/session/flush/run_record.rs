@@ -47,7 +47,12 @@ impl Session {
             settings: chosen.map(setting).collect(),
             patterns: if by_calls { String::new() } else { self.series.in_force() },
             protection: self.protection_in_words(),
-            warnings: settings.warnings.iter().chain(&site.descriptors.warnings).cloned().collect(),
+            warnings: settings
+                .warnings
+                .iter()
+                .cloned()
+                .chain(site.descriptors.sentences())
+                .collect(),
             nodes,
             ..RunRecord::default()
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::cache::disk::names_in;
 use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Reason};
 use crate::records::{self, DatasetState};
 use crate::session::rank::runtime::Session;
@@ -52,7 +52,10 @@ impl Session {
         for id in ids {
             if let Err(error) = self.begin_wanted(id, served) {
                 let rank = self.site.rank;
-                log::warn_once("wanted", format_args!("rank {rank}: dataset {id}: {error}"));
+                log::warn_once(
+                    messages::REQUEST_FAILED,
+                    format_args!("rank {rank}: dataset {id}: {error}"),
+                );
             }
         }
     }
@@ -122,7 +125,7 @@ impl Session {
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
             log::warn_once(
-                "wanted",
+                messages::REQUEST_FAILED,
                 format_args!("rank {}: dataset {of}: {error}", self.site.rank),
             );
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -108,7 +108,7 @@ impl Session {
     fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
         let (title, prefix) = (self.title(key), self.site.prefix.display());
         log::warn_once(
-            "unflushed",
+            messages::NOT_FLUSHED,
             format_args!(
                 "{title} could not be written to {prefix}: {error}. What cannot be written stays \
                  in the cache, where the next run finds it"

@@ -1,7 +1,7 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{Gone, Overdue, Reason};
 use crate::params::keys;
 use crate::session::namespace as ns;
@@ -39,7 +39,7 @@ impl Session {
         let unheard = self.state().machine.is_unheard(monotonic_ms());
         if unheard && !self.is_ended() && !self.is_exiting() {
             log::warn_once(
-                "unheard",
+                messages::NO_COLLECTIVE,
                 format_args!(
                     "the program has passed no blocking collective of all ranks for {} s, and \
                      checkpoints in the cache are complete at those only: their files are written \
@@ -81,7 +81,7 @@ impl Session {
             done = done.and(self.remove_deleted(&mut state, &gone.file).map(drop));
         }
         if let Err(error) = done {
-            log::warn_once("deletion", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::DELETION_FAILED, &error);
         }
         state.leave_file(&gone.key, &gone.file);
         if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::lent::Lent;
 use crate::error::Result;
-use crate::log;
+use crate::log::messages;
 use crate::machine::FileRef;
 use crate::session::names::placing::mode_of;
 use crate::session::namespace::answer::Answer;
@@ -93,7 +93,7 @@ impl Session {
             }
             Err(error) => {
                 drop(state);
-                log::warn_once("child", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(libc::EIO)
             }
         }

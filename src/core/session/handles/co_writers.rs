@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::session::namespace::{Claim, Place, Writing};
 use crate::session::rank::holdings::{Stamp, stamp};
@@ -190,7 +190,10 @@ impl Session {
             state.machine.failed(&placed.key, &why, now);
         }
         if placed.is_none() || self.is_ended() {
-            log::warn_once("co_writer", format_args!("rank {}: {why}", self.site.rank));
+            log::warn_once(
+                messages::SEVERAL_WRITERS,
+                format_args!("rank {}: {why}", self.site.rank),
+            );
         }
     }
 

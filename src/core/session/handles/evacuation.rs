@@ -6,7 +6,7 @@ use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Intent, Manner, Place};
 use crate::session::rank::holdings::{Tracked, Way, stamp};
@@ -46,7 +46,7 @@ impl Session {
                     }
                     _ => {
                         let rank = self.site.rank;
-                        log::warn_once("evacuate", format_args!("rank {rank}: {error}"));
+                        log::warn_once(messages::NOT_MOVED, format_args!("rank {rank}: {error}"));
                     }
                 }
                 -1

@@ -4,7 +4,7 @@
 
 use super::co_writers::Change;
 use crate::error::Result;
-use crate::log;
+use crate::log::messages;
 use crate::machine::{self, Placement};
 use crate::session::namespace::{self as ns, Place};
 use crate::session::rank::holdings::{Tracked, Way, stamp};
@@ -60,7 +60,7 @@ impl Session {
 
     fn tell_unkept(&self, outcome: Result<()>) {
         if let Err(error) = outcome {
-            log::warn_once("lazy", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::CHANGE_LOST, &error);
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::log;
+use crate::log::{self, messages};
 use crate::session::namespace::Place;
 use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
@@ -98,12 +98,15 @@ impl Session {
             let written = state.is_written(lent_one.token);
             drop(state);
             if let Some(name) = name.filter(|_| written) {
-                log::warn(format_args!(
-                    "rank {}: a child still writes {name}; what it writes from now on does not \
+                log::warn(
+                    messages::CHILD_WRITES,
+                    format_args!(
+                        "rank {}: a child still writes {name}; what it writes from now on does not \
                      reach {}. Wait for it before the rank ends",
-                    self.site.rank,
-                    self.site.prefix.display()
-                ));
+                        self.site.rank,
+                        self.site.prefix.display()
+                    ),
+                );
             }
             self.closed(lent_one.token);
         }

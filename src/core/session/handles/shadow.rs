@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::co_writers::{Change, Naming, Standing};
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place, SHADOWS};
@@ -35,7 +35,7 @@ impl Session {
                 Answer::Redirect { path: copy, token }
             }
             Err(error) => {
-                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(error.errno())
             }
         }
@@ -80,7 +80,7 @@ impl Session {
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
-            log::warn_once("change", format_args!("rank {}: {text}", self.site.rank));
+            log::warn_once(messages::CHANGE_LOST, format_args!("rank {}: {text}", self.site.rank));
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
         state.co_writers.remove(&tracked.name);
@@ -231,7 +231,7 @@ impl Session {
             }
             Err(error) => {
                 state.machine.open_failed(&placed.key, name, now);
-                log::warn_once("copy-up", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
                 return false;
             }
         };
@@ -276,7 +276,7 @@ impl Session {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
             let change = Change { name, key: None, copy, base };
             if let Err(error) = self.adopt_copy(&mut state, change, true) {
-                log::warn_once("change", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::CHANGE_LOST, &error);
             }
         } else if tracked.way != Way::Temporary {
             let size = self.size_of(&state, &tracked);

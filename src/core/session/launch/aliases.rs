@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::patterns::SeriesSet;
 use crate::session::rank::runtime::Session;
 
@@ -107,7 +107,7 @@ impl Session {
              begins, the same on all nodes, and named in the patterns without a wildcard; or name \
              in SCR_PREFIX and the patterns where it leads"
         );
-        log::warn_once(&format!("misled {name}"), text);
+        log::warn_once_for(messages::LINK_IN_PATH, name, text);
     }
 
     fn is_alias(&self, name: &str) -> bool {

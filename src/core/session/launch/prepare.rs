@@ -12,7 +12,7 @@ use crate::comm::{Comm, trees};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
 use crate::session::namespace::STATE_FOLDER;
 use crate::session::rank::host::{Door, Host, Surroundings};
@@ -27,7 +27,7 @@ pub enum Arrival {
     /// It cannot take part. The others must hear of it, or they would wait for us.
     Unable {
         /// Why.
-        why: String,
+        why: Error,
         /// What is to become of the run.
         required: Required,
     },
@@ -50,7 +50,7 @@ pub struct Preparation {
     pub(in crate::session) job: (String, String),
     pub(in crate::session) launch: Option<Launch>,
     /// Why this rank cannot take part after all; it is part of the launch.
-    pub(in crate::session) trouble: Option<String>,
+    pub(in crate::session) trouble: Option<Error>,
 }
 
 impl Arrival {
@@ -76,14 +76,14 @@ impl Arrival {
             (Ok(Some(ready)), _) if by_calls => Some(Arrival::Ready(Box::new(ready))),
             (Ok(Some(mut ready)), _) => match ready.launch_is_whole(herald) {
                 Ok(whole) => whole.then(|| Arrival::Ready(Box::new(ready))),
-                Err(error) => Some(Arrival::Unable { why: error.to_string(), required }),
+                Err(error) => Some(Arrival::Unable { why: error, required }),
             },
             // No launch check: the others wait in their first collective.
-            (Err(error), None) => Some(Arrival::Unable { why: error.to_string(), required }),
+            (Err(error), None) => Some(Arrival::Unable { why: error, required }),
             // The settings of another node may be right: its ranks wait for us.
             (Err(error), Some(place)) => {
                 excuse(place, node_name, rank, error.to_string());
-                required.fall_back(&error.to_string(), rank == 0);
+                required.fall_back(&error, rank == 0);
                 None
             }
         }
@@ -108,7 +108,7 @@ impl Preparation {
         }
         if host.door() == Door::Files && !has_patterns(&settings) {
             if rank == 0 && !host.may_be_called() {
-                log::warn(without_pattern(&settings));
+                log::warn(messages::NO_PATTERN, without_pattern(&settings));
             }
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl Preparation {
             .map(|store| store.base.clone())
             .collect();
         let control = settings.get(keys::CNTL_BASE);
-        let trouble = secure(&root, &control, &bases, &job).err().map(|error| error.to_string());
+        let trouble = secure(&root, &control, &bases, &job).err();
         let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
         let mut layout = Layout::new(&root, &control, &names, (&job.0, &job.1));
         for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
@@ -165,7 +165,8 @@ impl Preparation {
             node_size: node_size(variable),
         };
         if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
-            Required::of(self).fall_back(&reason, own);
+            let why = Error::named(messages::LAUNCH_INCOMPLETE, reason);
+            Required::of(self).fall_back(&why, own);
             return Ok(false);
         }
         self.launch = Some(launch);

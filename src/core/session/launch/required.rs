@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::prepare::Preparation;
 use crate::cache::holds_value;
-use crate::log;
+use crate::error::Error;
+use crate::log::{self, Id, messages};
 use crate::params::{Environment, keys};
 use crate::records::{Record as _, Refusal};
 use crate::session::namespace::STATE_FOLDER;
@@ -66,26 +67,29 @@ impl Required {
 
     /// Says, if this rank `tells`, that the program runs without SCR, and why; or ends the process,
     /// and with it the run, if there may be something that it has to be restarted from.
-    pub fn fall_back(&self, why: &str, tells: bool) {
+    pub fn fall_back(&self, why: &Error, tells: bool) {
         let lost = self.wanted.as_ref().filter(|(prefix, control)| {
             left_something(prefix) || control.as_deref().is_some_and(holds_value)
         });
         let Some((prefix, _)) = lost else {
             if tells {
-                log::warn(format_args!("{why}; the program runs without SCR"));
-                self.record(why);
+                log::warn(of_start(why), format_args!("{why}; the program runs without SCR"));
+                self.record(&why.to_string());
             }
             return;
         };
         if !tells {
             std::thread::sleep(TELL);
         }
-        log::warn(format_args!(
-            "{NAME}=1: the run ends before it computes, since SCR cannot take part in it and an \
-             earlier one of {} has left checkpoints: {why}. Without the setting the program would \
-             go on from what it finds there",
-            prefix.display()
-        ));
+        log::warn(
+            messages::RESTART_REQUIRED,
+            format_args!(
+                "{NAME}=1: the run ends before it computes, since SCR cannot take part in it and \
+                 an earlier one of {} has left checkpoints: {why}. Without the setting the program \
+                 would go on from what it finds there",
+                prefix.display()
+            ),
+        );
         self.host.end_at_once(1)
     }
 }
@@ -100,6 +104,14 @@ impl Required {
                 log::message(1, error);
             }
         }
+    }
+}
+
+/// The message of a launch that goes without SCR; an error of any kind may be the cause.
+fn of_start(why: &Error) -> Id {
+    match why {
+        Error::Named { .. } | Error::Config { .. } | Error::Comm(_) | Error::Busy(_) => why.id(),
+        _ => messages::START_FAILED,
     }
 }
 

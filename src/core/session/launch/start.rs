@@ -15,7 +15,7 @@ use crate::comm::{Comm, trees, words};
 use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
-use crate::log;
+use crate::log::{self, Id, messages};
 use crate::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
@@ -47,10 +47,12 @@ use crate::transfer::{Options, ask_to_stop, recover_journal};
 
 /// What the settings say that is not so, or does nothing.
 fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
-    let warnings = site.settings.warnings.iter().chain(&site.descriptors.warnings);
-    warnings.chain(series.warnings()).for_each(log::warn);
-    site.misdeclared(sharing).iter().for_each(log::warn);
-    site.ineffective().iter().for_each(log::warn);
+    let each = |id: Id, texts: &[String]| texts.iter().for_each(|text| log::warn(id, text));
+    each(messages::SETTING_IGNORED, &site.settings.warnings);
+    site.descriptors.warnings.iter().for_each(|(id, text)| log::warn(*id, text));
+    each(messages::PATTERNS_OVERLAP, series.warnings());
+    each(messages::STORE_MISDECLARED, &site.misdeclared(sharing));
+    each(messages::SETTING_INEFFECTIVE, &site.ineffective());
 }
 
 impl Arrival {
@@ -67,12 +69,14 @@ impl Arrival {
                 }
                 ready.trouble.take()
             }
-            Arrival::Unable { why, .. } => Some(std::mem::take(why)),
+            Arrival::Unable { why, .. } => {
+                Some(std::mem::replace(why, Error::Remote("a rank cannot take part".to_string())))
+            }
         };
-        share_trouble(world.as_ref(), &trouble.unwrap_or_default())?;
+        share_trouble(world.as_ref(), trouble.as_ref(), true)?;
         match self {
             Arrival::Ready(ready) => ready.start(world),
-            Arrival::Unable { .. } => Err(Error::Remote("a rank cannot take part".to_string())),
+            Arrival::Unable { why, .. } => Err(why),
         }
     }
 
@@ -85,12 +89,17 @@ impl Arrival {
     }
 }
 
-/// What one rank cannot do, none does.
-fn share_trouble(world: &dyn Comm, own: &str) -> Result<()> {
+/// What one rank cannot do, none does; `names`: the error says which rank it is. Collective.
+fn share_trouble(world: &dyn Comm, own: Option<&Error>, names: bool) -> Result<()> {
+    // Its message first.
+    let own = own.map(|why| format!("{} {why}", why.id().number())).unwrap_or_default();
     let all = world.all_gather(own.as_bytes())?;
     let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
     let Some((rank, text)) = first else { return Ok(()) };
-    Err(Error::Remote(format!("rank {rank}: {}", String::from_utf8_lossy(text))))
+    let text = String::from_utf8_lossy(text);
+    let (number, why) = text.split_once(' ').unwrap_or_default();
+    let id = number.parse().ok().and_then(Id::of_number).unwrap_or(messages::START_FAILED);
+    Err(Error::named(id, if names { format!("rank {rank}: {why}") } else { why.to_owned() }))
 }
 
 impl Preparation {
@@ -171,10 +180,13 @@ impl Preparation {
         let all = world.all_gather(differences.join(", ").as_bytes())?;
         let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
         if let (0, Some((rank, text))) = (self.rank, first) {
-            log::warn(format_args!(
-                "rank {rank} has other settings in its environment ({}); those of rank 0 hold",
-                String::from_utf8_lossy(text)
-            ));
+            log::warn(
+                messages::ENVIRONMENT_DIFFERS,
+                format_args!(
+                    "rank {rank} has other settings in its environment ({}); those of rank 0 hold",
+                    String::from_utf8_lossy(text)
+                ),
+            );
         }
         log::set_level(self.settings.get(keys::DEBUG).min(9) as u8);
         Ok(())
@@ -184,7 +196,7 @@ impl Preparation {
     fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let holder =
             format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
-        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), String::new());
+        let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), None);
         let host = self.host.clone();
         let enter_thread = move || host.enter_thread();
         let take =
@@ -193,7 +205,7 @@ impl Preparation {
             let dir = self.prefix.join(crate::session::namespace::STATE_FOLDER);
             let failed = |error| Error::io("cannot create the directory", &dir, error);
             if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
-                trouble = error.to_string(); // told below: the others wait there
+                trouble = Some(error); // told below: the others wait there
             }
             paths.push(dir.join("lease"));
         }
@@ -211,17 +223,12 @@ impl Preparation {
                 Ok(Taken::Ours(lease)) => leases.push(lease),
                 Ok(Taken::Busy(other)) => {
                     let is_node_own = path.starts_with(&self.layout.control_dir);
-                    trouble = busy(&path, &other, is_node_own.then_some(&self.node_name));
+                    trouble = Some(busy(&path, &other, is_node_own.then_some(&self.node_name)));
                 }
-                Err(error) if trouble.is_empty() => trouble = error.to_string(),
-                Err(_) => {}
+                Err(error) => drop(trouble.get_or_insert(error)),
             }
         }
-        let all = world.all_gather(trouble.as_bytes())?;
-        match all.iter().find(|text| !text.is_empty()) {
-            Some(why) => Err(Error::Remote(String::from_utf8_lossy(why).into_owned())),
-            None => Ok(leases),
-        }
+        share_trouble(world, trouble.as_ref(), false).map(|()| leases)
     }
 
     /// What a launch must share with the one whose cache it takes over.
@@ -233,16 +240,19 @@ impl Preparation {
 }
 
 /// That somebody else holds a lease; `node`: who asks for one that each node has of its own.
-fn busy(path: &Path, holder: &str, node: Option<&String>) -> String {
+fn busy(path: &Path, holder: &str, node: Option<&String>) -> Error {
     let of_host = |host: &&str| node.is_some_and(|node| node != host);
     let host = holder.strip_prefix("host ").and_then(|rest| rest.split(", ").next());
     let path = path.display();
     match (host.filter(of_host), node) {
-        (Some(other), Some(node)) => format!(
-            "nodes {other} and {node} share the control directory, which has to be storage of each \
-             node (SCR_CNTL_BASE): {path}"
+        (Some(other), Some(node)) => Error::named(
+            messages::CONTROL_SHARED,
+            format!(
+                "nodes {other} and {node} share the control directory, which has to be storage of \
+                 each node (SCR_CNTL_BASE): {path}"
+            ),
         ),
-        _ => format!("another run uses {path} ({holder})"),
+        _ => Error::named(messages::IN_USE, format!("another run uses {path} ({holder})")),
     }
 }
 
@@ -312,13 +322,16 @@ fn build(
 
 /// Why this launch goes without us, and what a person can do.
 fn foreign(hosts: &[String]) -> Error {
-    Error::Busy(format!(
-        "the cache on {} belongs to another launch (it has checkpoints of other patterns, or of \
-         another number of ranks); it is left untouched. Start that one again to go on from it \
-         (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), or this one with \
-         SCR_CACHE_PURGE=1 to delete it",
-        hosts.join(", ")
-    ))
+    Error::named(
+        messages::CACHE_FOREIGN,
+        format!(
+            "the cache on {} belongs to another launch (it has checkpoints of other patterns, or \
+             of another number of ranks); it is left untouched. Start that one again to go on from \
+             it (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), or this one \
+             with SCR_CACHE_PURGE=1 to delete it",
+            hosts.join(", ")
+        ),
+    )
 }
 
 fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
@@ -362,13 +375,19 @@ mod tests {
         let (path, node) = (Path::new("/shared/scr.1/lease"), "node1".to_string());
         let told = |holder: &str, node| busy(path, holder, node);
         let shared = told("host node2, process 7, 1000", Some(&node));
-        assert!(shared.contains("node2 and node1 share the control directory"), "{shared}");
+        assert!(
+            shared.to_string().contains("node2 and node1 share the control directory"),
+            "{shared}"
+        );
         for (holder, node) in [
             ("host node1, process 7, 1000", Some(&node)),
             ("host node2, process 7, 1000", None),
             ("", Some(&node)),
         ] {
-            assert!(told(holder, node).starts_with("another run uses /shared"), "{holder}");
+            assert!(
+                told(holder, node).to_string().starts_with("another run uses /shared"),
+                "{holder}"
+            );
         }
     }
 }

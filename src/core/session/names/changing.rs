@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::intake::take_in;
 use crate::error::Result;
-use crate::log;
+use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Manner, Place};
@@ -147,7 +147,7 @@ impl Session {
             }
             Err(error) => {
                 drop(state);
-                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(error.errno())
             }
         }

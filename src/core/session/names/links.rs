@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
-use crate::log;
+use crate::log::messages;
 use crate::machine::{Deletion, Reason, Why};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
@@ -90,7 +90,7 @@ impl Session {
         let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
         if let Err(error) = removed.and_then(|()| self.leave_to_prefix(&mut state, name)) {
             drop(state);
-            log::warn_once("give way", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::NOT_MOVED, &error);
         }
     }
 
@@ -159,7 +159,7 @@ impl Session {
             return Answer::Fail(libc::EXDEV);
         }
         if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
-            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::OPERATION_FAILED, &error);
         }
         if let Err(error) = std::fs::rename(from, to) {
             return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
@@ -168,7 +168,7 @@ impl Session {
         for (old, place) in &places {
             let new = moved(old);
             if let Err(error) = self.move_name(&mut state, old, new.as_deref(), place) {
-                log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
             }
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);

@@ -20,7 +20,7 @@ use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
 use crate::kvtree::KvTree;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placement, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Move, Place};
@@ -83,7 +83,7 @@ impl Session {
         let (from_name, to_name) = (dir.to_string(), last.to_string());
         let one = Move { number, from: from_name, to: to_name, landed };
         if let Err(error) = self.note_moved(&mut state, one.clone()) {
-            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::OPERATION_FAILED, &error);
             return Err(state);
         }
         Ok(self.move_dir(&mut state, one, from, to))
@@ -191,7 +191,7 @@ impl Session {
         if state.moves.noted.len() != before
             && let Err(error) = self.write_noted(&state)
         {
-            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::OPERATION_FAILED, &error);
         }
     }
 
@@ -220,11 +220,14 @@ impl Session {
             && new.is_dir()
             && let Err(error) = std::fs::rename(&new, &old)
         {
-            log::warn(format_args!(
-                "{} may lack files: the run before ended while it got that name, and it cannot be \
-                 called {from} again: {error}",
-                new.display()
-            ));
+            log::warn(
+                messages::RENAME_NOT_UNDONE,
+                format_args!(
+                    "{} may lack files: the run before ended while it got that name, and it cannot \
+                     be called {from} again: {error}",
+                    new.display()
+                ),
+            );
         }
     }
 
@@ -289,7 +292,7 @@ impl Session {
         match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
             Ok(()) => state.enter_file(&placed.key, name, true),
             Err(error) => {
-                log::warn_once("link", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::OPERATION_FAILED, &error);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place, Writing};
@@ -37,7 +37,7 @@ impl Session {
 
     pub(in crate::session) fn refuse_evicted(&self, name: &str) -> Answer {
         log::warn_once(
-            "evicted",
+            messages::EVICTED_NAME,
             format_args!(
                 "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
                  left the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE \

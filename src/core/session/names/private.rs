@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{self, Placed, Placement, Reason};
 use crate::patterns::{Match, Template};
 use crate::session::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
@@ -140,7 +140,10 @@ impl Session {
             .publish(Single { source: &here, target: &target, reason }, Gate::Open)
             .and_then(|_| ns::remove(&here));
         if let Err(error) = done {
-            log::warn(format_args!("rank {}: {name}: {error}", self.site.rank));
+            log::warn(
+                messages::FILE_NOT_WRITTEN,
+                format_args!("rank {}: {name}: {error}", self.site.rank),
+            );
         }
     }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::log;
+use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::patterns::Template;
 use crate::session::namespace::answer::Answer;
@@ -68,7 +68,7 @@ impl Session {
                 Answer::Redirect { path, token: state.tokens.issue(tracked) }
             }
             Err(error) => {
-                log::warn_once("temporary", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::TEMPORARY_PASSED, &error);
                 Answer::PASS
             }
         }

@@ -6,7 +6,7 @@ use super::index::Listed;
 use crate::cache::RebuildReport;
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::keys;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -82,7 +82,10 @@ impl Session {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)
         {
-            log::warn_once("fetch", format_args!("the index does not tell of a fetch: {error}"));
+            log::warn_once(
+                messages::INDEX_NOT_UPDATED,
+                format_args!("the index does not tell of a fetch: {error}"),
+            );
         }
     }
 }

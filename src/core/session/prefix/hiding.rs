@@ -10,6 +10,7 @@ use crate::cache::RebuildReport;
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::log::messages;
 use crate::machine::Rejected;
 use crate::session::namespace::{self as ns, HiddenDir};
 use crate::session::rank::runtime::Session;
@@ -46,13 +47,17 @@ impl Session {
     ) -> Result<()> {
         match put_back(&links.ctx(&self.site), id) {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => {
-                self.tell(format_args!("{error}; it is not what it was with dataset {id}"))
-            }
+            Err(error) => self.tell(
+                messages::PUT_BACK_FAILED,
+                format_args!("{error}; it is not what it was with dataset {id}"),
+            ),
             Ok((restored, changed)) => {
                 if !changed.is_empty() {
                     let files = changed.join(", ");
-                    self.tell(format_args!("{files}: again as it was with dataset {id}"));
+                    self.tell(
+                        messages::PUT_BACK,
+                        format_args!("{files}: again as it was with dataset {id}"),
+                    );
                 }
                 hidden.restored.extend(restored);
             }

@@ -4,7 +4,7 @@ use crate::cache::{RebuildReport, Withheld};
 use crate::comm::trees;
 use crate::error::Result;
 use crate::kvtree::KvTree;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::keys;
 use crate::patterns::PROGRAM;
 use crate::records::{self, Turn};
@@ -130,12 +130,21 @@ impl Session {
                     true => format!("set aside as {path}.damaged and "),
                     false => String::new(),
                 };
-                log::warn(format_args!("{path} is damaged ({what}): {aside}{instead}"));
+                log::warn(
+                    messages::RECORD_DAMAGED,
+                    format_args!("{path} is damaged ({what}): {aside}{instead}"),
+                );
             }),
-            Err(error) => log::warn(format_args!("a damaged file stays in the way: {error}")),
+            Err(error) => log::warn(
+                messages::RECORD_IN_THE_WAY,
+                format_args!("a damaged file stays in the way: {error}"),
+            ),
         }
         if let Err(error) = finish_returns(&self.site.prefix) {
-            log::warn(format_args!("{error}; an older checkpoint is only partly back in place"));
+            log::warn(
+                messages::RETURN_UNFINISHED,
+                format_args!("{error}; an older checkpoint is only partly back in place"),
+            );
         }
     }
 
@@ -145,7 +154,10 @@ impl Session {
         if self.site.rank == 0 {
             self.repair_prefix();
             let listed = list_prefix(&self.site.prefix).unwrap_or_else(|error| {
-                log::warn(format_args!("{error}; the index is left as it is"));
+                log::warn(
+                    messages::RECORD_UNREADABLE,
+                    format_args!("{error}; the index is left as it is"),
+                );
                 Vec::new()
             });
             if let Some(id) = returned_to(&self.site.prefix).ok().flatten() {
@@ -178,7 +190,10 @@ impl Session {
         }
         if self.site.rank == 0 && !self.purges() {
             let cached = list_in_cache(&self.site.prefix).unwrap_or_else(|error| {
-                log::warn(format_args!("{error}; a checkpoint that was lost may not be told of"));
+                log::warn(
+                    messages::RECORD_UNREADABLE,
+                    format_args!("{error}; a checkpoint that was lost may not be told of"),
+                );
                 Vec::new()
             });
             for (id, name) in cached {

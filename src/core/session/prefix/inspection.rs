@@ -10,6 +10,7 @@ use super::index::Listed;
 use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::events::Event;
+use crate::log::messages;
 use crate::params::{Settings, keys};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -58,7 +59,9 @@ impl Session {
         if let Some(remark) = &found.remark {
             let text = format!("{} (dataset {}): {remark}", one.name, one.id);
             match restarts {
-                true => self.tell(format_args!("{text}; it is offered as it is")),
+                true => {
+                    self.tell(messages::NOT_CHECKED, format_args!("{text}; it is offered as it is"))
+                }
                 false => self.mention(text),
             }
         }
@@ -68,7 +71,7 @@ impl Session {
         let text = unchecked_in_words(&found.unchecked);
         let text = format!("{} (dataset {}): {text}", one.name, one.id);
         match found.unchecked.touched {
-            Some(_) => self.tell(text),
+            Some(_) => self.tell(messages::NOT_CHECKED, text),
             None => self.mention(text),
         }
     }

@@ -4,6 +4,7 @@ use super::index::newest_left;
 use super::index::{Index, Listed};
 use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
+use crate::log::messages;
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
 use crate::transfer::{Verified, names_on_prefix};
@@ -26,7 +27,7 @@ impl Session {
         for (id, name) in rewritten {
             let Some(one) = report.offered.iter().find(|one| one.id == id) else { continue };
             if newest_left(&one.key.series, report, known) == id {
-                self.tell(format_args!(
+                self.tell(messages::REWRITTEN, format_args!(
                     "{} (dataset {id}): {} was written to after the checkpoint was complete; if \
                      that was for a newer one, they do not fit together",
                     one.key.title(),
@@ -60,7 +61,10 @@ impl Session {
         what: &str,
     ) {
         if spoiled(report, one.id).is_none() {
-            self.tell(format_args!("{} (dataset {}): {what}", one.name, one.id));
+            self.tell(
+                messages::PREFIX_DAMAGED,
+                format_args!("{} (dataset {}): {what}", one.name, one.id),
+            );
         }
     }
 }

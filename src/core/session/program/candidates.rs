@@ -4,7 +4,7 @@
 use super::consent::no_communication;
 use super::names::dataset_name;
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
 use crate::session::Session;
 use crate::session::rank::site::Links;
@@ -101,7 +101,10 @@ impl Session {
     fn is_whole_on_prefix(&self, links: &Links, one: &Candidate) -> Result<bool> {
         let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if let Some(fault) = &found.fault {
-            self.tell(format_args!("{} cannot be offered: {fault}", one.name));
+            self.tell(
+                messages::PREFIX_DAMAGED,
+                format_args!("{} cannot be offered: {fault}", one.name),
+            );
         }
         Ok(found.fault.is_none() && !found.gone)
     }

@@ -31,6 +31,7 @@ use candidates::Candidate;
 use restarting::Reading;
 use writing::Writing;
 
+use crate::log::messages;
 use crate::session::restart::candidates::Begin;
 
 /// What the program has told us.
@@ -85,7 +86,7 @@ impl super::Session {
         self.program.in_use.store(true, Ordering::Relaxed);
         self.unmatched.matches();
         match late {
-            Some([first, ..]) => self.tell(format_args!(
+            Some([first, ..]) => self.tell(messages::CONFIG_TOO_LATE, format_args!(
                 "SCR_Config({first}) comes too late: under the shim settings are read in MPI_Init. \
                  They are to be in the config file or the environment"
             )),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::runtime::Session;
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::{Settings, Source, keys};
 use crate::session::flush::serving::Served;
 use crate::system::block_signals;
@@ -74,7 +74,10 @@ impl Session {
     /// The run does not get on.
     fn kill(&self, limit: Duration) -> ! {
         let why = format!("no checkpoint was completed for {} s", limit.as_secs_f64());
-        log::warn(format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"));
+        log::warn(
+            messages::WATCHDOG,
+            format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"),
+        );
         self.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
         self.end_run("EXIT");
         self.end_log("EXIT");
@@ -164,7 +167,7 @@ impl Session {
         let name = "scr-helper".to_string();
         if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
             log::warn_once(
-                "helper",
+                messages::NO_THREAD,
                 format_args!(
                     "rank {}: no helper thread ({error}); files wait for a collective call",
                     self.site.rank

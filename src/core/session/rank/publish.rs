@@ -10,7 +10,7 @@ use super::runtime::{Session, State};
 use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::events::Event;
-use crate::log;
+use crate::log::messages;
 use crate::machine::{DatasetKey, Reason};
 use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsealed};
 
@@ -92,7 +92,7 @@ impl Session {
         let series = self.series.series();
         for key in state.holdings.keys().filter(|key| series[key.series].explicit) {
             if let Err(error) = self.site.filemap.leave(&self.record_key(key), name) {
-                log::warn_once("left", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::RECORD_NOT_WRITTEN, &error);
             }
         }
     }

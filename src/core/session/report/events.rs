@@ -12,7 +12,7 @@ use super::phases::Phases;
 use super::run_book::RunBook;
 use super::tally::Count;
 use crate::events::{Event, EventLog, Job};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::{Settings, Source, keys};
 use crate::records::RunPassed;
@@ -59,7 +59,9 @@ impl Session {
         });
         match begun {
             Ok(begun) => drop(self.events.log.set(begun)),
-            Err(error) => log::warn(format_args!("{error}; nothing is logged")),
+            Err(error) => {
+                log::warn(messages::LOG_FAILED, format_args!("{error}; nothing is logged"))
+            }
         }
         let nodes = hosts.iter().collect::<BTreeSet<_>>().len();
         let (ranks, prefix) = (self.site.size, self.site.prefix.display());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::Settings;
 use crate::patterns::masked;
 use crate::session::rank::runtime::Session;
@@ -105,7 +105,7 @@ impl Session {
         }
         self.unmatched.matches();
         log::warn_once(
-            "unnameable",
+            messages::UNNAMEABLE,
             format_args!(
                 "{name:?} matches a pattern, but its name is not UTF-8 text, which SCR's records \
                  need: such files are not cached, they are written straight to {}",
@@ -167,17 +167,21 @@ impl Session {
                  {nearest}"
             ),
         };
-        log::warn(format_args!(
-            "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
-            self.series.in_force(),
-            self.site.settings.user_file
-        ));
+        log::warn(
+            messages::NOTHING_MATCHED,
+            format_args!(
+                "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
+                self.series.in_force(),
+                self.site.settings.user_file
+            ),
+        );
     }
 
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
     fn tell_placeholders(&self) {
         if self.site.rank == 0 {
-            self.series.placeholders().iter().for_each(log::warn);
+            let told = self.series.placeholders();
+            told.iter().for_each(|text| log::warn(messages::PLACEHOLDER, text));
         }
     }
 }

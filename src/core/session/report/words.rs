@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::log;
+use crate::log::{self, Id, messages};
 use crate::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
 
@@ -15,10 +15,15 @@ impl Session {
     }
 
     /// Prints one line, by one rank.
-    pub(in crate::session) fn tell(&self, text: impl Display) {
+    pub(in crate::session) fn tell(&self, id: Id, text: impl Display) {
         if self.site.rank == 0 {
-            log::warn(text);
+            log::warn(id, text);
         }
+    }
+
+    /// Prints, once for this cause, what has failed on this rank.
+    pub(in crate::session) fn complain(&self, id: Id, error: &impl Display) {
+        log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
     }
 
     /// Prints one line, by one rank, for those who want to know.
@@ -29,7 +34,8 @@ impl Session {
     }
 
     pub(in crate::session) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
-        log::warn_once(
+        log::warn_once_for(
+            messages::FILE_NOT_WRITTEN,
             name,
             format_args!(
                 "rank {}: {name} could not be written to {}: {error}; it is still in {}",

@@ -9,7 +9,7 @@ use crate::cache::agree::agree;
 use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::keys;
 use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
@@ -39,11 +39,14 @@ pub(in crate::session) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>
         let purged = agree(links.world.as_ref(), purged)?;
         events.extend(deletions(&purged, "SCR_PREFIX_PURGE=1"));
         if is_root && !purged.is_empty() {
-            log::warn(format_args!(
-                "{} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
-                purged.len(),
-                site.prefix.display()
-            ));
+            log::warn(
+                messages::PURGED,
+                format_args!(
+                    "{} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
+                    purged.len(),
+                    site.prefix.display()
+                ),
+            );
         }
     }
     Ok(events)
@@ -72,7 +75,7 @@ pub(in crate::session) fn take_over_other_size(
             );
             let event = taken().note(&text);
             if site.rank == 0 {
-                log::warn(text);
+                log::warn(messages::OTHER_SIZE_FAILED, text);
             }
             return Ok(vec![event]);
         }
@@ -97,18 +100,24 @@ pub(in crate::session) fn take_over_other_size(
 fn tell_taken_over(site: &Site, found: &OtherSize) {
     for (id, key, reason) in &found.withheld {
         let title = key.title();
-        log::warn(format_args!("{title} (dataset {id}) cannot be had again: {reason}"));
+        log::warn(
+            messages::LOST,
+            format_args!("{title} (dataset {id}) cannot be had again: {reason}"),
+        );
     }
     let newest = found.published.last().map_or_else(
         || "nothing in it is newer than what is there".to_string(),
         |(_, key)| format!("{} is the newest in it, and is there now", key.title()),
     );
-    log::warn(format_args!(
-        "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
-        found.ranks,
-        site.size,
-        site.prefix.display()
-    ));
+    log::warn(
+        messages::OTHER_SIZE,
+        format_args!(
+            "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
+            found.ranks,
+            site.size,
+            site.prefix.display()
+        ),
+    );
 }
 
 impl Session {
@@ -150,10 +159,13 @@ impl Session {
                 }
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) => {
-                    self.tell(format_args!(
-                        "dataset {offered} cannot be written to {}: {error}; the cache stays",
-                        self.site.prefix.display()
-                    ));
+                    self.tell(
+                        messages::NOT_FLUSHED,
+                        format_args!(
+                            "dataset {offered} cannot be written to {}: {error}; the cache stays",
+                            self.site.prefix.display()
+                        ),
+                    );
                     return Ok(());
                 }
             }
@@ -220,7 +232,7 @@ impl Session {
         let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
             return Ok(());
         };
-        self.tell(format_args!(
+        self.tell(messages::RESTART_REQUIRED, format_args!(
             "SCR_RESTART_REQUIRED=1: the run ends before it computes, since {lost} cannot be had \
              again; without the setting it would go on from what is left"
         ));

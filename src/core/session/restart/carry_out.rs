@@ -8,6 +8,7 @@ use super::plan::{Cached, Restart, Wishes};
 use super::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
 use crate::cache::RebuildReport;
 use crate::error::Result;
+use crate::log::messages;
 use crate::machine::Rejected;
 use crate::params::keys;
 use crate::session::prefix::abandoned::InPlace;
@@ -229,10 +230,13 @@ impl Session {
             && !newer.is_empty()
         {
             let ids: Vec<String> = newer.iter().map(ToString::to_string).collect();
-            self.tell(format_args!(
-                "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
-                ids.join(", ")
-            ));
+            self.tell(
+                messages::NEWER_HIDDEN,
+                format_args!(
+                    "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
+                    ids.join(", ")
+                ),
+            );
         }
         Ok(())
     }
@@ -257,7 +261,7 @@ impl Session {
             false => name.clone(),
         };
         let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
-        self.tell(format_args!(
+        self.tell(messages::NEWER_HIDDEN, format_args!(
             "{name} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
              SCR_CURRENT={newest} begins with that one instead",
             self.site.prefix.display(),

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::log::messages;
 use crate::session::prefix::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
 use crate::session::rank::site::Links;
@@ -29,11 +30,17 @@ impl Session {
         match bring_back(&links.ctx(&self.site), one.id, damaged) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => {
-                self.tell(format_args!("{name}: {error}; the next start tries again"));
+                self.tell(
+                    messages::PUT_BACK_FAILED,
+                    format_args!("{name}: {error}; the next start tries again"),
+                );
                 return refused(index);
             }
             Ok(Err(why)) => {
-                self.tell(format_args!("{name}, which was kept, stays where it is: {why}"));
+                self.tell(
+                    messages::PUT_BACK_FAILED,
+                    format_args!("{name}, which was kept, stays where it is: {why}"),
+                );
                 return refused(index);
             }
             Ok(Ok(())) => {}
@@ -54,10 +61,10 @@ impl Session {
             let dir = self.site.on_prefix(&format!(".scr/scr.dataset.{id}/files"));
             format!("; those of dataset {id} are in {}", dir.display())
         });
-        self.tell(format_args!(
-            "the files of {name} (dataset {}) are in place again{rest}",
-            one.id
-        ));
+        self.tell(
+            messages::PUT_BACK,
+            format_args!("the files of {name} (dataset {}) are in place again{rest}", one.id),
+        );
         self.event(|| Event::new("PUT_BACK").dataset(one.id, one.key.title()));
         Ok(true)
     }

@@ -8,7 +8,7 @@ use crate::cache::agree::agree;
 use crate::cache::{Ctx, RebuildReport};
 use crate::error::Result;
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
@@ -42,10 +42,13 @@ impl Session {
             return Ok(());
         };
         let Some(limit) = self.find_current(&current, &restart.index, report) else {
-            self.tell(format_args!(
-                "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
-                self.site.prefix.display()
-            ));
+            self.tell(
+                messages::CURRENT_UNKNOWN,
+                format_args!(
+                    "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
+                    self.site.prefix.display()
+                ),
+            );
             return Ok(());
         };
         self.turn_back(&mut restart.index, report, limit);
@@ -76,7 +79,10 @@ impl Session {
         if self.site.rank == 0
             && let Err(error) = note_turn(&self.site.prefix, turn)
         {
-            log::warn_once("turn", format_args!("the index does not tell of SCR_CURRENT: {error}"));
+            log::warn_once(
+                messages::INDEX_NOT_UPDATED,
+                format_args!("the index does not tell of SCR_CURRENT: {error}"),
+            );
         }
     }
 

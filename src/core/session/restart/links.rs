@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::cache::RebuildReport;
 use crate::files::remove_file_if_there;
+use crate::log::messages;
 use crate::session::namespace as ns;
 use crate::session::namespace::answer::Answer;
 use crate::session::prefix::abandoned::{IdPart, InPlace};
@@ -63,7 +64,10 @@ impl Session {
         let made = remove_file_if_there(&staged).is_ok()
             && symlink(&new, &staged).and_then(|()| rename(&staged, &link)).is_ok();
         match made {
-            true => self.tell(format_args!("{name} led to {text}, and leads to {new} now")),
+            true => self.tell(
+                messages::LINK_TURNED,
+                format_args!("{name} led to {text}, and leads to {new} now"),
+            ),
             false => drop(remove_file_if_there(&staged)),
         }
     }

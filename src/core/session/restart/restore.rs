@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cache::{Offered, RebuildReport, replicate_small};
 use crate::error::{Error, Result, again};
-use crate::log;
+use crate::log::messages;
 use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use crate::records::FileMeta;
 use crate::session::namespace::{self as ns, Layer};
@@ -117,7 +117,7 @@ impl Session {
                 let dir = self.site.prefix.join(ns::parent(&file.name));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
                 if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
-                    log::warn_once("mkdir", format_args!("rank {}: {error}", self.site.rank));
+                    self.complain(messages::DIRECTORY_NOT_MADE, &error);
                 }
             }
         }
@@ -147,7 +147,10 @@ impl Session {
         match self.begin_flush(links, &key, newest.id) {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                self.tell(format_args!("{}: {error}; it is flushed later", self.title(&key)));
+                self.tell(
+                    messages::FLUSH_DELAYED,
+                    format_args!("{}: {error}; it is flushed later", self.title(&key)),
+                );
                 Ok(())
             }
             Ok(()) => Ok(()),

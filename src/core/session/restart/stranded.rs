@@ -8,7 +8,7 @@ use crate::cache::evict::discard;
 use crate::cache::{RebuildReport, Withheld};
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::records::DatasetRecord;
 use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
@@ -68,13 +68,16 @@ impl Session {
         let note = "the nodes have no room to move it";
         self.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
         if self.site.rank == 0 {
-            log::warn(format_args!(
-                "{title} (dataset {}) is written to {} before the program runs, which costs time: \
-                 {}",
-                one.id,
-                self.site.prefix.display(),
-                stranded.why
-            ));
+            log::warn(
+                messages::NO_ROOM_TO_MOVE,
+                format_args!(
+                    "{title} (dataset {}) is written to {} before the program runs, which costs \
+                     time: {}",
+                    one.id,
+                    self.site.prefix.display(),
+                    stranded.why
+                ),
+            );
         }
         Ok(left)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cache::{RebuildReport, Withheld};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::session::prefix::hiding::Hidden;
@@ -24,9 +24,12 @@ impl Session {
         elapsed: Duration,
     ) {
         for filemap in &report.damaged {
-            log::warn(format_args!(
-                "{filemap} is damaged: the files that it names count as lost, and stay there"
-            ));
+            log::warn(
+                messages::FILEMAP_DAMAGED,
+                format_args!(
+                    "{filemap} is damaged: the files that it names count as lost, and stay there"
+                ),
+            );
         }
         self.tell_lost(report, known, hidden);
         let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
@@ -52,7 +55,7 @@ impl Session {
             let prefix = self.site.prefix.display();
             last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
         }
-        lines.iter().for_each(log::warn);
+        lines.iter().for_each(|line| log::warn(messages::LOST, line));
     }
 
     /// A line for each reason.
@@ -83,10 +86,13 @@ impl Session {
         let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
         let groups: BTreeSet<String> = records.filter_map(former).collect();
         for group in groups {
-            log::warn(format_args!(
-                "checkpoints in the cache are protected across GROUP={group}, which no GROUPS line \
-                 gives any more: they are across nodes (NODE) from now on"
-            ));
+            log::warn(
+                messages::FORMER_GROUP,
+                format_args!(
+                    "checkpoints in the cache are protected across GROUP={group}, which no GROUPS \
+                     line gives any more: they are across nodes (NODE) from now on"
+                ),
+            );
         }
     }
 
@@ -105,7 +111,7 @@ impl Session {
         if !newest.moved.is_empty() {
             text.push_str(&format!("; moved from other nodes: ranks {}", list(&newest.moved)));
         }
-        log::warn(format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
+        log::warn(messages::RESTARTED, format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
     }
 
     /// Logs what became of flushes that an earlier launch had under way.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::holdings::{Tracked, Way};
@@ -136,20 +136,29 @@ impl Session {
     fn warn_of(&self, setback: &Setback, title: &str) {
         let (node, prefix) = (&self.site.node_name, self.site.prefix.display());
         match setback {
-            Setback::NoRoom(place) => log::warn(format_args!(
-                "{node}: {} has no room for all of {title}; the rest goes straight to {prefix}. A \
-                 smaller SCR_CACHE_SIZE or a larger store makes room",
-                place.display()
-            )),
-            Setback::NoInodes(place) => log::warn(format_args!(
-                "{node}: {} has too few inodes for all of {title}; the rest goes straight to \
+            Setback::NoRoom(place) => log::warn(
+                messages::NO_ROOM,
+                format_args!(
+                    "{node}: {} has no room for all of {title}; the rest goes straight to \
+                     {prefix}. A smaller SCR_CACHE_SIZE or a larger store makes room",
+                    place.display()
+                ),
+            ),
+            Setback::NoInodes(place) => log::warn(
+                messages::NO_INODES,
+                format_args!(
+                    "{node}: {} has too few inodes for all of {title}; the rest goes straight to \
                  {prefix}. A smaller SCR_CACHE_SIZE, or a store with more inodes (nr_inodes= for a \
                  RAM disk), makes room",
-                place.display()
-            )),
-            Setback::Failed(why) => log::warn(format_args!(
-                "{node}: {why}; what the cache cannot take of {title} goes straight to {prefix}"
-            )),
+                    place.display()
+                ),
+            ),
+            Setback::Failed(why) => log::warn(
+                messages::STORE_FAILED,
+                format_args!(
+                    "{node}: {why}; what the cache cannot take of {title} goes straight to {prefix}"
+                ),
+            ),
         }
     }
 
@@ -303,7 +312,7 @@ impl Session {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
             log::warn_once(
-                "routing",
+                messages::CACHE_GIVEN_UP,
                 format_args!(
                     "rank {}: node {}: {reason}; from now on it writes straight to {prefix}, and \
                      so do all others as soon as they hear of it",

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{Knowledge, Why};
 use crate::patterns::SeriesSet;
 use crate::session::namespace::STATE_FOLDER;
@@ -150,8 +150,9 @@ impl Session {
         for (at, series) in self.series.series().iter().enumerate() {
             let Some((why, name)) = state.machine.unprotected(at) else { continue };
             let (reason, help) = reason_and_help(why);
-            log::warn_once(
-                &format!("unprotected {}", series.name),
+            log::warn_once_for(
+                messages::NOT_CACHED,
+                &series.name,
                 format_args!(
                     "checkpoints of {} ({}) go straight to {}, in later runs too, and are not \
                      protected: {name} {reason}. {help}",
@@ -193,7 +194,10 @@ impl Session {
             }
         }
         if let Err(error) = tree.write_file(self.learned_path()) {
-            log::warn_once("learned", format_args!("{error}; the next run learns again"));
+            log::warn_once(
+                messages::LEARNED_NOT_KEPT,
+                format_args!("{error}; the next run learns again"),
+            );
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::log;
+use crate::log::messages;
 use crate::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::session::namespace::{self as ns, Move};
 use crate::session::rank::publish::{Gate, Single};
@@ -55,7 +55,7 @@ impl Session {
 
     pub(in crate::session) fn take_move(&self, state: &mut State, one: &Move) {
         if let Err(error) = move_in_cache(state, one) {
-            log::warn_once("rename", format_args!("rank {}: {error}", self.site.rank));
+            self.complain(messages::OPERATION_FAILED, &error);
         }
         self.follow(state, one);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::error::Result;
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::{Knowledge, Reason, Restless, name_hash};
 use crate::params::keys;
 use crate::patterns::Match;
@@ -74,7 +74,7 @@ impl Session {
             let out = mine.iter().try_for_each(|name| self.take_out(&mut state, name));
             if let Err(error) = out {
                 let what = format_args!("rank {}: {error}; tried again", self.site.rank);
-                log::warn_once("silence", what);
+                log::warn_once(messages::NOT_MOVED, what);
                 continue;
             }
             self.silence_template(&mut state, series, template, names);
@@ -134,7 +134,7 @@ impl Session {
                     && bytes(&self.site.on_prefix(&name)) < bytes(&here)
                     && let Err(error) = self.take_out(&mut state, &name)
                 {
-                    log::warn_once("silence", format_args!("rank {}: {error}", self.site.rank));
+                    self.complain(messages::NOT_MOVED, &error);
                 }
                 state.view.leave_alone(&name);
             }
@@ -192,7 +192,7 @@ impl Session {
             if gone.revoke
                 && let Err(error) = self.site.filemap.revoke(&self.record_key(&gone.key))
             {
-                log::warn_once("silence", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::NOT_MOVED, &error);
             }
         }
         self.silenced.add((series, template));
@@ -212,9 +212,9 @@ impl Session {
         let ignored = self.site.settings.family(keys::IGNORE_PATTERN).into_iter();
         let ignored = ignored.filter(|(parameter, _)| parameter == IGNORE);
         let before: String = ignored.map(|(_, text)| format!("{text}, ")).collect();
-        let key = format!("restless {pattern}");
-        log::warn_once(
-            &key,
+        log::warn_once_for(
+            messages::NEVER_QUIET,
+            &pattern,
             format_args!(
                 "{} {more} never quiet: open, or appended to, while checkpoints come and go. {} \
                  matches, but no checkpoint can wait for that; from now on, in later runs too, \

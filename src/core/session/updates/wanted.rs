@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use crate::files::{create_dirs, remove_tree};
-use crate::log;
+use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Place, Remote};
@@ -71,7 +71,7 @@ impl Session {
             _ => format!("nothing has come for {} s", crate::session::REMOTE_DEADLINE.as_secs()),
         };
         log::warn_once(
-            "remote",
+            messages::REMOTE_NOT_COME,
             format_args!(
                 "rank {}: {name} lies on the node of rank {} and has not reached {}: {why}",
                 self.site.rank,
@@ -104,7 +104,7 @@ impl Session {
         match announced.and_then(|_| create_dirs(&request, 0o777)) {
             Ok(()) => Some(request),
             Err(error) => {
-                log::warn_once("wanted", format_args!("rank {}: {error}", self.site.rank));
+                self.complain(messages::REQUEST_FAILED, &error);
                 None
             }
         }

@@ -1,0 +1,89 @@
+//! Commands, and errors that any part may meet.
+
+use super::{Id, Message};
+
+messages! {
+    SYSTEM_REFUSED = 7001 {
+        title: "The system refuses a file or directory",
+        cause: "The path that is named is not there, not permitted, full, or its file system \
+             gives errors. The text ends with the system's answer.",
+        done: "What was asked for has not been done.",
+        cure: "Mend what the answer says (No such file: the path; Permission denied: the owner; \
+             No space: room), and try again.",
+    }
+    FILE_DAMAGED = 7002 {
+        title: "A file of SCR is damaged",
+        cause: "Its checksum or form is not what it should be: a crash of the storage, or \
+             something else has written to it.",
+        done: "It is not used.",
+        cure: "scr print FILE shows what can be read of it; scr index verify and scr verify look \
+             at everything.",
+    }
+    NOT_ENOUGH_ROOM = 7003 {
+        title: "There is not enough room",
+        cause: "The storage has fewer bytes free than are needed.",
+        done: "What was asked for has not been done.",
+        cure: "Make room there, and try again.",
+    }
+    CANNOT_BE_REBUILT = 7004 {
+        title: "More is lost than the redundancy survives",
+        cause: "The files of more members of a set are gone or damaged than its scheme can bring \
+             back.",
+        done: "Nothing was changed.",
+        cure: "Bring more of the nodes' caches (scr scavenge, scr rebuild DIRECTORY ...), or take \
+             an older checkpoint.",
+    }
+    REPORTED_BY_OTHER = 7005 {
+        title: "Another rank or node reports an error",
+        cause: "The text has its words.",
+        done: "What was asked for has not been done.",
+        cure: "Mend what it names on that node.",
+    }
+    UNREADABLE = 7006 {
+        title: "Something cannot be understood",
+        cause: "An answer, an argument or a file has not the form that is expected.",
+        done: "It is not used.",
+        cure: "Compare with what scr COMMAND --help says; mixed versions of SCR on several nodes \
+             are a frequent cause.",
+    }
+    NOT_THERE = 7007 {
+        title: "What is asked for is not there",
+        cause: "There is no such run, dataset or file.",
+        done: "Nothing was changed.",
+        cure: "scr status, scr index list and scr ls show what there is; see that --prefix names \
+             the directory of the run.",
+    }
+    REFUSED = 7008 {
+        title: "What is asked for is not possible",
+        cause: "A name, an argument or the state of things does not allow it. The text says \
+             which.",
+        done: "Nothing was changed.",
+        cure: "Do as the text says; scr COMMAND --help has examples.",
+    }
+    STOPPED = 7009 {
+        title: "It was asked to end",
+        cause: "A signal, or scr transfer --command stop.",
+        done: "It has ended in order; what was not done can be done again.",
+        cure: "Start it again, if it was not meant.",
+    }
+    PROCESS_FAILED = 7010 {
+        title: "A process or thread could not be had",
+        cause: "The system gives none, or one has ended badly: limits of processes, memory, a \
+             remote shell that fails.",
+        done: "What was asked for has not been done.",
+        cure: "Look at ulimit -u, and try the remote shell by hand (ssh NODE true).",
+    }
+    DEFECT = 7011 {
+        title: "A fault of SCR",
+        cause: "Something that cannot be has happened.",
+        done: "What was asked for has not been done.",
+        cure: "Please report it, with the line and the version (scr --version).",
+    }
+    NODE_SILENT = 7012 {
+        title: "A node does not answer",
+        cause: "It is down, the remote shell does not reach it, or SCR is not installed there \
+             under the same path.",
+        done: "The answer is without what that node has.",
+        cure: "Try ssh NODE scr --version by hand; SCR_REMOTE_SHELL names another way.",
+    }
+}

@@ -1,0 +1,26 @@
+//! The log of events.
+
+use super::{Id, Message};
+
+messages! {
+    LOG_INCOMPLETE = 8001 {
+        title: "The log of events is not complete",
+        cause: "More happened than could be written in time, mostly since its file system is \
+             slow.",
+        done: "The run is not held up; some events are not in the log.",
+        cure: "Put the log elsewhere (SCR_LOG_TXT_NAME, SCR_LOG_DB_NAME), or switch it off \
+             (SCR_LOG_ENABLE=0).",
+    }
+    LOG_FAILED = 8002 {
+        title: "The log of events cannot be written",
+        cause: "The file or database that is named refuses.",
+        done: "Nothing more is logged there; the run goes on.",
+        cure: "Mend the permission or make room.",
+    }
+    DATABASE_DEBUG = 8003 {
+        title: "What the database of events does",
+        cause: "SCR_LOG_DB_DEBUG=1 asks for it.",
+        done: "Nothing else.",
+        cure: "Take the setting back if the lines are in the way.",
+    }
+}
