@@ -107,7 +107,7 @@ fn nobody_waits_for_a_place_that_hangs() {
     (0..20_000).for_each(|_| log.tell(Event::new("SEALED")));
     let ((), said) = log::captured(|| log.close(Duration::from_millis(50)));
     assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
-    assert_eq!(said, ["the log of events is not complete: it could not keep up"]);
+    assert_eq!(said, ["the log of events is not complete: it could not keep up (SCR-8001)"]);
     drop(go);
 }
 

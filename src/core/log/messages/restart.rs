@@ -159,4 +159,13 @@ messages! {
         done: "It stays as it is.",
         cure: "Do not start from it unless scr index verify finds it right; take an older one.",
     }
+    RESTART_DAMAGED = 3117 {
+        title: "A file that the run may have begun from is damaged",
+        cause: "The start takes files that nobody has touched since their seal as they are, and \
+             compares them while the program runs: the storage of the node has changed this one.",
+        done: "The program runs on. The next start compares all files of the checkpoint first, and \
+             rebuilds this one or takes an older checkpoint.",
+        cure: "If the run has begun from it, do not trust its results: end it and start it again. \
+             Have the node's storage or memory looked at.",
+    }
 }

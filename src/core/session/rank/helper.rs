@@ -124,15 +124,18 @@ impl Session {
             "SINGLE" | "LOCAL" => "goes on from an older checkpoint".to_string(),
             _ => format!("rebuilds it ({scheme})"),
         };
-        log::warn(format_args!(
-            "rank {} on {}: {} of {} is damaged: its content is not what was sealed. If this run \
-             has begun from it, its results are not to be trusted: end it and start it again. The \
-             next start compares all of it, and {follows}",
-            self.site.rank,
-            self.site.node_name,
-            found.path.display(),
-            record.key.title(),
-        ));
+        log::warn(
+            messages::RESTART_DAMAGED,
+            format_args!(
+                "rank {} on {}: {} of {} is damaged: its content is not what was sealed. If this \
+                 run has begun from it, its results are not to be trusted: end it and start it \
+                 again. The next start compares all of it, and {follows}",
+                self.site.rank,
+                self.site.node_name,
+                found.path.display(),
+                record.key.title(),
+            ),
+        );
     }
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
