@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
 use scr_core::error::Result;
+use scr_core::log::messages;
 use scr_core::operations::{JobPlaces, left_in_caches, used_since};
 use scr_core::params::{Environment, Settings, keys};
 
@@ -37,7 +38,7 @@ pub fn look(begun: u64) -> ExitCode {
     match found(begun) {
         Ok(Some((settings, _))) if settings.get(keys::SCAVENGE_ON_EXIT) => ExitCode::from(WANTED),
         Ok(Some((_, line))) => {
-            say(&line);
+            say(messages::ONLY_IN_CACHES, &line);
             ExitCode::SUCCESS
         }
         Ok(None) | Err(_) => ExitCode::SUCCESS,
@@ -55,8 +56,11 @@ pub fn save() -> ExitCode {
         done = outcome(&args);
     }
     match done {
-        Ok(done) => done.iter().flat_map(lines).for_each(|line| say(&line)),
-        Err(error) => say(&format!("the caches could not be scavenged: {error}")),
+        Ok(done) => done.iter().flat_map(lines).for_each(|line| say(messages::SCAVENGED, &line)),
+        Err(error) => {
+            let text = format!("the caches could not be scavenged: {error}");
+            say(messages::NOT_SCAVENGED, &text);
+        }
     }
     ExitCode::SUCCESS
 }
@@ -78,8 +82,9 @@ fn found(begun: u64) -> Result<Option<(Settings, String)>> {
         more => format!(" and {} more", more - 1),
     };
     let line = format!(
-        "the launch has failed, and only its nodes' caches have {newest}{others}. Start it again, \
-         or save the newest with: {}",
+        "the launch has failed, and only its nodes' caches have {newest}{others} ({}). Start it \
+         again, or save the newest with: {}",
+        messages::ONLY_IN_CACHES,
         command(&settings, &environment, &places)
     );
     Ok(Some((settings, line)))
@@ -123,6 +128,6 @@ fn quoted(word: &str) -> String {
 }
 
 /// As the shim does: one write, and nobody to tell if it fails.
-fn say(text: &str) {
-    let _ = std::io::stderr().write_all(format!("SCR: {text}\n").as_bytes());
+fn say(id: messages::Id, text: &str) {
+    let _ = std::io::stderr().write_all(format!("SCR: {}\n", id.close(text)).as_bytes());
 }

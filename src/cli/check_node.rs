@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> ExitCode {
     let all = match all {
         Ok(all) => all,
         Err(error) => {
-            eprintln!("scr check-node: {error}");
+            crate::complain("check-node", &error);
             return ExitCode::from(2);
         }
     };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use scr_core::error::Result;
 use scr_core::events::Event;
+use scr_core::log::messages;
 use scr_core::operations::run::{Host, Nodes, Real, find};
 use scr_core::operations::{HostList, log_event};
 use scr_core::params::keys;
@@ -44,7 +45,7 @@ pub fn run(args: &Args) -> ExitCode {
     let down = match look(args) {
         Ok(down) => down,
         Err(error) => {
-            eprintln!("scr down-nodes: {error}");
+            crate::complain("down-nodes", &error);
             return ExitCode::from(2);
         }
     };
@@ -89,7 +90,8 @@ fn look(args: &Args) -> Result<BTreeMap<String, String>> {
         for (host, why) in &nodes.down {
             let event = Event::new("NODE_FAIL").note(format!("{host}: {why}"));
             if let Err(error) = log_event(&settings, &environment, event) {
-                eprintln!("scr down-nodes: {host} is not logged: {error}");
+                let text = format!("{host} is not logged: {error}");
+                crate::tell("down-nodes", messages::LOG_FAILED, &text);
             }
         }
     }

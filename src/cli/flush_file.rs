@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> ExitCode {
     let file = match read_flush_file(&super::prefix_or_default(args.prefix.as_deref())) {
         Ok(file) => file,
         Err(error) => {
-            eprintln!("scr flush-file: {error}");
+            crate::complain("flush-file", &error);
             return ExitCode::from(2);
         }
     };

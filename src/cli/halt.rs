@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> ExitCode {
                 let _ = writeln!(text, "{}: {}", prefix.display(), describe(&file));
             }
             Err(error) => {
-                eprintln!("scr halt: {error}");
+                crate::complain("halt", &error);
                 failed = true;
             }
         }

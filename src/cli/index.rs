@@ -198,7 +198,7 @@ fn verify(prefix: &Path, wanted: &[String], sizes: bool, as_json: bool) -> ExitC
     let found = match verify_prefix(prefix, wanted, !sizes) {
         Ok(found) => found,
         Err(error) => {
-            eprintln!("scr index: {error}");
+            crate::complain("index", &error);
             return ExitCode::from(UNKNOWN);
         }
     };

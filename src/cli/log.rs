@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use scr_core::error::Result;
 use scr_core::events::{Event, Filter, Logged};
+use scr_core::log::messages;
 use scr_core::operations::{log_event, read_log};
 use scr_core::params::keys;
 use serde_json::{Map, Value};
@@ -134,7 +135,8 @@ fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
     };
     let mut found = read_log(&settings, &settings.get(keys::PREFIX), &filter, args.database)?;
     if found.unreadable > 0 {
-        eprintln!("scr log: {} lines of the log are no events and are left out", found.unreadable);
+        let text = format!("{} lines of the log are no events and are left out", found.unreadable);
+        crate::tell("log", messages::FILE_DAMAGED, &text);
     }
     let more = found.events.len().saturating_sub(args.last.unwrap_or(usize::MAX));
     found.events.drain(..more);
@@ -176,9 +178,8 @@ fn added(prefix: Option<&str>, args: &Add) -> Result<String> {
     event.note = args.note.clone().unwrap_or_default();
     event.dataset = args.dataset.map(|id| (id, args.name.clone().unwrap_or_default()));
     if log_event(&settings, &environment, event)? == 0 {
-        eprintln!(
-            "scr log: logging is off (SCR_LOG_ENABLE, SCR_LOG_TXT_ENABLE): nothing is written"
-        );
+        let text = "logging is off (SCR_LOG_ENABLE, SCR_LOG_TXT_ENABLE): nothing is written";
+        crate::tell("log", messages::LOG_OFF, text);
     }
     Ok(String::new())
 }

@@ -19,6 +19,7 @@ mod copy;
 mod doctor;
 mod down_nodes;
 mod env;
+mod explain;
 mod flush_file;
 mod halt;
 mod hosts;
@@ -48,6 +49,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
+use scr_core::log::messages::{self, Id};
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
@@ -80,6 +82,8 @@ enum Tool {
     Env(env::Args),
     /// Run a command that sees cached files under their names below the prefix.
     Exec(caches::exec::Args),
+    /// Explain messages of SCR, by their ids or all in a job's output.
+    Explain(explain::Args),
     /// Ask the flush file which datasets are in caches, on the prefix, on their way.
     FlushFile(flush_file::Args),
     /// Say when a run is to halt, or take that back.
@@ -149,6 +153,7 @@ fn main() -> ExitCode {
         Tool::DownNodes(args) => down_nodes::run(&args),
         Tool::Env(args) => env::run(&args),
         Tool::Exec(args) => caches::exec::run(&args),
+        Tool::Explain(args) => explain::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
         Tool::Hosts(args) => hosts::run(&args),
@@ -221,11 +226,21 @@ fn settings_of(environment: &Environment) -> Result<Settings> {
 fn finish(tool: &str, outcome: scr_core::error::Result<String>) -> ExitCode {
     outcome.map_or_else(
         |error| {
-            eprintln!("scr {tool}: {error}");
+            complain(tool, &error);
             ExitCode::FAILURE
         },
         |text| print(&text),
     )
+}
+
+/// Says what has failed, with the id of the message that explains it.
+fn complain(tool: &str, error: &Error) {
+    tell(tool, error.id(), &error.to_string());
+}
+
+/// Says `text`, which the message `id` explains.
+fn tell(tool: &str, id: Id, text: &str) {
+    eprintln!("scr {tool}: {}", id.close(text));
 }
 
 /// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.
@@ -233,7 +248,7 @@ fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("scr: cannot write: {error}");
+            eprintln!("scr: {}", messages::SYSTEM_REFUSED.close(&format!("cannot write: {error}")));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,

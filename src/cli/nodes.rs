@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use scr_core::log::messages;
 use scr_core::operations::read_nodes_file;
 use serde_json::json;
 
@@ -33,11 +34,12 @@ pub fn run(args: &Args) -> ExitCode {
         }
         Ok(Some(file)) => super::print(&format!("{}\n", file.nodes)),
         Ok(None) => {
-            eprintln!("scr nodes: no run has been started in {}", prefix.display());
+            let text = format!("no run has been started in {}", prefix.display());
+            crate::tell("nodes", messages::NOT_THERE, &text);
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("scr nodes: {error}");
+            crate::complain("nodes", &error);
             ExitCode::from(2)
         }
     }

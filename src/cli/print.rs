@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> ExitCode {
                 text += &shown(args, &found);
             }
             Err(error) => {
-                eprintln!("scr print: {error}");
+                crate::complain("print", &error);
                 failed = true;
             }
         }

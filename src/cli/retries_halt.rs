@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> ExitCode {
             if reason.is_some() { printed } else { ExitCode::FAILURE }
         }
         Err(error) => {
-            eprintln!("scr retries-halt: {error}");
+            crate::complain("retries-halt", &error);
             ExitCode::from(2)
         }
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
+use scr_core::log::messages;
 use scr_core::operations::{Life, Status, read_status, state_of};
 use scr_core::records::{IndexEntry, RunDataset, RunRecord, Timestamp};
 use serde_json::{Map, Value, json};
@@ -39,7 +40,7 @@ pub struct Args {
 pub fn run(args: &Args) -> ExitCode {
     let prefix = super::prefix_or_default(args.prefix.as_deref());
     let status = read_status(&prefix);
-    status.unreadable.iter().for_each(|what| eprintln!("scr status: {what}"));
+    status.unreadable.iter().for_each(|what| crate::tell("status", messages::FILE_DAMAGED, what));
     let printed = match args.json {
         true => super::print(&format!("{:#}\n", in_json(&prefix, &status))),
         false => super::print(&in_words(&prefix, &status)),

@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> ExitCode {
     let looks = match looks() {
         Ok(looks) => looks,
         Err(error) => {
-            eprintln!("scr test-runtime: {error}");
+            crate::complain("test-runtime", &error);
             return ExitCode::from(2);
         }
     };

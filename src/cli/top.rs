@@ -12,6 +12,7 @@ use ratatui::style::{Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
+use scr_core::log::messages;
 use scr_core::operations::{Status, read_status};
 use scr_core::records::RunRecord;
 
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("scr top: the terminal fails: {error}");
+            crate::tell("top", messages::SYSTEM_REFUSED, &format!("the terminal fails: {error}"));
             ExitCode::FAILURE
         }
     }

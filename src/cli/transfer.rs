@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use scr_core::log::messages;
 use scr_core::records::TransferCommand;
 use scr_core::session::{Finished, command_transfers, finish_transfers, serve_transfers};
 use scr_core::system::hostname;
@@ -163,6 +164,6 @@ fn in_json(staged: &Staged, completed: Result<&Completed, &String>, troubles: &[
 }
 
 fn fail(text: &str) -> ExitCode {
-    eprintln!("scr transfer: {text}");
+    crate::tell("transfer", messages::NOT_TRANSFERRED, text);
     ExitCode::FAILURE
 }

@@ -10,6 +10,7 @@ mod copies;
 mod directories;
 mod doctor;
 mod examples;
+mod explain;
 mod garbage;
 mod index;
 mod job;

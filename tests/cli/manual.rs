@@ -80,6 +80,7 @@ fn each_help_has_an_example_and_the_exit_statuses() {
         &["doctor"],
         &["down-nodes"],
         &["env"],
+        &["explain"],
         &["flush-file"],
         &["halt"],
         &["hosts"],

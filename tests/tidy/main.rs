@@ -3,6 +3,7 @@
 mod circles;
 mod documents;
 mod forgotten;
+mod messages;
 mod placement;
 mod rooms;
 mod size;
@@ -91,4 +92,10 @@ fn no_file_is_forgotten() {
 fn documents_tell_what_is() {
     each(documents::readme);
     nothing(&documents::tests_named(&source::all()));
+}
+
+#[test]
+fn what_is_said_has_a_message_that_can_be_explained() {
+    nothing(&messages::unsaid(&source::all()));
+    each(messages::past_the_table);
 }

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> ExitCode {
             match wanted_by(listing, word) {
                 Ok(found) => wanted.extend(found),
                 Err(error) => {
-                    eprintln!("scr cat: {error}");
+                    crate::complain("cat", &error);
                     failed = true;
                 }
             }
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> ExitCode {
                 // Whoever stops reading has what they wanted.
                 Ok(false) => return Ok(failed),
                 Err(error) => {
-                    eprintln!("scr cat: {error}");
+                    crate::complain("cat", &error);
                     failed = true;
                 }
             }

@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> ExitCode {
             match copies_of(args, listing, &word.to_string_lossy(), dest) {
                 Ok(found) => copies.extend(found),
                 Err(error) => {
-                    eprintln!("scr cp: {error}");
+                    crate::complain("cp", &error);
                     failed = true;
                 }
             }
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> ExitCode {
             faults.extend(copy(one, &brought, to).err());
         }
         drop(shown);
-        faults.iter().for_each(|error| eprintln!("scr cp: {error}"));
+        faults.iter().for_each(|error| crate::complain("cp", &error));
         Ok(failed | !faults.is_empty())
     });
     match done {

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use scr_core::error::{Error, Result};
 use scr_core::files::create_dirs;
+use scr_core::log::messages;
 use scr_core::operations::{Brought, Exchange, Listed, Listing, Place};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
@@ -93,7 +94,7 @@ pub fn run(args: &Args) -> ExitCode {
         start(args, prefix, &view)
     });
     done.unwrap_or_else(|error| {
-        eprintln!("scr exec: {error}");
+        crate::complain("exec", &error);
         ExitCode::from(NO_FILES)
     })
 }
@@ -114,7 +115,8 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     chosen.retain(|one| is_wanted(one));
     let lost = chosen.iter().filter(|one| one.place == Place::Nowhere).count();
     if lost > 0 {
-        eprintln!("scr exec: {lost} files are on no node that answers: COMMAND does not see them");
+        let text = format!("{lost} files are on no node that answers: COMMAND does not see them");
+        crate::tell("exec", messages::NODE_SILENT, &text);
         chosen.retain(|one| one.place != Place::Nowhere);
     }
     Ok(chosen)
@@ -149,11 +151,12 @@ fn inside(args: &Args, view: &Path) -> ExitCode {
     let seen = match lay_over(&prefix, view) {
         Ok(()) => prefix.as_path(),
         Err(error) => {
-            eprintln!(
-                "scr exec: this system lays no files over {} ({error}): the cached files, and they \
+            let text = format!(
+                "this system lays no files over {} ({error}): the cached files, and they \
                  alone, are in the directory that SCR_VIEW names",
                 prefix.display()
             );
+            crate::tell("exec", messages::NO_VIEW, &text);
             view
         }
     };
@@ -166,7 +169,8 @@ fn become_command(args: &Args, seen: &Path) -> ExitCode {
         return ExitCode::from(CANNOT_RUN);
     };
     let error = Command::new(program).args(words).env("SCR_VIEW", seen).exec();
-    eprintln!("scr exec: cannot run {}: {error}", program.display());
+    let text = format!("cannot run {}: {error}", program.display());
+    crate::tell("exec", messages::SYSTEM_REFUSED, &text);
     let found = error.kind() != std::io::ErrorKind::NotFound;
     ExitCode::from(if found { CANNOT_RUN } else { NOT_FOUND })
 }

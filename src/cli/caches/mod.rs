@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use scr_core::error::{Error, Result};
+use scr_core::log::messages;
 use scr_core::operations::run::{Real, find};
 use scr_core::operations::{HostList, Listing, Reach, read_nodes_file};
 use scr_core::params::keys;
@@ -83,9 +84,11 @@ impl Run {
             drop(shown);
             let listing = listing?;
             for (node, why) in &listing.silent {
-                eprintln!("scr {tool}: {node} cannot be asked: {why}");
+                let text = format!("{node} cannot be asked: {why}");
+                crate::tell(tool, messages::NODE_SILENT, &text);
             }
-            listing.left_out.iter().for_each(|what| eprintln!("scr {tool}: {what}"));
+            let left_out = listing.left_out.iter();
+            left_out.for_each(|what| crate::tell(tool, messages::LEFT_OUT, what));
             action(&reach, &listing)
         })
     }

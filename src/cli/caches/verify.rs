@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> ExitCode {
     let (caches, prefix, path) = match found {
         Ok(found) => found,
         Err(error) => {
-            eprintln!("scr verify: {error}");
+            crate::complain("verify", &error);
             return ExitCode::from(Outcome::Unknown.status());
         }
     };

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use scr_core::error::Error;
+use scr_core::log::messages;
 use scr_core::operations::report::{Report, read_report};
 
 /// Arguments of `scr report`.
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(report) => report,
         Err(error) => return super::finish("report", Err(error)),
     };
-    report.unreadable.iter().for_each(|what| eprintln!("scr report: {what}"));
+    report.unreadable.iter().for_each(|what| crate::tell("report", messages::FILE_DAMAGED, what));
     let printed = match (&args.html, args.json) {
         (Some(file), _) => super::finish("report", write_page(file, &report)),
         (None, true) => super::print(&format!("{:#}\n", json::of(&report))),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use scr_core::error::Result;
+use scr_core::log::messages;
 use scr_core::operations::run::{
     Action, End, Event, Host, Latest, Launcher, Line, Nodes, Policy, Real, Stop, latest,
     slurm_variables,
@@ -16,9 +17,9 @@ use scr_core::operations::{
 use scr_core::params::keys;
 use scr_core::system::{hostname, unix_seconds};
 
-use super::say;
 use super::setup::{NODE_VARIABLES, Setup};
 use super::step::{self, Signals};
+use super::{say, warn};
 use crate::halt::IMMEDIATE;
 
 /// What a shell reports for SIGTERM.
@@ -34,10 +35,10 @@ pub fn drive(setup: Setup) -> Result<u8> {
     }
     // What the run of an earlier allocation has left there is no reason to stop this one.
     if let Err(error) = forget_halt_reason(&setup.prefix) {
-        say(&format!("{error}; the run begins all the same"));
+        warn(error.id(), &format!("{error}; the run begins all the same"));
     }
     if let Err(error) = begin_allocation(&setup) {
-        say(&format!("{error}; what an earlier job has left there is not known"));
+        warn(error.id(), &format!("{error}; what an earlier job has left there is not known"));
     }
     let nodes = Nodes {
         hosts: setup.hosts.clone(),
@@ -57,11 +58,14 @@ fn begin_allocation(setup: &Setup) -> Result<()> {
     let places = JobPlaces::new(&setup.settings, &setup.environment)?;
     let Some(former) = reset_nodes_file(&places.prefix, &places.job)? else { return Ok(()) };
     if let Some((_, name)) = left_in_caches(&places.prefix)?.last() {
-        say(&format!(
-            "{name} is in the caches of job {former} alone, and this is job {}; while that job's \
-             nodes are there, SCR_JOB_ID={former} scr scavenge --nodes <them> saves it",
-            places.job
-        ));
+        warn(
+            messages::ONLY_IN_CACHES,
+            &format!(
+                "{name} is in the caches of job {former} alone, and this is job {}; while that \
+                 job's nodes are there, SCR_JOB_ID={former} scr scavenge --nodes <them> saves it",
+                places.job
+            ),
+        );
     }
     Ok(())
 }
@@ -112,7 +116,7 @@ impl Driver<'_> {
 
     fn look_at_nodes(&mut self, launched: u64) -> Event {
         for (host, reason) in self.nodes.look() {
-            say(&format!("{host} is out: {reason}"));
+            warn(messages::NODE_OUT, &format!("{host} is out: {reason}"));
         }
         let all = self.nodes.hosts.iter().filter(|host| !self.setup.excluded.contains(&host.name));
         let all = all.count();
@@ -131,7 +135,7 @@ impl Driver<'_> {
         match read_halt_file(&self.setup.prefix) {
             Ok(file) => file.due(unix_seconds()).map(str::to_owned),
             Err(error) => {
-                say(&format!("{error}; no halt condition is known"));
+                warn(messages::HALT_FILE, &format!("{error}; no halt condition is known"));
                 None
             }
         }
@@ -142,7 +146,10 @@ impl Driver<'_> {
         let hosts: Vec<Host> =
             self.healthy.iter().take(setup.nodes.unwrap_or(usize::MAX)).cloned().collect();
         let newest = latest(&setup.prefix).unwrap_or_else(|error| {
-            say(&format!("{error}; the newest checkpoint is not known"));
+            warn(
+                messages::RECORD_UNREADABLE,
+                &format!("{error}; the newest checkpoint is not known"),
+            );
             None
         });
         let line = match (&setup.restart, &newest) {
@@ -159,7 +166,10 @@ impl Driver<'_> {
         let end =
             step::run(&mut command, &self.signals, &setup.prefix, setup.watchdog, interrupted)?;
         if end != End::Exited(0) {
-            say(&format!("run {number} failed with exit status {}", end.status()));
+            warn(
+                messages::LAUNCH_FAILED,
+                &format!("run {number} failed with exit status {}", end.status()),
+            );
         }
         Ok(end)
     }
@@ -178,7 +188,9 @@ impl Driver<'_> {
             words.iter().map(|word| Latest::fill(newest, word).replace("{nodes}", &list)).collect();
         if !line.launcher.places() && !out.is_empty() && !words.contains(&list) {
             let out = HostList::of(out.clone()).compress();
-            say(&format!("{} has to be told to avoid {out}: {{nodes}} names the others", words[0]));
+            let text =
+                format!("{} has to be told to avoid {out}: {{nodes}} names the others", words[0]);
+            warn(messages::NODES_NOT_AVOIDED, &text);
         }
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(&setup.variables);
@@ -224,7 +236,10 @@ impl Driver<'_> {
         );
         match answer {
             Ok(done) => crate::scavenge::lines(&done).iter().for_each(|line| say(line)),
-            Err(error) => say(&format!("the caches could not be scavenged: {error}")),
+            Err(error) => {
+                let text = format!("the caches could not be scavenged: {error}");
+                warn(messages::NOT_SCAVENGED, &text);
+            }
         }
     }
 
@@ -234,13 +249,18 @@ impl Driver<'_> {
             Stop::Done => {}
             Stop::NoRunsLeft => {
                 if self.setup.limits.runs != Some(1) {
-                    say("no more runs are allowed (SCR_RUNS)");
+                    warn(messages::NO_RUNS_LEFT, "no more runs are allowed (SCR_RUNS)");
                 }
             }
-            Stop::TooFewNodes { healthy, needed } => say(&format!(
-                "{healthy} healthy nodes, and a run needs {needed} (SCR_MIN_NODES): no run"
-            )),
-            Stop::Halted(reason) => say(&format!("halt condition {reason}: no further run")),
+            Stop::TooFewNodes { healthy, needed } => warn(
+                messages::TOO_FEW_NODES,
+                &format!(
+                    "{healthy} healthy nodes, and a run needs {needed} (SCR_MIN_NODES): no run"
+                ),
+            ),
+            Stop::Halted(reason) => {
+                warn(messages::HALT, &format!("halt condition {reason}: no further run"))
+            }
             Stop::Interrupted(signal) => say(&format!("signal {signal}: no further run")),
         }
         let status = self.last.map_or(1, End::status);

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use scr_core::log::messages::Id;
+
 pub use setup::{preload, shim};
 
 /// Arguments of `scr run`.
@@ -79,11 +81,16 @@ pub fn run(args: &Args) -> ExitCode {
     let outcome = setup::Setup::new(args).and_then(drive::drive);
     outcome.map_or_else(
         |error| {
-            say(&error.to_string());
+            crate::complain("run", &error);
             ExitCode::FAILURE
         },
         ExitCode::from,
     )
+}
+
+/// A line about what went wrong, which the message `id` explains.
+fn warn(id: Id, text: &str) {
+    crate::tell("run", id, text);
 }
 
 /// A line for people. Standard output is the program's.

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use scr_core::error::{Error, Result};
+use scr_core::log::messages;
 use scr_core::operations::run::End;
 use scr_core::operations::{read_flush_file, read_halt_file, read_index};
 use scr_core::params::{Settings, keys};
@@ -16,7 +17,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SI
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 
-use super::say;
+use super::warn;
 use crate::halt::IMMEDIATE;
 
 /// Between two looks at the files that tell of progress.
@@ -171,15 +172,17 @@ pub fn run(
         }
         looked = Instant::now();
         if let Some(passed) = watchdog.as_mut().and_then(Watchdog::late) {
-            say(&format!(
-                "no checkpoint was completed for {} s (SCR_WATCHDOG_TIMEOUT): the run is killed",
-                passed.as_secs()
-            ));
+            let passed = passed.as_secs();
+            let text = format!(
+                "no checkpoint was completed for {passed} s (SCR_WATCHDOG_TIMEOUT): the run is \
+                 killed"
+            );
+            warn(messages::WATCHDOG, &text);
             return Ok(End::Hung(kill(&mut child, signals)?));
         }
         let halt = read_halt_file(prefix).ok().and_then(|file| file.exit_reason);
         if halt.as_deref() == Some(IMMEDIATE) {
-            say("'scr halt --immediate': the run is killed");
+            warn(messages::HALT, "'scr halt --immediate': the run is killed");
             return Ok(End::Exited(kill(&mut child, signals)?));
         }
     }

@@ -154,7 +154,7 @@ pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
         if let Some(node) = nodes.iter_mut().find(|node| node.pid == pid) {
             node.alive = false;
             if let Err(error) = state.record(&nodes, wanted, slots) {
-                eprintln!("scr sim: {error}");
+                crate::complain("sim", &error);
             }
         }
     })

@@ -99,7 +99,7 @@ enum Action {
 /// Runs the sub-command; the exit code is the program's where one was run.
 pub fn run(sim: &Sim) -> ExitCode {
     act(sim).unwrap_or_else(|error| {
-        eprintln!("scr sim: {error}");
+        crate::complain("sim", &error);
         ExitCode::FAILURE
     })
 }

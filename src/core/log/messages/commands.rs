@@ -86,4 +86,25 @@ messages! {
         done: "The answer is without what that node has.",
         cure: "Try ssh NODE scr --version by hand; SCR_REMOTE_SHELL names another way.",
     }
+    NO_VIEW = 7013 {
+        title: "The system lays no files over a directory",
+        cause: "scr exec needs a mount namespace with an overlay, and the kernel refuses it: it is \
+             older than 5.12, user.max_user_namespaces is 0, or this is a container.",
+        done: "The command runs; the cached files are in the directory that SCR_VIEW names.",
+        cure: "Have the command read from $SCR_VIEW, or copy the files with scr cp.",
+    }
+    LEFT_OUT = 7014 {
+        title: "A dataset is left out of a list",
+        cause: "Its files cannot be listed: a record of it, on a node or on the prefix, is damaged \
+             or gone.",
+        done: "The other datasets are listed.",
+        cure: "scr verify says what is wrong with it, and whether it can be brought back.",
+    }
+    NOT_TRANSFERRED = 7015 {
+        title: "A flush could not be brought to its end",
+        cause: "scr transfer could not read the node's records or write to the prefix, or a live \
+             run uses the node. The text says which.",
+        done: "What is in the cache stays there.",
+        cure: "Mend the cause and call scr transfer again, or scr scavenge.",
+    }
 }

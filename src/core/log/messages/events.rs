@@ -23,4 +23,10 @@ messages! {
         done: "Nothing else.",
         cure: "Take the setting back if the lines are in the way.",
     }
+    LOG_OFF = 8004 {
+        title: "The log of events is off",
+        cause: "SCR_LOG_ENABLE=0, or each kind of log is switched off.",
+        done: "The event is not written.",
+        cure: "Switch the log on: SCR_LOG_ENABLE=1 and SCR_LOG_TXT_ENABLE=1.",
+    }
 }

@@ -111,3 +111,45 @@ impl fmt::Display for Id {
         write!(f, "SCR-{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longest title and longest other part, in characters: more is not read.
+    const TITLE_MAX: usize = 80;
+    const PART_MAX: usize = 360;
+
+    #[test]
+    fn each_number_is_of_one_message_and_of_its_subject() {
+        let numbers: Vec<u16> = all().map(|one| one.id.0).collect();
+        assert!(numbers.len() > 100 && numbers.windows(2).all(|two| two[0] < two[1]));
+        for (_, messages) in SUBJECTS {
+            let thousands: Vec<u16> = messages.iter().map(|one| one.id.0 / 1000).collect();
+            assert!(thousands.windows(2).all(|two| two[0] == two[1]), "{thousands:?}");
+        }
+        let names: std::collections::BTreeSet<&str> = all().map(|one| one.name).collect();
+        assert_eq!(names.len(), numbers.len());
+    }
+
+    #[test]
+    fn each_message_says_why_what_was_done_and_what_to_do() {
+        for one in all() {
+            let Message { id, title, cause, done, cure, .. } = one;
+            assert!((10..=TITLE_MAX).contains(&title.len()) && !title.ends_with('.'), "{id}");
+            for part in [cause, done, cure] {
+                let ends = part.ends_with(['.', '!', '?']);
+                assert!((8..=PART_MAX).contains(&part.len()) && ends, "{id}: {part}");
+                assert!(part.starts_with(|c: char| c.is_ascii_alphabetic()), "{id}: {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_id_ends_a_line_or_is_where_the_text_has_it() {
+        assert_eq!(NO_ROOM.close("no room"), "no room (SCR-2001)");
+        assert_eq!(NO_ROOM.close("no room (SCR-2001): rm x"), "no room (SCR-2001): rm x");
+        assert_eq!(Id::of_number(2001), Some(NO_ROOM));
+        assert_eq!(Id::of_number(2000), None);
+    }
+}

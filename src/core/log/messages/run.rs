@@ -45,4 +45,37 @@ messages! {
         done: "The caches are left as they are.",
         cure: "Mend the cause and run scr scavenge while the job has its nodes.",
     }
+    NODE_OUT = 5104 {
+        title: "A node is left out of the next launch",
+        cause: "A test of the node has failed, the resource manager says that it is down, or a \
+             launch has ended since it was lost. The text has the reason.",
+        done: "scr run starts on the other nodes, spare ones if there are any.",
+        cure: "Have the node looked at. scr check-node and scr down-nodes show what is tested.",
+    }
+    LAUNCH_FAILED = 5105 {
+        title: "A launch of scr run has failed",
+        cause: "The program, the launcher or a node has failed; what they said is above.",
+        done: "scr run starts again from the newest checkpoint, as long as runs (SCR_RUNS) and \
+             nodes are left.",
+        cure: "Nothing, if a later launch succeeds; else look at the program's own messages.",
+    }
+    NODES_NOT_AVOIDED = 5106 {
+        title: "The command does not say which nodes to avoid",
+        cause: "scr run does not know this launcher, so it cannot place the ranks itself.",
+        done: "The command is started as it is.",
+        cure: "Write {nodes} in the command where the launcher expects the list of nodes.",
+    }
+    NO_RUNS_LEFT = 5107 {
+        title: "scr run has no more launches",
+        cause: "As many launches as SCR_RUNS (or --runs) allows have failed.",
+        done: "What only the caches have is saved to the prefix, and scr run ends.",
+        cure: "Find out why the launches fail; submit the job again to go on from what was saved.",
+    }
+    TOO_FEW_NODES = 5108 {
+        title: "Too few healthy nodes are left",
+        cause: "Nodes were lost or left out, and the job has no more spare ones.",
+        done: "What only the caches have is saved to the prefix, and scr run ends.",
+        cure: "Submit the job again; a spare node or two in the allocation let it go on by itself. \
+             SCR_MIN_NODES says how many a run needs.",
+    }
 }

@@ -219,10 +219,11 @@ impl Session {
                 "{} {more} never quiet: open, or appended to, while checkpoints come and go. {} \
                  matches, but no checkpoint can wait for that; from now on, in later runs too, \
                  such files go straight to {} and belong to no checkpoint. To leave them out from \
-                 the start: {IGNORE}={before}{pattern}",
+                 the start ({}): {IGNORE}={before}{pattern}",
                 first.name,
                 self.series.series()[first.series].parameter,
                 self.site.prefix.display(),
+                messages::NEVER_QUIET,
             ),
         );
     }
