@@ -155,7 +155,7 @@ test-cluster: build python-mpich
 test-apps: build python-mpich
 	python3 tests/run.py apps
 
-## faults: every file call of a rank fails in its turn, where `test` draws a tenth (root; an hour)
+## faults: every file call of a rank fails in its turn, where `test` draws a twentieth (root; an hour)
 faults: build
 	python3 tests/faults/faults.py --whole
 

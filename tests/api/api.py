@@ -12,11 +12,28 @@ import tempfile
 import time
 import traceback
 
-import calls
+import calls  # finds the next one
+import pool
 
 MODULES = [importlib.import_module(name) for name in
            ("states", "writing", "restarting", "old_way", "settings_of", "doors", "languages",
             "installed", "memory")]
+
+
+def attempt(mpi, case, program):
+    """Runs a case and prints its verdict; returns its name if it has failed."""
+    begun = time.monotonic()
+    here = calls.Here(mpi, program)
+    try:
+        case(here)
+        failed, verdict = None, "ok"
+    except Exception:
+        failed, verdict = f"{mpi} {case.__name__}", "FAILED\n" + traceback.format_exc()
+    finally:
+        here.remove()
+    took = f"{time.monotonic() - begun:6.1f} s"
+    print(f"{mpi:8} {case.__name__:45} {took}  {verdict}", flush=True)
+    return failed
 
 
 def main(arguments):
@@ -24,31 +41,17 @@ def main(arguments):
     mpis = [a for a in arguments if a in ("openmpi", "mpich")] or ["openmpi", "mpich"]
     wanted = [a for a in arguments if a not in ("openmpi", "mpich", "--turns")]
     cases = [case for module in MODULES for case in module.CASES]
-    passed, failed = 0, []
     with tempfile.TemporaryDirectory(prefix="scr-api-build-") as scratch:
         program = {mpi: calls.build(mpi, pathlib.Path(scratch) / mpi) for mpi in mpis}
-        for mpi in mpis:
-            for number, case in enumerate(cases):
-                if turns and mpis[number % len(mpis)] != mpi:
-                    continue
-                if wanted and case.__name__ not in wanted:
-                    continue
-                begun = time.monotonic()
-                here = calls.Here(mpi, program[mpi])
-                try:
-                    case(here)
-                    passed, verdict = passed + 1, "ok"
-                except Exception:
-                    failed.append(f"{mpi} {case.__name__}")
-                    verdict = "FAILED\n" + traceback.format_exc()
-                finally:
-                    here.remove()
-                took = f"{time.monotonic() - begun:6.1f} s"
-                print(f"{mpi:8} {case.__name__:45} {took}  {verdict}", flush=True)
+        items = [(mpi, case, program[mpi]) for mpi in mpis for number, case in enumerate(cases)
+                 if (not turns or mpis[number % len(mpis)] == mpi)
+                 and (not wanted or case.__name__ in wanted)]
+        found = pool.run_all(items, lambda item: 2, lambda item: attempt(*item))
+    failed = [name for name in found if name]
     for name in failed:
         print(f"failed: {name}")
-    print(f"{passed} passed, {len(failed)} failed")
-    return 1 if failed or not passed else 0
+    print(f"{len(items) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed or not items else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 in use, and one that meets the library for another MPI says so."""
 
 import atexit
-import functools
 import os
 import pathlib
 import re
@@ -10,7 +9,8 @@ import shutil
 import subprocess
 import tempfile
 
-import calls
+import calls  # finds the next one
+import pool
 import states
 
 CASES = []
@@ -29,7 +29,7 @@ def case(function):
     return function
 
 
-@functools.lru_cache(maxsize=None)
+@pool.once
 def installed():
     """The prefix below a DESTDIR, and the directory that Python looks in."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-installed-"))

@@ -2,14 +2,14 @@
 are in programs/languages."""
 
 import atexit
-import functools
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 
-import calls
+import calls  # finds the next one
+import pool
 
 PROGRAMS = calls.PROGRAMS / "languages"
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
@@ -21,7 +21,7 @@ def case(function):
     return function
 
 
-@functools.lru_cache(maxsize=None)
+@pool.once
 def built(mpi):
     """Directory with all programs for `mpi`, each by the name of its source without its ending."""
     into = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-languages-"))

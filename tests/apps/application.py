@@ -57,6 +57,9 @@ class Application:
     strike: Strike = None
     shared: tuple = ()  # globs of files that several ranks write
     both: bool = False  # there is one for each MPI
+    # Of programs that are alike this one's number: in `make test` they take turns with the cases.
+    turn: int = None
+    own_way: bool = True  # it writes as none of those does
     once: bool = False  # it writes files of each kind so rarely that learning caches none of them
     amendments: int = 2  # of one series in a run, at most
 

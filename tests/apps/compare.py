@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 from application import HERE, ROOT, files
 
@@ -19,6 +20,7 @@ from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402
 import yields  # noqa: E402
 
 PLACE = ROOT / "target" / "apps"
+PREPARING = threading.Lock()  # programs are compiled there that several applications have
 TALLY = re.compile(
     r"SCR: in this run: (?P<datasets>\d+) sealed, (?P<amended>\d+) amended "
     r"\((?P<most>\d+) in one series\), (?P<voided>\d+) seals voided; files opened for writing: "
@@ -36,7 +38,8 @@ def directory(application):
     PLACE.mkdir(parents=True, exist_ok=True)
     made = pathlib.Path(tempfile.mkdtemp(dir=PLACE))
     try:
-        application.prepare(made)
+        with PREPARING:
+            application.prepare(made)
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -56,8 +59,7 @@ def run_stage(application, stage, where, settings):
     env.update(LAUNCH_ENVIRONMENT)
     env.update(application.environment)
     env.update(settings)
-    if application.mpi == "mpich":
-        env["LD_PRELOAD"] = ":".join(filter(None, (env.get("LD_PRELOAD"), yields.library())))
+    env = yields.beside_others(env, application.mpi)
     done = finish(subprocess.Popen(
         [f"mpirun.{application.mpi}", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -88,7 +88,7 @@ def icofoam(handler):
     return ("icoFoam", "-parallel", *handler)
 
 
-def application(name, handler=(), threaded=False):
+def application(turn, name, handler=(), threaded=False):
     return Application(
         name=f"OpenFOAM {name}",
         program=PROGRAM,
@@ -99,6 +99,7 @@ def application(name, handler=(), threaded=False):
         result=residuals,
         newest=("processor*/0.2/**/*",),
         environment=environment(threaded),
+        turn=turn,
         strike=Strike(
             first=icofoam(handler), resume=icofoam(handler), progress=TIME, steps=40,
             went_on=went_on, rewind=rewind, newest=("processor*/0.2/**/*",), keep_all=keep_all,
@@ -108,6 +109,6 @@ def application(name, handler=(), threaded=False):
 
 COLLATED = ("-fileHandler", "collated")
 OPENFOAM = (
-    application("uncollated"), application("collated", COLLATED),
-    application("collated threaded", COLLATED, threaded=True),
+    application(0, "uncollated"), application(1, "collated", COLLATED),
+    application(2, "collated threaded", COLLATED, threaded=True),
 )

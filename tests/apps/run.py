@@ -2,8 +2,11 @@
 """Programs that know nothing of SCR under the shim: LAMMPS, OpenFOAM, Quantum ESPRESSO, unchanged,
 and small ones (`programs/`) for each way of writing checkpoints that they do not have.
 
-usage: run.py [word ...]    only the cases whose name has one of the words
-SCR_APPS_SEED draws other moments; with SCR_APPS_ALL=1 a process and a node die on both MPIs.
+usage: run.py [--turns] [word ...]    only the cases whose name has one of the words
+
+With --turns, programs that are alike (one program on both MPIs, the ways in which OpenFOAM writes)
+take the cases in turn. SCR_APPS_SEED draws other moments; with SCR_APPS_ALL=1 a process and a node
+die on both MPIs.
 
 Each runs without the shim, with it and every checkpoint flushed (all files must be equal), with it
 and only the newest one flushed, and on virtual nodes, where a process or a node dies on the way.
@@ -11,6 +14,7 @@ and only the newest one flushed, and on virtual nodes, where a process or a node
 
 import os
 import sys
+import threading
 import time
 import traceback
 import zlib
@@ -21,6 +25,7 @@ import grids
 import lammps
 import openfoam
 from application import missing
+import pool  # compare has told where it is
 from strike import lost_node, lost_process, seed
 
 APPLICATIONS = (
@@ -30,6 +35,7 @@ HEAD = (
     "datasets", "amended", "most", "voided", "cached", "prefix", "fell", "agreements", "us",
     "share", "shim s", "run s",
 )
+INSTALLING = threading.Lock()
 LEGEND = """Sums over the runs of every_file. most: amendments of one series in a run; cached,
 prefix: opens for writing there; fell: files that were to be cached and were not; us: one allreduce
 of the agreements' size, measured at the end of the run; share: agreements x that, of the run; shim
@@ -54,6 +60,7 @@ def every_file(application, table):
         told = compare.tally(same(application, "1", newest_only=False))
         if told["most"] <= few:
             break
+        print(f"       {application.name}: {told['most']} amendments of one series", flush=True)
     table.append((application.name, *(told[key] for key in HEAD)))
     assert told["most"] <= few, f"{told['most']} amendments of one series, not {few} at most"
 
@@ -76,6 +83,17 @@ def durable(application, _table):
 
 
 CASES = (every_file, every_file_cached, newest_files, durable, lost_process, lost_node)
+DEALT = (every_file, newest_files, lost_process, lost_node, durable)
+
+
+def has_turn(application, case):
+    """Whether `make test` runs the case on this one of the programs that are alike."""
+    if application.turn is None or case not in DEALT:
+        return True
+    is_its_own = application.own_way and case in (every_file, durable)
+    # Those of one program on the two MPIs are dealt as they are without turns.
+    is_dealt = application.both and case in (lost_process, lost_node)
+    return is_its_own or is_dealt or (DEALT.index(case) + application.turn) % 2 == 0
 
 
 def applies(application, case):
@@ -92,12 +110,15 @@ def applies(application, case):
     return (case is lost_process) == (application.mpi == drawn)
 
 
-def chosen(words):
+def chosen(words, turns):
+    """Each program with its cases and their names: they share what it does without the shim."""
     for application in APPLICATIONS:
-        for case in CASES:
-            name = f"{application.name} {case.__name__}"
-            if applies(application, case) and (not words or any(word in name for word in words)):
-                yield application, case, name
+        named = [(case, f"{application.name} {case.__name__}") for case in CASES
+                 if applies(application, case) and (not turns or has_turn(application, case))]
+        named = [(case, name) for case, name in named
+                 if not words or any(word in name for word in words)]
+        if named:
+            yield application, named
 
 
 def show(table):
@@ -114,7 +135,9 @@ def run(application, case, name, table):
     """Returns whether it passed."""
     begun = time.monotonic()
     try:
-        if missing(application):
+        with INSTALLING:
+            is_missing = missing(application)
+        if is_missing:
             packages = " ".join(application.packages)
             raise AssertionError(f"{application.program} is not there; packages: {packages}")
         told = case(application, table) or ""
@@ -125,10 +148,17 @@ def run(application, case, name, table):
         return False
 
 
-def main(words):
-    table = []
+def main(arguments):
+    words = [word for word in arguments if word != "--turns"]
+    table, passed = [], []
+
+    def run_cases(item):
+        application, named = item
+        passed.extend(run(application, case, name, table) for case, name in named)
+
     try:
-        passed = [run(*one, table) for one in chosen(words)]
+        programs = list(chosen(words, "--turns" in arguments))
+        pool.run_all(programs, lambda _: pool.HALF, run_cases)
     finally:
         show(table)
     print(f"{passed.count(True)} passed, {passed.count(False)} failed")

@@ -33,7 +33,7 @@ import stories
 
 # What each MPI's launcher has a part in.
 ON_BOTH = ("launches", "ordinary", "salvage", "ssh")
-JOBS = int(os.environ.get("SCR_TEST_JOBS", "2"))
+JOBS = int(os.environ.get("SCR_TEST_JOBS", "3"))
 
 
 def named_cases(mpis, everything, turns):

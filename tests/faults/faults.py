@@ -15,11 +15,12 @@ Single ones are tried many at a time: a run in which one ends badly is done agai
 them, and those that the run did not come to are tried once more with others. The two MPIs take
 turns with the calls.
 
-usage: faults.py [--whole] [--part I/N] [--minutes M] [--seed S] [--scheme single|xor]
+usage: faults.py [--whole] [--one-in N] [--part I/N] [--minutes M] [--seed S] [--scheme single|xor]
                  [--mpi openmpi|mpich] [--only NAME ...]
 
-Without --whole, a tenth is drawn. With --part, the I-th (from 1) of N parts of that is tried; with
---minutes, nothing new after that time. NAME is that of one injection as it is printed.
+Without --whole, one in N is drawn (without a number one in 10). With --part, the I-th (from 1) of N
+parts of that is tried; with --minutes, nothing new after that time. NAME is that of one injection
+as it is printed.
 """
 
 import argparse
@@ -33,10 +34,11 @@ import time
 import zlib
 
 from scene import LONGER_SECONDS, SCHEMES, Scene, build
+import pool  # scene says where it is
 
 KILLED, LAST = 4, 6  # the steps after which `first` and `again` end
 MPIS = ("openmpi", "mpich")
-TENTH = 10
+ONE_IN = 10
 TOGETHER = 32  # single faults in one run
 KINDS = {  # of faults: errno, what a call has to be able to, for good
     "ENOSPC-once": ("ENOSPC", "s", False),
@@ -267,7 +269,7 @@ def chosen(scene, faults, options, generator):
         here = f"{scene.scheme}/{scene.mpi}/"
         return [[named(scene, name)] for name in options.only if name.startswith(here)]
     if not options.whole:
-        faults = generator.sample(faults, -(-len(faults) // TENTH))
+        faults = generator.sample(faults, -(-len(faults) // options.one_in))
     if options.part:
         part, parts = map(int, options.part.split("/"))
         faults = [fault for fault in faults if fault.is_in(part, parts)]
@@ -302,6 +304,7 @@ def wanted_scenes(options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--one-in", type=int, metavar="N", default=ONE_IN)
     parser.add_argument("--part", metavar="I/N")
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--seed", default="1")
@@ -310,16 +313,18 @@ def main():
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
     options.until = time.monotonic() + 60 * options.minutes
-    sweeps = []
     with tempfile.TemporaryDirectory(prefix="scr-faults-") as name:
         top = pathlib.Path(name)
         build(top)
-        for scheme, mpi in wanted_scenes(options):
-            scene = Scene(top, scheme, mpi)
+
+        def one(which):
+            scene = Scene(top, *which)
             try:
-                sweeps.append(sweep(scene, options))
+                return sweep(scene, options)
             finally:
                 scene.remove()
+
+        sweeps = pool.run_all(list(wanted_scenes(options)), lambda _: pool.HALF, one)
     return report(sweeps)
 
 

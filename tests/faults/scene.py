@@ -14,6 +14,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "support"))
 import nodes  # noqa: E402
+import yields  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
@@ -172,7 +173,7 @@ class Scene:
         env["SCR_COPY_TYPE"] = self.scheme.upper()
         env["SCR_CNTL_BASE"] = env["SCR_CACHE_BASE"] = str(self.cache)
         env["FAULTS_SCENE"] = str(self.top)  # to find the ranks of a run that hangs
-        return env
+        return yields.beside_others(env, self.mpi)
 
     def finish(self, process):
         try:

@@ -8,6 +8,7 @@ Without a name of an MPI each case is run on both. With --turns only those are t
 MPI to the other by what they are about; the others take the MPIs in turn.
 """
 
+import concurrent.futures
 import functools
 import importlib
 import os
@@ -299,7 +300,10 @@ def main(arguments):
     mpis = [a for a in arguments if a in ("openmpi", "mpich")] or ["openmpi", "mpich"]
     wanted = [a for a in arguments if a not in ("openmpi", "mpich", "--turns")]
     with tempfile.TemporaryDirectory(prefix="scr-hard-build-") as scratch:
-        program = {mpi: support.build(mpi, pathlib.Path(scratch) / mpi) for mpi in mpis}
+        with concurrent.futures.ThreadPoolExecutor() as compilers:
+            built = [compilers.submit(support.build, mpi, pathlib.Path(scratch) / mpi)
+                     for mpi in mpis]
+        program = {mpi: one.result() for mpi, one in zip(mpis, built)}
         items = [(mpi, function, program[mpi])
                  for mpi, function in chosen(mpis, wanted, turns)]
         found = pool.run_all(items, weight, lambda item: attempt(*item))

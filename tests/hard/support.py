@@ -14,6 +14,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "support"))
 import nodes  # noqa: E402
+import yields  # noqa: E402
 
 DIST = pathlib.Path(os.environ.get("SCR_DIST", ROOT / "target" / "dist"))
 SHIM = DIST / "lib" / "libscr_preload.so"
@@ -34,17 +35,17 @@ LAUNCH_ENVIRONMENT = {
 }
 
 
-def build(mpi, into):
-    """Compiles every program for `mpi`; returns a function from name to path."""
+def build(mpi, into, only="*"):
+    """Compiles every program for `mpi`, or the one named; returns a function from name to path."""
     into.mkdir(parents=True, exist_ok=True)
-    for source in sorted(PROGRAMS.glob("*.c")):
+    for source in sorted(PROGRAMS.glob(f"{only}.c")):
         shared = ["-shared", "-fPIC"] if source.stem in LIBRARIES else []
         target = into / (source.stem + (".so" if shared else ""))
         subprocess.run(
             [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread"],
             check=True,
         )
-    for source in sorted(PROGRAMS.glob("*.f90")):
+    for source in sorted(PROGRAMS.glob(f"{only}.f90")):
         command = [f"mpif90.{mpi}", "-Wall", "-O1", "-J", into, "-o", into / source.stem, source]
         subprocess.run(command, check=True)
     return lambda name: str(into / name)
@@ -82,7 +83,8 @@ class Place:
             env.update({"SCR_CHECKPOINT_PATTERN": PATTERN, "SCR_COPY_TYPE": "SINGLE"})
             env.update({"SCR_LEARN": "0"})
         env.update(settings)
-        return {k: v for k, v in env.items() if v is not None}
+        env = {k: v for k, v in env.items() if v is not None}
+        return yields.beside_others(env, self.mpi)
 
     def command(self, ranks, name, arguments):
         return [f"mpirun.{self.mpi}", "-n", str(ranks), self.program(name), *map(str, arguments)]

@@ -3,7 +3,9 @@
 lines of Python that were written from the manual alone. What the files say must be what happened,
 and a lost member of an XOR set comes back byte by byte.
 
-usage: reader.py [openmpi] [mpich] [case ...]
+usage: reader.py [--turns] [openmpi] [mpich] [case ...]
+
+With --turns the MPIs take the cases in turn: what is written does not depend on them.
 """
 
 import pathlib
@@ -208,12 +210,14 @@ def many_files(mpi, program):
 
 def main(arguments):
     mpis = [a for a in arguments if a in ("openmpi", "mpich")] or ["openmpi", "mpich"]
-    wanted = [a for a in arguments if a not in ("openmpi", "mpich")]
+    wanted = [a for a in arguments if a not in ("openmpi", "mpich", "--turns")]
     results = []
     with tempfile.TemporaryDirectory(prefix="scr-reader-build-") as scratch:
         for mpi in mpis:
-            program = support.build(mpi, pathlib.Path(scratch) / mpi)
-            for function in CASES:
+            program = support.build(mpi, pathlib.Path(scratch) / mpi, only="spread")
+            for number, function in enumerate(CASES):
+                if "--turns" in arguments and mpis[number % len(mpis)] != mpi:
+                    continue
                 if wanted and function.__name__ not in wanted:
                     continue
                 begun, verdict = time.monotonic(), "ok"

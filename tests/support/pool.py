@@ -3,11 +3,25 @@ of them than there are; but ranks of MPICH spin where they wait, and a test that
 for each rank has the machine to itself."""
 
 import concurrent.futures
+import functools
 import os
 import threading
 
 PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * (os.cpu_count() or 1)))
 ALONE = PLACES
+HALF = -(-PLACES // 2)
+
+
+def once(function):
+    """What it returns, computed once for the same arguments, whoever asks at the same time."""
+    lock, cached = threading.Lock(), functools.cache(function)
+
+    @functools.wraps(function)
+    def call(*arguments):
+        with lock:
+            return cached(*arguments)
+
+    return call
 
 
 class Places:

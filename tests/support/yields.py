@@ -1,15 +1,16 @@
 """MPICH with more ranks than cores: a rank that waits has to give its core away, or what is
 measured is how long time slices are."""
 
-import functools
 import os
 import pathlib
 import subprocess
 
+import pool
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@functools.cache
+@pool.once
 def library():
     """Path of a library that makes MPICH do that, to be preloaded behind all others; made once."""
     source, place = ROOT / "tests" / "support" / "yielding.c", ROOT / "target" / "tmp"
@@ -25,7 +26,14 @@ def library():
 
 def asked(environment, mpi, ranks):
     """The environment for so many ranks of `mpi` (Open MPI is asked to yield by a parameter)."""
-    if mpi != "mpich" or ranks <= len(os.sched_getaffinity(0)):
+    if ranks <= len(os.sched_getaffinity(0)):
+        return environment
+    return beside_others(environment, mpi)
+
+
+def beside_others(environment, mpi):
+    """The same for any number of ranks, of a run that does not have the machine to itself."""
+    if mpi != "mpich":
         return environment
     preloaded = filter(None, (environment.get("LD_PRELOAD"), library()))
     return {**environment, "LD_PRELOAD": ":".join(preloaded)}

@@ -242,25 +242,32 @@ fn promises_hold_where_they_were_broken_before() {
 /// Seeds that a fault may need until it shows.
 const FAULT_SCHEDULES: u64 = 300_000;
 
+/// The faults, the promise that each breaks, and the seed that is tried first: where it showed when
+/// it was last looked for among all of them. Elsewhere it is looked for as if there were no such
+/// seed, so one that no longer shows it costs time and no verdict.
+const FAULTS: [(Fault, &str, u64); 11] = [
+    (Fault::EvictBeforeConfirm, "promise", 21),
+    (Fault::SkipRevoke, "promise", 6417),
+    (Fault::ConfirmAtSettle, "promise", 5),
+    (Fault::CountProvisional, "promise", 647),
+    (Fault::MixEpochs, "promise", 3557),
+    (Fault::DeleteAtOnce, "promise", 16),
+    (Fault::NoSecondAllreduce, "promise", 107),
+    (Fault::VoteBlindly, "promise", 32964),
+    (Fault::SkipSyncPoint, "promise 4", 1),
+    (Fault::IgnoreNames, "promise 1", 10),
+    (Fault::TrustEarly, "promise 1", 647),
+];
+
 #[test]
 fn the_simulation_finds_every_fault() {
-    let expected = BTreeMap::from([
-        ("EvictBeforeConfirm", (Fault::EvictBeforeConfirm, "promise")),
-        ("SkipRevoke", (Fault::SkipRevoke, "promise")),
-        ("ConfirmAtSettle", (Fault::ConfirmAtSettle, "promise")),
-        ("CountProvisional", (Fault::CountProvisional, "promise")),
-        ("MixEpochs", (Fault::MixEpochs, "promise")),
-        ("DeleteAtOnce", (Fault::DeleteAtOnce, "promise")),
-        ("NoSecondAllreduce", (Fault::NoSecondAllreduce, "promise")),
-        ("VoteBlindly", (Fault::VoteBlindly, "promise")),
-        ("SkipSyncPoint", (Fault::SkipSyncPoint, "promise 4")),
-        ("IgnoreNames", (Fault::IgnoreNames, "promise 1")),
-        ("TrustEarly", (Fault::TrustEarly, "promise 1")),
-    ]);
     let wish = std::env::var("SCR_SIM_FAULT").ok();
-    let wanted = |name: &str| wish.as_ref().is_none_or(|wish| wish == name);
-    for (name, (fault, promise)) in expected.into_iter().filter(|(name, _)| wanted(name)) {
-        let found = (1..=FAULT_SCHEDULES).find_map(|seed| {
+    for (fault, promise, first) in FAULTS {
+        let name = format!("{fault:?}");
+        if wish.as_ref().is_some_and(|wish| *wish != name) {
+            continue;
+        }
+        let found = std::iter::once(first).chain(1..=FAULT_SCHEDULES).find_map(|seed| {
             let broken = schedule(seed, Some(fault), false).0.err()?;
             Some((seed, broken))
         });
