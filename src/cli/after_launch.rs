@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
 use scr_core::error::Result;
+use scr_core::events::Event;
 use scr_core::log::messages;
-use scr_core::operations::{JobPlaces, left_in_caches, used_since};
+use scr_core::operations::{JobPlaces, left_in_caches, log_event, used_since};
 use scr_core::params::{Environment, Settings, keys};
 
 use crate::scavenge::{Args, is_saved, lines, outcome};
@@ -75,6 +76,9 @@ fn found(begun: u64) -> Result<Option<(Settings, String)>> {
     if !used_since(&places.prefix, UNIX_EPOCH + Duration::from_secs(begun) - SKEW) {
         return Ok(None);
     }
+    // For scr report: the ranks could not tell. What is not logged is missed by nobody.
+    let failed = Event::new("FAILED").note("its launcher has seen it");
+    let _ = log_event(&settings, &environment, failed);
     let left = left_in_caches(&places.prefix)?;
     let Some((_, newest)) = left.last() else { return Ok(None) };
     let others = match left.len() {

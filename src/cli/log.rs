@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 /// Arguments of `scr log`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-SCR_LOG_ENABLE=1 has a run write the log. Times are UTC. The exit status is 0, also if no event \
-fits; 1 if the log cannot be read or written. Examples:\n
+A run writes the log unless SCR_LOG_ENABLE=0. Times are UTC. The exit status is 0, also if no \
+event fits; 1 if the log cannot be read or written. Examples:\n
     scr log show --event FLUSH_END --last 3
     scr log add NODE_FAIL --note 'n3: does not answer'")]
 pub struct Args {
@@ -51,7 +51,7 @@ struct Show {
     /// Only the last N.
     #[arg(short = 'n', long, value_name = "N")]
     last: Option<usize>,
-    /// From the database (SCR_LOG_DB_NAME), not from the text log.
+    /// From the database (SCR_LOG_DB_NAME) alone; else what only the text log has comes along.
     #[arg(long)]
     database: bool,
     /// As JSON: a list of objects.
@@ -134,6 +134,7 @@ fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
         since: args.since.clone(),
     };
     let mut found = read_log(&settings, &settings.get(keys::PREFIX), &filter, args.database)?;
+    found.trouble.iter().for_each(|what| crate::tell("log", messages::UNREADABLE, what));
     if found.unreadable > 0 {
         let text = format!("{} lines of the log are no events and are left out", found.unreadable);
         crate::tell("log", messages::FILE_DAMAGED, &text);
@@ -178,7 +179,7 @@ fn added(prefix: Option<&str>, args: &Add) -> Result<String> {
     event.note = args.note.clone().unwrap_or_default();
     event.dataset = args.dataset.map(|id| (id, args.name.clone().unwrap_or_default()));
     if log_event(&settings, &environment, event)? == 0 {
-        let text = "logging is off (SCR_LOG_ENABLE, SCR_LOG_TXT_ENABLE): nothing is written";
+        let text = "logging is off (SCR_LOG_ENABLE, SCR_LOG_DB_ENABLE): nothing is written";
         crate::tell("log", messages::LOG_OFF, text);
     }
     Ok(String::new())

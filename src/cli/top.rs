@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn status() -> Status {
-        let node = |bytes| RunNode { ranks: 2, files: 1, bytes };
+        let node = |bytes| RunNode { ranks: 2, files: 1, bytes, ..RunNode::default() };
         let dataset =
             RunDataset { name: "checkpoint 30".into(), in_cache: true, ..RunDataset::default() };
         let event = RunEvent { time: 0.0, what: "SEALED".into(), text: "checkpoint 30".into() };

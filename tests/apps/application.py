@@ -62,6 +62,9 @@ class Application:
     own_way: bool = True  # it writes as none of those does
     once: bool = False  # it writes files of each kind so rarely that learning caches none of them
     amendments: int = 2  # of one series in a run, at most
+    watch: Stage = None  # a longer run for `scr learn`; else it is the first stage
+    unlearned: tuple = ()  # patterns of the configuration's files that a watched run cannot tell
+    learned_more: tuple = ()  # patterns of files that `scr learn` proposes besides
 
     @property
     def kind(self):

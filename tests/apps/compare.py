@@ -53,13 +53,18 @@ def shim_settings(application, where, **settings):
     }
 
 
-def run_stage(application, stage, where, settings):
-    """One mpirun on this host; returns its output. SCR's words are in the error output."""
+def stage_environment(application, settings):
+    """The environment of a run on this host."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
     env.update(LAUNCH_ENVIRONMENT)
     env.update(application.environment)
     env.update(settings)
-    env = yields.beside_others(env, application.mpi)
+    return yields.beside_others(env, application.mpi)
+
+
+def run_stage(application, stage, where, settings):
+    """One mpirun on this host; returns its output. SCR's words are in the error output."""
+    env = stage_environment(application, settings)
     done = finish(subprocess.Popen(
         [f"mpirun.{application.mpi}", "-n", str(stage.ranks), *stage.words], cwd=where, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -64,6 +64,9 @@ ESPRESSO = Application(
     result=energies,
     newest=("out_qe/**/*",),
     varying=("out_qe/**/*",),  # where the time limit stopped it
+    # Written once, at the end: nothing tells them from output, and the end brings them to the
+    # prefix with patterns and without.
+    unlearned=("out_qe/**",),
 )
 
 DYNAMICS = Application(
@@ -77,6 +80,10 @@ DYNAMICS = Application(
     newest=("out_qe/**/*",),
     # Time stamps; and what a restart has not set to zero (the same garbage without us).
     varying=("out_qe/**/*.xml", "out_qe/h2.rdf.dat"),
+    # Written once, at the end of the watched run.
+    unlearned=(
+        "out_qe/h2.rdf.dat", "out_qe/h2.xml", "out_qe/h2.save/wfc*.dat", "out_qe/h2.save/*.UPF",
+    ),
     # It pauses inside each checkpoint, for longer on a busy machine: 50, 100, 200 and 400 ms of
     # settle time may be too short.
     amendments=4,

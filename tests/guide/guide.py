@@ -3,7 +3,9 @@
 blocks in one shell, in a home of its own. What follows in a `text` block has to be in the output of
 that block's commands, in that order. Blocks of `sh build` are what `make build` has done already:
 target/dist stands for the installation.
-Links between the pages lead somewhere, and every `scr` command that a page names is there.
+The program of api.md is built with the line of the page, and goes on from its checkpoint. The lines
+for .scrconf of every page are settings that SCR takes. Links between the pages lead somewhere, and
+every `scr` command that a page names is there.
 
 usage: guide.py
 """
@@ -47,8 +49,7 @@ def first_page():
     mark = "==== block"
     script = "set -e\n" + "".join(
         f"echo '{mark} {number}'\n{commands}" for number, (commands, _) in enumerate(steps))
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SCR_")}
-    env = {**clean, **AS_ROOT, "HOME": str(home), "SCR_SIM": "guide"}
+    env = {**clean(), **AS_ROOT, "HOME": str(home), "SCR_SIM": "guide"}
     done = subprocess.run(["bash", "-c", script], env=env, cwd=home, text=True, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=LIMIT_SECONDS)
@@ -61,6 +62,8 @@ def first_page():
             found = output.find(line.strip(), at)
             assert found >= 0, f"'{line}' is not in the output of\n{commands}\n{output}"
             at = found
+    report = printed[-1]
+    assert "or more" not in report, f"when it failed is not known: {report}"
     assert (home / "first/report.html").stat().st_size > 10000, "no report"
     shutil.rmtree(work)
 
@@ -88,9 +91,78 @@ def commands():
             assert name in template, f"{page.name}: {name}"
 
 
+def settings():
+    """What a page has as lines of .scrconf SCR takes without a word."""
+    found = 0
+    for page in sorted(GUIDE.glob("*.md")):
+        lines = re.findall(r"^(?:    )?(SCR_[A-Z0-9_]+=\S.*)$", page.read_text(), re.M)
+        with tempfile.TemporaryDirectory() as place:
+            (pathlib.Path(place) / ".scrconf").write_text("\n".join(lines) + "\n")
+            done = subprocess.run([SCR, "config", "--explain"], cwd=place, env=clean(),
+                                  capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and not done.stderr, f"{page.name}: {done}"
+        missing = [line for line in lines if line.partition("=")[0] not in done.stdout]
+        assert not missing, f"{page.name}: {missing} {done.stdout}"
+        found += len(lines)
+    assert found >= 8, f"only {found} lines"
+
+
+AROUND = """#include <stdio.h>
+#include <stdlib.h>
+%s
+static int write_state(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    return file && fputs("state", file) >= 0 && fclose(file) == 0;
+}
+
+static int read_state(const char *path)
+{
+    char text[6] = "";
+    FILE *file = fopen(path, "r");
+    int good = file && fgets(text, 6, file);
+    printf("read %%s\\n", text);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    int step = 7, rank = atoi(getenv("OMPI_COMM_WORLD_RANK"));
+%s
+    return 0;
+}
+"""
+
+
+def api_page():
+    """The calls of api.md in a program: the second run reads what the first has written."""
+    text = (GUIDE / "api.md").read_text()
+    code = re.search(r"^```\n(#include.*?)^```$", text, re.M | re.S).group(1)
+    head, _, body = code.partition("\n\n")
+    build = re.search(r"`(mpicc app\.c [^`]*)`", text).group(1)
+    assert "pkg-config" in build, build
+    with tempfile.TemporaryDirectory() as place:
+        (pathlib.Path(place) / "app.c").write_text(AROUND % (head, body))
+        env = {**clean(), **AS_ROOT, "PKG_CONFIG_PATH": str(ROOT / "target/dist/lib/pkgconfig"),
+               "SCR_CHECKPOINT_INTERVAL": "1", "SCR_COPY_TYPE": "SINGLE", "SCR_PREFIX": place}
+        line = f"{build.replace('mpicc', 'mpicc.openmpi')} -o app"
+        subprocess.run(line.replace("--libs scr", "--libs scr-openmpi"), shell=True, cwd=place,
+                       env=env, check=True)
+        run = ["mpirun.openmpi", "--oversubscribe", "-n", "2", "./app"]
+        told = [subprocess.run(run, cwd=place, env=env, capture_output=True, text=True, check=True,
+                               timeout=LIMIT_SECONDS) for _ in range(2)]
+    assert [one.stdout.count("read state") for one in told] == [0, 2], f"{told}"
+    assert not "".join(one.stderr for one in told), f"{told}"
+
+
+def clean():
+    """The environment without what SCR knows."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SCR_")}
+
+
 def main():
     failed = 0
-    tests = (links, commands, first_page)
+    tests = (links, commands, settings, api_page, first_page)
     for test in tests:
         try:
             test()

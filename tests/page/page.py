@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCR = ROOT / "target/dist/bin/scr"
-CHARTS = 6
+CHARTS = 7
 LIMIT_SECONDS = 120
 
 # Measures the page in a frame of a screen's width; what it finds becomes the text of the outer one.
@@ -103,6 +103,11 @@ def write_log(prefix):
     reason = "several ranks write it, and a program that is started by one of them, too"
     passed = 'PASSED, dset=0, name="run.log", files=3, bytes=9000000000'
     event(begin + 599, f'{passed}, note="{reason}"')
+    for node in range(8):
+        seconds = 60 if node == 5 else 20 + node
+        moved = f'secs={seconds}.0, files=0, bytes={160 << 30}, note="n{node}"'
+        event(begin + 599, f"NODE_SEAL, {moved}")
+        event(begin + 599, f"NODE_FLUSH, {moved.replace('secs=', 'secs=5')}")
     event(begin + 599, "END, secs=9.0")
     (prefix / ".scr/log").write_text("".join(lines))
 

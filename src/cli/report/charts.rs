@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use scr_core::operations::report::{Close, Point, Report, RunStory, waste};
 
 use super::plot::{Bar, Chart, HEIGHT, Marker, Scale, Series, WIDTH, bars, bars_height, px};
-use super::text::{counted, passed_of_all};
+use super::text::{counted, pace_rate, passed_of_all, slowest_first};
 use super::{lasted, rate, thinned};
 
 /// Points that a line has at most.
@@ -14,6 +14,8 @@ const POINTS: usize = 400;
 const LANES: usize = 16;
 /// Failures that are drawn; the newest.
 const FAILURES: usize = 12;
+/// Nodes that are drawn; the slowest.
+const NODES: usize = 12;
 
 /// A chart: what it is, what it shows in words, its height, its picture.
 pub struct Figure {
@@ -31,6 +33,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
         time_line(report),
         seconds(report),
         rates(report),
+        nodes(report),
         bytes(report),
         failures(report),
         interval(report),
@@ -168,6 +171,32 @@ fn speed(per_second: f64) -> String {
     format!("{number:.digits$} {}/s", units[unit])
 }
 
+fn nodes(report: &Report) -> Option<Figure> {
+    let slowest = slowest_first(report);
+    let bars_of = slowest.iter().take(NODES).flat_map(|(host, [sealed, flushed])| {
+        let bar = |what: &str, pace, colour| {
+            let value = pace_rate(pace)?;
+            Some(Bar { label: format!("{host}: {what}"), value, text: speed(value), colour })
+        };
+        [bar("seal", sealed, 1), bar("flush", flushed, 2)].into_iter().flatten()
+    });
+    let all: Vec<Bar> = bars_of.collect();
+    let count = slowest.len();
+    let say = match count > NODES {
+        true => {
+            format!("The {NODES} slowest of {count} nodes; what a node's ranks moved together.")
+        }
+        false => "The slowest node first; what its ranks moved together.".to_owned(),
+    };
+    (!all.is_empty()).then(|| Figure {
+        title: "Bandwidth by node",
+        say,
+        height: bars_height(all.len()),
+        picture: bars(&all),
+        legend: vec![("seal, with redundancy", 1), ("flush", 2)],
+    })
+}
+
 fn bytes(report: &Report) -> Option<Figure> {
     let cached: u64 = report.runs.iter().map(RunStory::bytes).sum();
     let bar = |label: &str, bytes: u64, colour| Bar {
@@ -202,7 +231,8 @@ fn failures(report: &Report) -> Option<Figure> {
             text: lasted(seconds as f64),
             colour,
         };
-        [bar("lost, at least", one.lost_seconds, 4), bar("saved", one.saved_seconds, 2)]
+        let lost = if one.exact { "lost" } else { "lost, at least" };
+        [bar(lost, one.lost_seconds, 4), bar("saved", one.saved_seconds, 2)]
     });
     let all: Vec<Bar> = bars_of.collect();
     let died = counted(report.failures.len(), "run");

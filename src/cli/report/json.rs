@@ -1,7 +1,7 @@
 //! The report for programs: times as ISO 8601 (UTC), durations in seconds.
 
 use scr_core::operations::report::{Advice, Failure, Point, Report, RunStory, waste};
-use scr_core::records::Timestamp;
+use scr_core::records::{RunPace, Timestamp};
 use serde_json::{Value, json};
 
 /// ISO 8601 in UTC.
@@ -16,6 +16,7 @@ pub fn of(report: &Report) -> Value {
         "has_log": report.has_log,
         "running_seconds": report.running_seconds(),
         "runs": report.runs.iter().map(run).collect::<Vec<_>>(),
+        "nodes": report.paces().into_iter().map(node).collect::<Vec<_>>(),
         "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "interval": report.advice.as_ref().map(advice),
         "unreadable": report.unreadable,
@@ -29,6 +30,7 @@ fn run(run: &RunStory) -> Value {
         })
     });
     let from = run.went_on_from.as_ref().map(|(id, name)| json!({ "id": id, "name": name }));
+    let nodes = run.paces.iter().map(|(host, paces)| node((host, *paces)));
     json!({
         "job": run.job,
         "user": run.user,
@@ -44,7 +46,19 @@ fn run(run: &RunStory) -> Value {
         "datasets": run.points.iter().map(point).collect::<Vec<_>>(),
         "passed": passed.collect::<Vec<_>>(),
         "passed_of_all_ranks": run.passed_of_all,
+        "nodes_moved": nodes.collect::<Vec<_>>(),
+        "failed": run.failed.map(iso),
         "troubles": run.troubles,
+    })
+}
+
+fn node((host, [sealed, flushed]): (&str, [RunPace; 2])) -> Value {
+    json!({
+        "node": host,
+        "sealed_bytes": sealed.bytes,
+        "seal_seconds": sealed.seconds(),
+        "flushed_bytes": flushed.bytes,
+        "flush_seconds": flushed.seconds(),
     })
 }
 
@@ -68,6 +82,7 @@ fn failure(one: &Failure) -> Value {
     json!({
         "run": one.run,
         "last_seen": iso(one.seen),
+        "failed": one.exact.then(|| iso(one.seen)),
         "next_run": one.next.map(iso),
         "went_on_from": from,
         "lost_seconds_at_least": one.lost_seconds,

@@ -16,12 +16,14 @@ use scr_core::operations::report::{Report, read_report};
 /// Arguments of `scr report`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The log of events (SCR_LOG_ENABLE=1) tells of every launch; without it there is the last one only, \
-by what it has published in its prefix. Work lost is counted up to the last sign of life, so it is \
-the least; work saved is what the run would have lost besides, had only the prefix kept \
-checkpoints. The advised interval is Young's and Daly's, from what checkpoints cost and from how \
-often these runs died, or from --mtbf. The exit status is 0; 1 if no run has been started there, \
-or the log cannot be read, or the page cannot be written; 2 if a record cannot be read. Example:\n
+The log of events tells of every launch; without it (SCR_LOG_ENABLE=0) there is the last one only, \
+by what it has published in its prefix. Work lost is counted up to the failure, if the launcher or \
+scr run has seen it, else up to the last sign of life, so it is the least; work saved is what the \
+run would have lost besides, had only the prefix kept checkpoints. A node's bandwidth is what its \
+ranks moved in the time of the slowest of them. The advised interval is Young's and Daly's, from \
+what checkpoints cost and from how often these runs died, or from --mtbf. The exit status is 0; 1 \
+if no run has been started there, or the log cannot be read, or the page cannot be written; 2 if a \
+record cannot be read. Example:\n
     scr report /pfs/me/run --html report.html")]
 pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.

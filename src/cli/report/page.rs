@@ -7,8 +7,8 @@ use scr_core::records::Timestamp;
 use super::charts::{self, Figure};
 use super::plot::WIDTH;
 use super::text::{
-    FAILURE_HEADERS, PASSED_HEADERS, POINT_HEADERS, RUN_HEADERS, failure_cells, passed_cells,
-    passed_of_all, point_cells, run_cells, summary,
+    FAILURE_HEADERS, NODE_HEADERS, PASSED_HEADERS, POINT_HEADERS, RUN_HEADERS, failure_cells,
+    nodes, passed_cells, passed_of_all, point_cells, run_cells, summary,
 };
 use super::thinned;
 use crate::halt::show;
@@ -87,6 +87,7 @@ fn tables(report: &Report) -> Markup {
     let runs: Vec<_> = report.runs.iter().map(|one| run_cells(one).to_vec()).collect();
     let points: Vec<_> = report.points().map(|(_, one)| point_cells(one).to_vec()).collect();
     let failures: Vec<_> = report.failures.iter().map(|one| failure_cells(one).to_vec()).collect();
+    let nodes: Vec<_> = nodes(report).iter().map(|one| one.to_vec()).collect();
     let sums = passed_of_all(report);
     let passed: Vec<_> = sums.iter().map(|(why, one)| passed_cells((why, one)).to_vec()).collect();
     let troubles: Vec<_> = report
@@ -98,6 +99,7 @@ fn tables(report: &Report) -> Markup {
         (table("Runs", &RUN_HEADERS, runs))
         (table("Checkpoints", &POINT_HEADERS, points))
         (table("Failures", &FAILURE_HEADERS, failures))
+        (table("Nodes, the slowest first", &NODE_HEADERS, nodes))
         (table("Straight to the prefix", &PASSED_HEADERS, passed))
         (table("Troubles", &["run of", "what"], troubles))
     }

@@ -1,12 +1,13 @@
 //! The report for a terminal.
 
+use std::cmp::Ordering::Equal;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
 use scr_core::operations::report::{Advice, Close, Failure, Point, Report, RunStory, waste};
-use scr_core::records::RunPassed;
+use scr_core::records::{RunPace, RunPassed};
 
 use super::{lasted, rate};
 use crate::halt::show;
@@ -22,13 +23,16 @@ pub fn of(report: &Report) -> String {
     }
     let mut add = |title: &str, table: Option<Table>, more: usize| {
         let Some(table) = table else { return };
-        let more = if more > 0 { format!(" ... and {more} older\n") } else { String::new() };
+        let more = if more > 0 { format!(" ... and {more} more\n") } else { String::new() };
         let _ = write!(text, "\n{title}\n{}\n{more}", table.trim_fmt()); // cannot fail
     };
     let older = |count: usize| count.saturating_sub(ROWS);
     add("Runs", runs(report), older(report.runs.len()));
     add("Checkpoints", points(report), older(report.points().count()));
     add("Failures", failures(report), older(report.failures.len()));
+    let all = nodes(report);
+    let faster = older(all.len());
+    add("Nodes, the slowest first", table(NODE_HEADERS, 1, all.into_iter().take(ROWS)), faster);
     add("Straight to the prefix", passed(report), 0);
     add("Troubles", troubles(report), older(report.runs.iter().map(|r| r.troubles.len()).sum()));
     text
@@ -53,8 +57,8 @@ pub fn summary(report: &Report) -> Vec<(&'static str, String)> {
         ),
     ));
     if !report.has_log {
-        let how = "SCR_LOG_ENABLE=1 in .scrconf keeps a log of every run";
-        all.push(("log", format!("there is none, so this is the last run only; {how}")));
+        let why = "SCR_LOG_ENABLE=0 switches it off";
+        all.push(("log", format!("there is none ({why}), so this is the last run only")));
     }
     all.push(("written", written(report)));
     all.extend(survived(report).map(|sentence| ("failures", sentence)));
@@ -99,9 +103,10 @@ fn survived(report: &Report) -> Option<String> {
     }
     let on = all.iter().filter(|one| one.went_on_from.is_some()).count();
     let sum = |of: fn(&Failure) -> u64| lasted(all.iter().map(of).sum::<u64>() as f64);
+    let least = if all.iter().all(|one| one.exact) { "" } else { " at least" };
     Some(format!(
-        "{} died; after {on} of them the next run went on from a checkpoint; lost work: {} at \
-         least; saved by the caches: {}",
+        "{} died; after {on} of them the next run went on from a checkpoint; lost work: \
+         {}{least}; saved by the caches: {}",
         counted(all.len(), "run"),
         sum(|one| one.lost_seconds),
         sum(|one| one.saved_seconds),
@@ -229,15 +234,17 @@ fn points(report: &Report) -> Option<Table> {
 }
 
 /// The headers of [`failure_cells`].
-pub const FAILURE_HEADERS: [&str; 5] = ["last sign", "next run", "went on from", "lost", "saved"];
+pub const FAILURE_HEADERS: [&str; 5] = ["failed", "next run", "went on from", "lost", "saved"];
 
 /// Writes a failure as a table's row.
 pub fn failure_cells(one: &Failure) -> [String; 5] {
+    // What nobody has seen fail was alive at its last sign.
+    let (after, more) = if one.exact { ("", "") } else { ("after ", " or more") };
     [
-        show(one.seen),
+        format!("{after}{}", show(one.seen)),
         one.next.map(show).unwrap_or_default(),
         one.went_on_from.as_ref().map(|(_, name)| name.clone()).unwrap_or_default(),
-        format!("{} or more", lasted(one.lost_seconds as f64)),
+        format!("{}{more}", lasted(one.lost_seconds as f64)),
         lasted(one.saved_seconds as f64),
     ]
 }
@@ -245,6 +252,36 @@ pub fn failure_cells(one: &Failure) -> [String; 5] {
 fn failures(report: &Report) -> Option<Table> {
     let skip = report.failures.len().saturating_sub(ROWS);
     table(FAILURE_HEADERS, 3, report.failures.iter().skip(skip).map(failure_cells))
+}
+
+/// The headers of [`nodes`].
+pub const NODE_HEADERS: [&str; 5] = ["node", "sealed", "seal rate", "flushed", "flush rate"];
+
+/// Writes a row of a table for each node, the slowest to seal first.
+pub fn nodes(report: &Report) -> Vec<[String; 5]> {
+    let cells = |(host, [sealed, flushed]): &(&str, [RunPace; 2])| {
+        let bytes = |pace: &RunPace| HumanBytes(pace.bytes).to_string();
+        [(*host).to_owned(), bytes(sealed), speed(sealed), bytes(flushed), speed(flushed)]
+    };
+    slowest_first(report).iter().map(cells).collect()
+}
+
+/// Sorts the nodes by the rate of their seals, then of their flushes, the slowest first.
+pub fn slowest_first(report: &Report) -> Vec<(&str, [RunPace; 2])> {
+    let mut all: Vec<_> = report.paces().into_iter().collect();
+    let rates = |paces: &[RunPace; 2]| paces.each_ref().map(|pace| pace_rate(pace).unwrap_or(0.0));
+    all.sort_by(|(_, one), (_, other)| rates(one).partial_cmp(&rates(other)).unwrap_or(Equal));
+    all
+}
+
+/// Returns the bytes in a second of a node.
+pub fn pace_rate(pace: &RunPace) -> Option<f64> {
+    rate(pace.bytes, Some(pace.seconds()))
+}
+
+fn speed(pace: &RunPace) -> String {
+    let rate = pace_rate(pace);
+    rate.map(|rate| format!("{}/s", HumanBytes(rate as u64))).unwrap_or_default()
 }
 
 /// The headers of [`passed_cells`].

@@ -3,16 +3,18 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use scr_core::error::Result;
+use scr_core::events;
 use scr_core::log::messages;
 use scr_core::operations::run::{
     Action, End, Event, Host, Latest, Launcher, Line, Nodes, Policy, Real, Stop, latest,
     slurm_variables,
 };
 use scr_core::operations::{
-    HostList, JobPlaces, forget_halt_reason, left_in_caches, read_halt_file, read_nodes,
-    reset_nodes_file,
+    HostList, JobPlaces, forget_halt_reason, left_in_caches, log_event, read_halt_file, read_nodes,
+    reset_nodes_file, used_since,
 };
 use scr_core::params::keys;
 use scr_core::system::{hostname, unix_seconds};
@@ -22,6 +24,8 @@ use super::step::{self, Signals};
 use super::{say, warn};
 use crate::halt::IMMEDIATE;
 
+/// Clocks of this node and of the file system that has the prefix may differ.
+const SKEW: Duration = Duration::from_secs(5);
 /// What a shell reports for SIGTERM.
 const TERMINATED: u8 = 143;
 
@@ -117,6 +121,9 @@ impl Driver<'_> {
     fn look_at_nodes(&mut self, launched: u64) -> Event {
         for (host, reason) in self.nodes.look() {
             warn(messages::NODE_OUT, &format!("{host} is out: {reason}"));
+            if launched > 0 {
+                self.log("NODE_FAIL", format!("{host}: {reason}"));
+            }
         }
         let all = self.nodes.hosts.iter().filter(|host| !self.setup.excluded.contains(&host.name));
         let all = all.count();
@@ -127,6 +134,12 @@ impl Driver<'_> {
         let needed = self.setup.min_nodes.or(self.setup.nodes).or(before).unwrap_or(all);
         self.healthy = self.nodes.healthy(self.setup.nodes.or(before).unwrap_or(all));
         Event::Nodes { healthy: self.healthy.len(), needed }
+    }
+
+    /// Logs what no rank can, for scr report; what cannot be logged is missed by nobody.
+    fn log(&self, what: &'static str, note: String) {
+        let event = events::Event::new(what).note(note);
+        let _ = log_event(&self.setup.settings, &self.setup.environment, event);
     }
 
     /// The reason to halt, with what the settings say of the end of the allocation left to the
@@ -163,13 +176,15 @@ impl Driver<'_> {
         } else if number > 1 {
             say(&format!("run {number} begins"));
         }
+        let begun = SystemTime::now() - SKEW;
         let end =
             step::run(&mut command, &self.signals, &setup.prefix, setup.watchdog, interrupted)?;
         if end != End::Exited(0) {
-            warn(
-                messages::LAUNCH_FAILED,
-                &format!("run {number} failed with exit status {}", end.status()),
-            );
+            let what = format!("run {number} failed with exit status {}", end.status());
+            warn(messages::LAUNCH_FAILED, &what);
+            if used_since(&setup.prefix, begun) {
+                self.log("FAILED", what);
+            }
         }
         Ok(end)
     }

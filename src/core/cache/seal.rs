@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::agree::agree;
 use super::disk::{describe, folders_below, make_own_dir};
@@ -117,6 +118,9 @@ pub struct Prepared {
     pub catalog: NodeCatalog,
     /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
+    /// What this rank took for its own part: to make its files durable, and to encode them
+    /// together with its redundancy set.
+    pub own_time: Duration,
 }
 
 /// Keeps the program's threads out of a dataset for a moment: runs the action and gives `true` if
@@ -158,27 +162,17 @@ fn prepare_unvoted(
     // An amended dataset lies under its id already, and so does one whose last seal failed late.
     let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
     let is_shared = ctx.sharing.is_shared(ctx.layout.store_index(request.store));
-    let local =
-        make_own_folder(&dir).and_then(|()| measure((&dir, is_shared), ctx.prefix, &request.files));
-    let files = agree_here(ctx, local)?;
-    let named = sync_names(ctx, &request);
-    let mut record = DatasetRecord {
-        key: request.key.clone(),
-        dataset_id: request.id,
-        epoch: request.epoch,
-        state: DatasetState::Prepared,
-        confirmed: false,
-        dir: dir.clone(),
-        expect: request.files.len() as u64,
-        files,
-        descriptor: request.descriptor.clone(),
-        tags: request.tags.clone(),
-        left: BTreeSet::new(),
+    let mut own_time = Duration::ZERO;
+    let mut measured = || {
+        make_own_folder(&dir)?;
+        measure((&dir, is_shared), ctx.prefix, &request.files)
     };
-    record.descriptor.set_value("STORE", request.store);
-    record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
+    let files = agree_here(ctx, timed(&mut own_time, &mut measured))?;
+    let named = sync_names(ctx, &request);
+    let mut record = record_of(&request, &dir, files);
     test_pause("seal.encode");
-    let protection = protect(ctx, request.set, &record)?;
+    let encoded = timed(&mut own_time, &mut || encode(ctx, request.set, &record));
+    let protection = agree_here(ctx, encoded)?;
     note_protection(&mut record, &protection);
     untouched::remember(&mut record, &dir, &protection.files, !is_shared);
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
@@ -210,7 +204,36 @@ fn prepare_unvoted(
         files,
         catalog,
         redundancy_bytes,
+        own_time,
     })
+}
+
+/// The record of what is sealed, without checksums.
+fn record_of(request: &SealRequest, dir: &Path, files: Vec<FileMeta>) -> DatasetRecord {
+    let mut record = DatasetRecord {
+        key: request.key.clone(),
+        dataset_id: request.id,
+        epoch: request.epoch,
+        state: DatasetState::Prepared,
+        confirmed: false,
+        dir: dir.to_path_buf(),
+        expect: request.files.len() as u64,
+        files,
+        descriptor: request.descriptor.clone(),
+        tags: request.tags.clone(),
+        left: BTreeSet::new(),
+    };
+    record.descriptor.set_value("STORE", request.store);
+    record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
+    record
+}
+
+/// Does a rank's own part, and adds what it takes to `time`.
+fn timed<T>(time: &mut Duration, work: &mut dyn FnMut() -> T) -> T {
+    let begin = Instant::now();
+    let outcome = work();
+    *time += begin.elapsed();
+    outcome
 }
 
 /// As [`agree`]; the sentence names the node, whose storage it is.
@@ -315,6 +338,11 @@ pub(super) fn protect(
     set: &RedundancySet,
     record: &DatasetRecord,
 ) -> Result<Protection> {
+    agree_here(ctx, encode(ctx, set, record))
+}
+
+/// Encodes on the ranks of one set.
+fn encode(ctx: &Ctx, set: &RedundancySet, record: &DatasetRecord) -> Result<Protection> {
     let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
     let outcome = match ctx.protection.scheme(type_name) {
         None => Err(Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))),
@@ -324,7 +352,7 @@ pub(super) fn protect(
         let own = outcome.iter().flat_map(|protection| &protection.files);
         own.for_each(|file| drop(fs::remove_file(record.dir.join(&file.name))));
     }
-    agree_here(ctx, outcome)
+    outcome
 }
 
 /// Returns what a scheme sees of a record.

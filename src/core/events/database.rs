@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::query::KEYS;
-use super::{Event, Job, Logged, Sink};
+use super::{Event, Job, Logged, Sink, TextFile};
 use crate::error::{Error, Result as Done};
 use crate::log::{self, messages};
 
@@ -46,13 +46,26 @@ const SELECT: &str = "SELECT time, user, jobid, jobname, cluster, host, event, d
     seconds, files, bytes, note FROM events ORDER BY id";
 
 /// How long a person's query may keep us from writing.
-const BUSY_WAIT: Duration = Duration::from_secs(10);
+const BUSY_WAIT: Duration = Duration::from_secs(2);
 
-/// The database.
+/// How what is written becomes durable. A journal of the old kind: one ahead of the database needs
+/// memory that all who open it share, which no parallel file system has. It stays, emptied, so that
+/// no name is made or removed for a few events. Two syncs for each batch, by a thread that nobody
+/// waits for: without them the loss of a node might cost all that earlier launches have logged.
+const DURABLE: &str = "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = NORMAL";
+
+/// The database. It is open only while something is written: the program may remove its directory,
+/// and close descriptors that it does not know, without harm.
 pub struct Database {
     path: PathBuf,
-    connection: Option<Connection>,
+    /// It has the table.
+    is_made: bool,
     tells: bool,
+    is_missed: bool,
+    /// Where the events go if the database cannot be written to.
+    instead: Option<TextFile>,
+    /// They go there.
+    failed: bool,
 }
 
 impl Database {
@@ -60,7 +73,22 @@ impl Database {
     /// `tells`: say what is done (SCR_LOG_DB_DEBUG).
     #[must_use]
     pub fn new(path: PathBuf, tells: bool) -> Database {
-        Database { path, connection: None, tells }
+        let (is_made, is_missed, instead, failed) = (false, true, None, false);
+        Database { path, is_made, tells, is_missed, instead, failed }
+    }
+
+    /// Names a text log that takes the database's place if that cannot be written to.
+    #[must_use]
+    pub fn or(mut self, instead: Option<TextFile>) -> Database {
+        self.instead = instead;
+        self
+    }
+
+    /// Says whether a person wants to hear that it does not work.
+    #[must_use]
+    pub fn missed(mut self, is_missed: bool) -> Database {
+        self.is_missed = is_missed;
+        self
     }
 
     /// Reads all events in the order in which they were written. Nothing is made or changed.
@@ -79,14 +107,19 @@ impl Database {
         rows.collect::<rusqlite::Result<_>>().map_err(wrong)
     }
 
-    fn open(&self) -> rusqlite::Result<Connection> {
+    fn open(&mut self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(BUSY_WAIT)?;
+        connection.execute_batch(DURABLE)?;
+        if self.is_made {
+            return Ok(connection);
+        }
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version == 0 {
             connection.execute(TABLE, [])?;
             connection.pragma_update(None, "user_version", VERSION)?;
         }
+        self.is_made = true;
         if self.tells {
             log::warn(
                 messages::DATABASE_DEBUG,
@@ -97,13 +130,10 @@ impl Database {
     }
 
     fn insert(&mut self, job: &Job, events: &[Event]) -> rusqlite::Result<()> {
-        let mut connection = match self.connection.take() {
-            Some(open) => open,
-            None => self.open()?,
-        };
+        let mut connection = self.open()?;
         let transaction = connection.transaction()?;
         {
-            let mut statement = transaction.prepare_cached(INSERT)?;
+            let mut statement = transaction.prepare(INSERT)?;
             for event in events {
                 let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
                 statement.execute(params![
@@ -133,7 +163,6 @@ impl Database {
                 format_args!("{count} events are in the database {path}"),
             );
         }
-        self.connection = Some(connection);
         Ok(())
     }
 }
@@ -160,6 +189,22 @@ impl Sink for Database {
     }
 
     fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
-        self.insert(job, events).map_err(|error| error.to_string())
+        if !self.failed {
+            let Err(error) = self.insert(job, events) else { return Ok(()) };
+            if self.instead.is_none() {
+                return Err(error.to_string());
+            }
+            self.failed = true;
+            let text = format!("{}: {error}; a text log takes its place", self.name());
+            match self.is_missed {
+                true => log::warn(messages::LOG_FAILED, text),
+                false => log::message(1, text),
+            }
+        }
+        self.instead.as_mut().map_or(Ok(()), |text| text.write(job, events))
+    }
+
+    fn is_missed(&self) -> bool {
+        self.is_missed
     }
 }

@@ -1,6 +1,7 @@
 //! The log of events (`SCR_LOG_ENABLE`): what happened in a job and when, for people and their
-//! tools. Text, syslog, a database; one rank writes, in a thread of its own, so that nothing that
-//! the program waits for waits for the log.
+//! tools. A database, text, syslog; one rank writes, in a thread of its own, so that nothing that
+//! the program waits for waits for the log. Events are written together, once a second at most: a
+//! process that is killed takes the last ones with it.
 //!
 //! A place that cannot be written to is left alone after one message. Events that come faster than
 //! they can be written are counted, not waited for.
@@ -12,9 +13,11 @@ mod syslog;
 mod text;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
+};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use database::Database;
 pub use event::{Event, Job, SEALED_ON_PREFIX};
@@ -30,6 +33,12 @@ const WAITING_MAX: usize = 4096;
 
 /// Events that are written at a time.
 const BATCH_MAX: usize = 256;
+
+/// What happens together is written together.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Between two times that something is written.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// A place that events are written to.
 pub trait Sink: Send {
@@ -92,7 +101,8 @@ impl EventLog {
     }
 
     /// Takes no more events, and waits until all are written, but not longer than `limit`.
-    pub fn close(&self, limit: Duration) {
+    /// `is_missed`: whether a person wants to hear that they are not.
+    pub fn close(&self, limit: Duration, is_missed: bool) {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if sender.is_none() {
             return;
@@ -102,18 +112,19 @@ impl EventLog {
         let late = done.recv_timeout(limit).is_err();
         let lost = self.lost.load(Ordering::Relaxed);
         if late || lost > 0 {
-            log::warn(
-                messages::LOG_INCOMPLETE,
-                format_args!("the log of events is not complete: it could not keep up"),
-            );
+            let text = "the log of events is not complete: it could not keep up";
+            match is_missed {
+                true => log::warn(messages::LOG_INCOMPLETE, text),
+                false => log::message(1, text),
+            }
         }
     }
 }
 
 fn write_all(job: &Job, mut sinks: Vec<Box<dyn Sink>>, events: &Receiver<Event>) {
-    while let Ok(first) = events.recv() {
-        let more = events.try_iter().take(BATCH_MAX - 1);
-        let batch: Vec<Event> = std::iter::once(first).chain(more).collect();
+    let mut written: Option<Instant> = None;
+    while let Some(batch) = next_batch(events, written) {
+        written = Some(Instant::now());
         sinks.retain_mut(|sink| match sink.write(job, &batch) {
             Ok(()) => true,
             Err(why) => {
@@ -126,4 +137,29 @@ fn write_all(job: &Job, mut sinks: Vec<Box<dyn Sink>>, events: &Receiver<Event>)
             }
         });
     }
+}
+
+/// Tells whether an event is of no use alone: something begins, and what comes of it is told later.
+fn waits(event: &Event) -> bool {
+    event.what.ends_with("_BEGIN") || event.what == "COMPUTE_END"
+}
+
+/// Waits for events that are to be written, and for what comes together with them; `None` when the
+/// log is closed and all of it is written.
+fn next_batch(events: &Receiver<Event>, written: Option<Instant>) -> Option<Vec<Event>> {
+    let mut batch = Vec::new();
+    let mut until: Option<Instant> = None;
+    while batch.len() < BATCH_MAX {
+        let next = match until {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => events.recv_timeout(until.saturating_duration_since(Instant::now())),
+        };
+        let Ok(event) = next else { break };
+        if until.is_none() && !waits(&event) {
+            let soon = Instant::now() + GATHER;
+            until = Some(written.map_or(soon, |written| soon.max(written + PERIOD)));
+        }
+        batch.push(event);
+    }
+    (!batch.is_empty()).then_some(batch)
 }

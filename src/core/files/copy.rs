@@ -30,6 +30,8 @@ pub struct CopyOptions<'a> {
     pub resume_at: u64,
     /// Sync now and then, so that another copy can go on from there.
     pub durable: Option<Durable<'a>>,
+    /// Who wants to know how fast it was; for those who call for a whole copy.
+    pub pace: Option<&'a super::Pace>,
 }
 
 /// See [`CopyOptions::durable`].
@@ -49,6 +51,7 @@ impl Default for CopyOptions<'_> {
             progress: None,
             resume_at: 0,
             durable: None,
+            pace: None,
         }
     }
 }

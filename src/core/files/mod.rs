@@ -5,6 +5,7 @@
 //! | `path.rs` | names: normalise, check, join |
 //! | `atomic_write.rs` | replace a small file: temporary, fsync, rename, fsync of the directory |
 //! | `copy.rs` | copy a file with holes, mode, times; checksum on the way |
+//! | `pace.rs` | bytes that were moved, and the time that it took |
 //! | `checksum.rs` | CRC32 (IEEE, as in zlib) |
 //! | `lock.rs` | lock files between processes |
 //! | `stand_in.rs` | a lock for as long as a process lives, where the file system has none |
@@ -17,6 +18,7 @@ mod copy;
 mod directory;
 pub mod lease;
 mod lock;
+mod pace;
 mod path;
 mod stand_in;
 
@@ -28,5 +30,6 @@ pub use directory::{
     sync_dir,
 };
 pub use lock::{FileLock, LOCK_WAIT_MAX};
+pub use pace::Pace;
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};
 pub use stand_in::StandIn;

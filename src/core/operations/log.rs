@@ -1,5 +1,6 @@
 //! The log of events, as a command reads it and adds to it (`scr_log_event` of 000 section 11.2.3).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -16,13 +17,16 @@ pub struct LogEntries {
     pub events: Vec<Logged>,
     /// Lines that are no events.
     pub unreadable: usize,
+    /// Why the database could not be read, and the events are those of the text log alone.
+    pub trouble: Option<String>,
 }
 
-/// Reads the events of `prefix` that `filter` takes: of the text log, of the database if there is
-/// no text log or it is asked for by `from_database`. Without either there are none.
+/// Reads the events of `prefix` that `filter` takes: of the database, and of the text log those
+/// that the database does not have, unless only the database is asked for by `from_database`.
+/// Without either there are none.
 ///
 /// # Errors
-/// If the log cannot be read, or the database is none.
+/// If the text log cannot be read, or the database is none and there is no text log.
 pub fn read_log(
     settings: &Settings,
     prefix: &Path,
@@ -30,19 +34,28 @@ pub fn read_log(
     from_database: bool,
 ) -> Result<LogEntries> {
     let (text, database) = (log_text(prefix), log_database(settings, prefix));
-    let bytes = if from_database { None } else { read_optional(&text)? };
     let mut found = LogEntries::default();
-    match bytes {
-        Some(bytes) => {
-            for line in String::from_utf8_lossy(&bytes).lines() {
-                match parse_line(line) {
-                    Some(one) => found.events.push(one),
-                    None => found.unreadable += 1,
-                }
-            }
+    let bytes = if from_database { None } else { read_optional(&text)? };
+    if from_database || database.exists() {
+        match Database::read(&database) {
+            Ok(events) => found.events = events,
+            Err(error) if bytes.is_some() => found.trouble = Some(error.to_string()),
+            Err(error) => return Err(error),
         }
-        None if from_database || database.exists() => found.events = Database::read(&database)?,
-        None => {}
+    }
+    // The text log has no control characters.
+    let line = |one: &Logged| one.line().replace(|c: char| c.is_control(), " ");
+    let known: BTreeSet<String> = found.events.iter().map(line).collect();
+    for text in String::from_utf8_lossy(&bytes.unwrap_or_default()).lines() {
+        match parse_line(text) {
+            Some(one) if known.contains(&line(&one)) => {}
+            Some(one) => found.events.push(one),
+            None => found.unreadable += 1,
+        }
+    }
+    if !known.is_empty() && found.events.len() > known.len() {
+        // As they were written, as far as times of whole seconds tell.
+        found.events.sort_by(|one, other| one.time.cmp(&other.time));
     }
     found.events.retain(|one| filter.takes(one));
     Ok(found)

@@ -262,11 +262,15 @@ parameters! {
     }
     "Messages and log" {
         DEBUG: Level = "0", "level", "1 or 2: say what is done.";
-        LOG_ENABLE: Bool = "0", "",
-            "1: log what happens to checkpoints, an event each, with times.";
-        LOG_TXT_ENABLE: Bool = "1", "", "1: log to <SCR_PREFIX>/.scr/log.";
-        LOG_SYSLOG_ENABLE: Bool = "1", "", "1: log to syslog.";
-        LOG_DB_ENABLE: Bool = "0", "", "1: log to an SQLite database.";
+        LOG_ENABLE: Bool = "1", "",
+            "1: log what happens to checkpoints, an event each, with times. By default to the \
+             database alone; if you set it, to text and syslog, too. 0: no log.";
+        LOG_TXT_ENABLE: Bool = "1", "",
+            "1: log to <SCR_PREFIX>/.scr/log, if you set this or SCR_LOG_ENABLE, or if the \
+             database cannot be written to.";
+        LOG_SYSLOG_ENABLE: Bool = "1", "",
+            "1: log to syslog, if you set this or SCR_LOG_ENABLE.";
+        LOG_DB_ENABLE: Bool = "1", "", "1: log to an SQLite database, for scr report.";
         LOG_DB_DEBUG: Level = "0", "level",
             "1: say what is done with the database.";
         LOG_DB_NAME: Text, "",

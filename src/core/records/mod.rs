@@ -31,7 +31,7 @@ pub use nodes::{Nodes, RankSet};
 pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use refusal::Refusal;
-pub use run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPassed, RunRecord};
+pub use run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord};
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;
 pub use transfer_file::{Transfer, TransferCommand, TransferFile};

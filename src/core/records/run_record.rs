@@ -10,6 +10,10 @@ use crate::records::record::{Record, number};
 /// The version of the format.
 const VERSION: u64 = 1;
 
+/// What is known of a node.
+const NODE_KEYS: [&str; 7] =
+    ["RANKS", "FILES", "BYTES", "SEALED", "SEAL_NANOS", "FLUSHED", "FLUSH_NANOS"];
+
 /// The last launch on a prefix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRecord {
@@ -74,6 +78,27 @@ pub struct RunNode {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// How fast it has sealed what its ranks wrote into its caches.
+    pub sealed: RunPace,
+    /// How fast it has copied to the prefix.
+    pub flushed: RunPace,
+}
+
+/// How fast the ranks of a node move bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunPace {
+    /// Bytes that all of them have moved.
+    pub bytes: u64,
+    /// Nanoseconds that it has taken the slowest of them.
+    pub nanos: u64,
+}
+
+impl RunPace {
+    /// Returns the time in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.nanos as f64 / 1e9
+    }
 }
 
 /// A dataset of a run.
@@ -167,10 +192,11 @@ impl Record for RunRecord {
         put_list(&mut tree, "PROTECTION", &self.protection);
         put_list(&mut tree, "WARNING", &self.warnings);
         for (host, node) in &self.nodes {
-            put_numbers(
-                tree.set_kv("NODE", host),
-                &[("RANKS", node.ranks), ("FILES", node.files), ("BYTES", node.bytes)],
-            );
+            let [[sealed, seal], [flushed, flush]] =
+                [node.sealed, node.flushed].map(|pace| [pace.bytes, pace.nanos]);
+            let numbers = [node.ranks, node.files, node.bytes, sealed, seal, flushed, flush];
+            let numbers: Vec<_> = NODE_KEYS.into_iter().zip(numbers).collect();
+            put_numbers(tree.set_kv("NODE", host), &numbers);
         }
         for (id, dataset) in &self.datasets {
             dataset.put(tree.set_kv("DSET", id));
@@ -205,9 +231,11 @@ impl Record for RunRecord {
         let setting =
             |(name, one): (&str, &KvTree)| (name.into(), (text(one, "VALUE"), text(one, "PLACE")));
         let node = |(host, one): (&str, &KvTree)| {
-            let count = |key: &str| one.get_u64(key).unwrap_or(0);
-            let (ranks, files, bytes) = (count("RANKS"), count("FILES"), count("BYTES"));
-            (host.to_owned(), RunNode { ranks, files, bytes })
+            let [ranks, files, bytes, sealed, seal, flushed, flush] =
+                NODE_KEYS.map(|key| one.get_u64(key).unwrap_or(0));
+            let pace = |bytes, nanos| RunPace { bytes, nanos };
+            let (sealed, flushed) = (pace(sealed, seal), pace(flushed, flush));
+            (host.to_owned(), RunNode { ranks, files, bytes, sealed, flushed })
         };
         let passed = |(reason, one): (&str, &KvTree)| {
             let count = |key: &str| one.get_u64(key).unwrap_or(0);
@@ -341,6 +369,13 @@ mod tests {
             what: "SEALED".into(),
             text: format!("checkpoint {at}, \"quoted\""),
         };
+        let node = RunNode {
+            ranks: 4,
+            files: 3,
+            bytes: 12,
+            sealed: RunPace { bytes: 24, nanos: 5 },
+            flushed: RunPace { bytes: 12, nanos: 7 },
+        };
         RunRecord {
             launch: "00000000000000ff".into(),
             ranks: 4,
@@ -349,7 +384,7 @@ mod tests {
             end: Some(RunEnd { how: "END".into(), time: 1001 }),
             settings: [("SCR_FLUSH".into(), ("1".into(), "environment".into()))].into(),
             protection: vec!["XOR".into(), "SINGLE".into()],
-            nodes: [("n1".into(), RunNode { ranks: 4, files: 3, bytes: 12 })].into(),
+            nodes: [("n1".into(), node)].into(),
             datasets: [(7, dataset)].into(),
             events: (0..12).map(event).collect(),
             passed: [("it is never quiet".into(), RunPassed { files: 1, ..Default::default() })]

@@ -385,6 +385,7 @@ impl Job {
                 progress: Some(&mut progress),
                 resume_at: written,
                 durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut durable }),
+                pace: Some(self.options.flushed),
                 ..CopyOptions::default()
             };
             let target = join_relative(&self.prefix, &file.name)?;

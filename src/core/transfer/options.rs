@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::files::CopyOptions;
+use crate::files::{CopyOptions, Pace};
 use crate::params::{Settings, keys};
 
 /// Bytes between two syncs of a file on its way in the background.
 pub(super) const SYNC_BYTES: u64 = 32 << 20;
 
 /// How files travel between cache and prefix; the same on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Ranks that flush at the same time.
     pub flush_width: usize,
@@ -29,6 +29,9 @@ pub struct Options {
     pub percent: f64,
     /// Between two looks at a flush in the background.
     pub pause: Duration,
+    /// How fast the prefix has taken what this rank has copied there, durably; as long as the
+    /// process lives, since threads add to it.
+    pub flushed: &'static Pace,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
             bytes_per_second: settings.get(keys::FLUSH_ASYNC_BW),
             percent: settings.get(keys::FLUSH_ASYNC_PERCENT),
             pause: settings.get(keys::FLUSH_ASYNC_USLEEP),
+            flushed: Box::leak(Box::default()),
         }
     }
 
@@ -53,6 +57,7 @@ impl Options {
         CopyOptions {
             buffer_bytes: self.buffer_bytes,
             crc32: self.check_crc,
+            pace: Some(self.flushed),
             ..CopyOptions::default()
         }
     }

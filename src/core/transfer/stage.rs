@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, create_dirs, remove_file_if_there};
@@ -81,7 +82,11 @@ fn copy_checked(
     expected: Option<&FileMeta>,
     how: CopyOptions<'_>,
 ) -> Result<FileMeta> {
+    let (pace, resumed, begin) = (how.pace, how.resume_at, Instant::now());
     let copied = copy_file(source, staged, how)?;
+    if let Some(pace) = pace {
+        pace.note(copied.bytes.saturating_sub(resumed), begin.elapsed());
+    }
     let name = expected.map_or("", |meta| &meta.name);
     let found = crate::cache::disk::describe(staged, name)?;
     let found = FileMeta { crc32: copied.crc32, ..found };

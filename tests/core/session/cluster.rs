@@ -100,6 +100,8 @@ impl Cluster {
             "SCR_CNTL_BASE=/store",
             "SCR_CACHE_BASE=/store",
             "SCR_LEARN=0",
+            // A thread that writes when it likes; the log has tests of its own.
+            "SCR_LOG_DB_ENABLE=0",
             "SCR_SETTLE_MILLISECONDS=0",
             "SCR_JOB_ID=1",
             "SCR_USER_NAME=me",

@@ -8,7 +8,7 @@ messages! {
         cause: "More happened than could be written in time, mostly since its file system is \
              slow.",
         done: "The run is not held up; some events are not in the log.",
-        cure: "Put the log elsewhere (SCR_LOG_TXT_NAME, SCR_LOG_DB_NAME), or switch it off \
+        cure: "Put the database elsewhere (SCR_LOG_DB_NAME), or switch the log off \
              (SCR_LOG_ENABLE=0).",
     }
     LOG_FAILED = 8002 {
@@ -27,6 +27,6 @@ messages! {
         title: "The log of events is off",
         cause: "SCR_LOG_ENABLE=0, or each kind of log is switched off.",
         done: "The event is not written.",
-        cure: "Switch the log on: SCR_LOG_ENABLE=1 and SCR_LOG_TXT_ENABLE=1.",
+        cure: "Switch the log on: SCR_LOG_ENABLE=1, and SCR_LOG_DB_ENABLE=1 for the database.",
     }
 }

@@ -7,13 +7,16 @@ use super::runs::{Close, Point, RunStory};
 pub struct Failure {
     /// Which launch, counted from 0.
     pub run: usize,
-    /// Its last sign of life, seconds since 1970.
+    /// When it failed, if somebody has seen that; else its last sign of life. Seconds since 1970.
     pub seen: u64,
+    /// `seen` is when it failed.
+    pub exact: bool,
     /// When the next launch began; `None` if there was none.
     pub next: Option<u64>,
     /// What that went on from; `None`: from nothing that is known.
     pub went_on_from: Option<(u64, String)>,
-    /// Seconds of running time that were done again, at least: up to the last sign of life.
+    /// Seconds of running time that were done again: up to the failure, or at least up to the last
+    /// sign of life.
     pub lost_seconds: u64,
     /// Seconds of running time between the newest checkpoint that the prefix had then and the one
     /// that the run went on from: without the caches these would have been lost, too.
@@ -39,6 +42,7 @@ fn failure(runs: &[RunStory], at: usize, run: &RunStory) -> Failure {
     Failure {
         run: at,
         seen: run.seen,
+        exact: run.failed.is_some(),
         next: next.map(|next| next.started),
         went_on_from: from,
         lost_seconds: worked(before, back_to, run.seen),

@@ -1,13 +1,14 @@
 //! What the runs of a prefix did, what their checkpoints cost and saved, and how often to write
 //! them.
 //!
-//! Two sources: the log of events, which has every launch if it is on (`SCR_LOG_ENABLE`), and the
-//! run record, which has the last launch in any case.
+//! Two sources: the log of events, which has every launch unless it is switched off
+//! (`SCR_LOG_ENABLE=0`), and the run record, which has the last launch in any case.
 
 mod interval;
 mod losses;
 mod runs;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use interval::{Advice, Costs, daly, waste, young};
@@ -18,6 +19,7 @@ use super::{Life, log::read_log, read_status};
 use crate::error::Result;
 use crate::events::Filter;
 use crate::params::Settings;
+use crate::records::RunPace;
 
 /// What is known of all launches on a prefix.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,6 +46,19 @@ impl Report {
         self.runs.iter().map(|run| run.seen.saturating_sub(run.started)).sum()
     }
 
+    /// Sums up how fast each node has sealed, and flushed, in all runs; by host.
+    #[must_use]
+    pub fn paces(&self) -> BTreeMap<&str, [RunPace; 2]> {
+        let mut sums: BTreeMap<&str, [RunPace; 2]> = BTreeMap::new();
+        for (host, paces) in self.runs.iter().flat_map(|run| &run.paces) {
+            for (sum, pace) in sums.entry(host).or_default().iter_mut().zip(paces) {
+                sum.bytes = sum.bytes.saturating_add(pace.bytes);
+                sum.nanos = sum.nanos.saturating_add(pace.nanos);
+            }
+        }
+        sums
+    }
+
     /// Lists all checkpoints in the order of their seals, with the run of each, counted from 0.
     pub fn points(&self) -> impl Iterator<Item = (usize, &Point)> {
         self.runs.iter().enumerate().flat_map(|(at, run)| run.points.iter().map(move |p| (at, p)))
@@ -66,6 +81,7 @@ pub fn read_report(
     if log.unreadable > 0 {
         unreadable.push(format!("{} lines of the log are no events", log.unreadable));
     }
+    unreadable.extend(log.trouble);
     let has_log = !log.events.is_empty();
     let mut runs = runs::stories(&log.events);
     let status = read_status(prefix);

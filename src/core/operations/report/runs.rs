@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::events::{Logged, SEALED_ON_PREFIX};
-use crate::records::{RunPassed, RunRecord, Timestamp};
+use crate::records::{RunPace, RunPassed, RunRecord, Timestamp};
 
 /// The times of one launch in the log and in the run record differ by no more than this many
 /// seconds.
@@ -79,6 +79,8 @@ pub struct RunStory {
     pub started: u64,
     /// Its end, or its last sign of life, seconds since 1970.
     pub seen: u64,
+    /// When its launcher, or `scr run`, has seen it fail, seconds since 1970.
+    pub failed: Option<u64>,
     /// How it ended.
     pub close: Close,
     /// What it went on from: id and name.
@@ -93,6 +95,8 @@ pub struct RunStory {
     pub passed: BTreeMap<String, RunPassed>,
     /// `passed` counts all ranks; else what rank 0 has seen, or nothing.
     pub passed_of_all: bool,
+    /// By host: how fast it has sealed, and flushed.
+    pub paces: BTreeMap<String, [RunPace; 2]>,
     /// What went wrong, in words.
     pub troubles: Vec<String>,
 }
@@ -120,11 +124,32 @@ pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
             runs.push(begun(event, time));
         } else if event.get("event") == "FLUSH_END" {
             flushed(&mut runs, event, time);
+        } else if matches!(event.get("event"), "NODE_SEAL" | "NODE_FLUSH") {
+            moved(&mut runs, event, time);
         } else if let Some(run) = runs.last_mut() {
             tell(run, event, time);
         }
     }
     runs
+}
+
+/// How fast a node was, perhaps in a launch that was killed: the next one has logged it then, with
+/// the time of the last sign.
+fn moved(runs: &mut [RunStory], event: &Logged, time: u64) {
+    let Some(run) = runs.iter_mut().rev().find(|run| run.started <= time) else { return };
+    run.seen = run.seen.max(time);
+    let bytes = event.get("bytes").parse().unwrap_or(0);
+    let nanos = (seconds_of(event).unwrap_or(0.0) * 1e9) as u64;
+    let paces = run.paces.entry(event.get("note").to_owned()).or_default();
+    paces[usize::from(event.get("event") == "NODE_FLUSH")] = RunPace { bytes, nanos };
+}
+
+/// A launcher, or `scr run`, has seen the launch fail. One that has said how it ended did not die.
+fn failed(run: &mut RunStory, time: u64) {
+    if run.close == Close::Killed && run.failed.is_none() {
+        run.seen = run.seen.max(time);
+        run.failed = Some(time);
+    }
 }
 
 /// `note`: `4 ranks, 2 nodes, <prefix>`.
@@ -144,7 +169,7 @@ fn begun(event: &Logged, time: u64) -> RunStory {
 
 fn tell(run: &mut RunStory, event: &Logged, time: u64) {
     // A person's own events may have any time, and are no sign of life.
-    let of_run = !matches!(event.get("event"), "NODE_FAIL");
+    let of_run = !matches!(event.get("event"), "NODE_FAIL" | "FAILED");
     if of_run {
         run.seen = run.seen.max(time);
     }
@@ -178,6 +203,7 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
         "DROPPED" => run.troubles.push(trouble("a dataset was dropped")),
         "WITHHELD" => run.troubles.push(trouble("not offered at the start")),
         "FALLBACK" => run.troubles.push(trouble("files went straight to the prefix")),
+        "FAILED" => failed(run, time),
         "NODE_FAIL" => run.troubles.push(trouble("a node was found to be down")),
         "PASSED" => {
             let (files, bytes) = (number("files"), number("bytes"));
@@ -246,6 +272,11 @@ pub(super) fn add_record(runs: &mut Vec<RunStory>, record: &RunRecord, lives: bo
     if !is_logged {
         add_datasets(run, record);
     }
+    if run.paces.is_empty() {
+        let moved = record.nodes.iter().map(|(host, node)| (host, [node.sealed, node.flushed]));
+        let moved = moved.filter(|(_, paces)| paces.iter().any(|pace| pace.bytes > 0));
+        run.paces = moved.map(|(host, paces)| (host.clone(), paces)).collect();
+    }
     if !record.passed.is_empty() {
         run.passed.clone_from(&record.passed);
         run.passed_of_all = record.passed_of_all;
@@ -312,6 +343,8 @@ mod tests {
                 "SEALED, dset=9, name=\"o.9\", secs=0.2, files=1, bytes=1, note=\"on the prefix\"",
             ),
             (50, "NODE_FAIL, note=\"n2\""),
+            (52, "FAILED, note=\"run 1: exit status 137\""),
+            (51, "NODE_SEAL, secs=0.4, files=0, bytes=800, note=\"n1\""),
             (60, "START, note=\"4 ranks, 3 nodes, /p\""),
             (61, "REBUILD, dset=2, name=\"c.2\", note=\"XOR: ranks [1]\""),
             (61, "OFFERED, dset=2, name=\"c.2\", files=4, bytes=400"),
@@ -328,7 +361,9 @@ mod tests {
         assert_eq!(runs.len(), 2);
         let (first, second) = (&runs[0], &runs[1]);
         assert_eq!((first.ranks, first.nodes, first.close), (4, 2, Close::Killed));
-        assert_eq!(first.seen - first.started, 25);
+        assert_eq!(first.seen - first.started, 52);
+        assert_eq!(first.failed, Some(1_700_000_052));
+        assert_eq!(first.paces["n1"][0], RunPace { bytes: 800, nanos: 400_000_000 });
         assert_eq!(first.points.len(), 3);
         assert_eq!(first.points[2].flushed, Some(1_700_000_025));
         let one = &first.points[0];

@@ -72,6 +72,8 @@ impl Session {
                     let title = self.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
+                let own = prepared.files.iter().filter(|file| !file.on_prefix);
+                self.tally.sealed.note(own.map(|file| file.size).sum(), prepared.own_time);
                 let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
                 self.dataset_event("SEALED", &plan.key, plan.id, |event| {

@@ -70,10 +70,10 @@ impl Session {
         self.tally.one(Count::Conferences);
         self.release_left_behind();
         let report = self.state().machine.report(random_u64(), monotonic_ms());
-        let gathered = links.world.all_gather(&report.to_bytes())?;
+        let gathered = links.world.all_gather(&self.with_paces(report.to_bytes()))?;
         self.settle_noted();
         let reports: Option<Vec<Report>> =
-            gathered.iter().map(|bytes| Report::from_bytes(bytes)).collect();
+            self.take_paces(&gathered).into_iter().map(Report::from_bytes).collect();
         let unreadable = || Error::Unreadable("a rank's report is not readable".to_string());
         if !self.state().machine.confer(&reports.ok_or_else(unreadable)?) {
             return Err(Error::Unreadable(

@@ -63,6 +63,7 @@ impl Session {
         self.tally.time(Count::EndNs, begin);
         self.tell_unprotected(links)?;
         self.gather_passed(links)?;
+        self.gather_paces(links)?;
         self.tell_tally(links)
     }
 

@@ -1,6 +1,6 @@
 //! Settings that do nothing for want of another one: each is told of at the start.
 
-use crate::params::{OptionalKey, Settings, Source, Typed, keys};
+use crate::params::{OptionalKey, Settings, Typed, keys};
 use crate::records::{HaltFile, Record as _};
 use crate::session::rank::host::Door;
 use crate::session::rank::site::Site;
@@ -34,7 +34,6 @@ fn never_asked(settings: &Settings) -> Option<String> {
 /// `end`: when the allocation ends, if anything but SCR_END_TIME says so.
 fn ineffective(settings: &Settings, end: Option<u64>) -> Vec<String> {
     let asked = |name: &str| settings.is_asked_for(name);
-    let lacks = |name: &str| settings.source(name) == Source::Default;
     let mut sentences = Vec::new();
     if !is_set(settings, keys::WATCHDOG_TIMEOUT) {
         let switch = settings.get(keys::WATCHDOG) && asked(keys::WATCHDOG.param.name);
@@ -56,10 +55,6 @@ fn ineffective(settings: &Settings, end: Option<u64>) -> Vec<String> {
                 .to_string(),
         );
     }
-    let wants_database = settings.get(keys::LOG_DB_ENABLE) && asked(keys::LOG_DB_ENABLE.param.name);
-    if wants_database && lacks(keys::LOG_ENABLE.param.name) {
-        sentences.push("SCR_LOG_DB_ENABLE=1 has no effect without SCR_LOG_ENABLE=1".to_string());
-    }
     sentences
 }
 
@@ -79,11 +74,10 @@ mod tests {
 
     #[test]
     fn each_lack_is_told_of_and_nothing_else() {
-        let (db, seconds) = (("SCR_LOG_DB_ENABLE", "1"), ("SCR_HALT_SECONDS", "60"));
+        let seconds = ("SCR_HALT_SECONDS", "60");
         let (watch, limit) = (("SCR_WATCHDOG", "1"), ("SCR_WATCHDOG_TIMEOUT", "5"));
         let on_prefix = ("SCR_WATCHDOG_TIMEOUT_PFS", "5");
         for (lacking, made_good) in [
-            (vec![db], ("SCR_LOG_ENABLE", "1")),
             (vec![seconds], ("SCR_END_TIME", "1000")),
             (vec![watch], limit),
             (vec![on_prefix], limit),
@@ -97,6 +91,5 @@ mod tests {
         }
         assert_eq!(told(&[seconds], Some(1000)), [""; 0]);
         assert_eq!(told(&[("SCR_WATCHDOG", "0"), ("SCR_HALT_SECONDS", "0")], None), [""; 0]);
-        assert_eq!(told(&[db, ("SCR_LOG_ENABLE", "0")], None), [""; 0]);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::log_places::log_sinks;
+use super::paces::pace_events;
 use super::phases::Phases;
 use super::run_book::RunBook;
 use super::tally::Count;
@@ -15,13 +16,13 @@ use crate::events::{Event, EventLog, Job};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::{Settings, Source, keys};
-use crate::records::RunPassed;
+use crate::records::{Record as _, RunPassed, RunRecord};
 use crate::session::rank::runtime::Session;
 use crate::system::block_signals;
 use crate::transfer::Left;
 
 /// How long the end of a run waits for the log.
-const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// The log of rank 0, if there is one.
 #[derive(Default)]
@@ -35,11 +36,15 @@ pub(in crate::session) struct Events {
 }
 
 impl Session {
-    /// Begins the log, if the settings want one.
+    /// Begins the log, unless the settings want none.
     pub(in crate::session) fn begin_log(&self, hosts: &[String]) {
         let settings = &self.site.settings;
         self.events.begin.get_or_init(Instant::now);
-        if self.site.rank != 0 || !settings.get(keys::LOG_ENABLE) {
+        if self.site.rank != 0 {
+            return;
+        }
+        let sinks = log_sinks(settings, &self.site.prefix);
+        if sinks.is_empty() {
             return;
         }
         let (user, job_id) = user_and_job(&self.site.layout.control_dir);
@@ -51,7 +56,6 @@ impl Session {
             host: self.site.node_name.clone(),
             launch: format!("{:016x}", self.launch),
         };
-        let sinks = log_sinks(settings, &self.site.prefix);
         let host = self.site.host.clone();
         let begun = EventLog::start(job, sinks, move || {
             block_signals();
@@ -63,6 +67,7 @@ impl Session {
                 log::warn(messages::LOG_FAILED, format_args!("{error}; nothing is logged"))
             }
         }
+        self.log_paces_before();
         let nodes = hosts.iter().collect::<BTreeSet<_>>().len();
         let (ranks, prefix) = (self.site.size, self.site.prefix.display());
         self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
@@ -141,12 +146,25 @@ impl Session {
         }
     }
 
+    /// Logs how fast the nodes of the launch before were, if it was killed and could not.
+    fn log_paces_before(&self) {
+        let Some(log) = self.events.log.get() else { return };
+        let before = RunRecord::read(&self.site.state_dir().join(RunRecord::NAME));
+        let Some(before) = before.ok().flatten().filter(|before| before.end.is_none()) else {
+            return;
+        };
+        let time = before.updated as f64;
+        pace_events(&before).into_iter().for_each(|event| log.tell(Event { time, ..event }));
+    }
+
     /// Ends the log with the event `what`: all events are written, or the log is left behind.
     pub(in crate::session) fn end_log(&self, what: &'static str) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
+        let paces = self.events.run.seen(pace_events).unwrap_or_default();
+        paces.into_iter().for_each(|event| log.tell(event));
         let begin = self.events.begin.get_or_init(Instant::now);
         log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));
-        log.close(CLOSE_LIMIT);
+        log.close(CLOSE_LIMIT, is_chosen(&self.site.settings, keys::LOG_ENABLE.param.name));
     }
 }
 

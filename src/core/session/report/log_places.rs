@@ -26,17 +26,28 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
 #[must_use]
 pub fn log_sinks(settings: &Settings, prefix: &Path) -> Vec<Box<dyn Sink>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if settings.get(keys::LOG_TXT_ENABLE) {
+    if !settings.get(keys::LOG_ENABLE) {
+        return sinks;
+    }
+    let set = |name| is_chosen(settings, keys::LOG_ENABLE.param.name) || is_chosen(settings, name);
+    let has_text = settings.get(keys::LOG_TXT_ENABLE) && set(keys::LOG_TXT_ENABLE.param.name);
+    if has_text {
         sinks.push(Box::new(TextFile::new(log_text(prefix))));
     }
-    if settings.get(keys::LOG_SYSLOG_ENABLE) {
+    let syslog = keys::LOG_SYSLOG_ENABLE.param.name;
+    if settings.get(keys::LOG_SYSLOG_ENABLE) && set(syslog) {
         // It is on by default, and many a container has none.
-        let chosen = is_chosen(settings, keys::LOG_SYSLOG_ENABLE.param.name);
+        let chosen = is_chosen(settings, syslog);
         sinks.push(Box::new(Syslog::new(chosen)));
     }
     if settings.get(keys::LOG_DB_ENABLE) {
         let tells = settings.get(keys::LOG_DB_DEBUG) > 0;
-        sinks.push(Box::new(Database::new(log_database(settings, prefix), tells)));
+        let database = Database::new(log_database(settings, prefix), tells);
+        // Not every parallel file system has the locks that a database needs.
+        let may_stand_in = settings.get(keys::LOG_TXT_ENABLE) && !has_text;
+        let instead = may_stand_in.then(|| TextFile::new(log_text(prefix)));
+        let is_missed = is_chosen(settings, keys::LOG_DB_ENABLE.param.name);
+        sinks.push(Box::new(database.or(instead).missed(is_missed)));
     }
     sinks
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::paces::Paces;
 use crate::cache::NodeCatalog;
 use crate::events::Event;
-use crate::records::{RunDataset, RunEvent, RunPassed, RunRecord};
+use crate::records::{RunDataset, RunEvent, RunPace, RunPassed, RunRecord};
 use crate::system::unix_seconds;
 
 /// Between two times that it is written.
@@ -30,6 +31,8 @@ struct Kept {
     record: RunRecord,
     /// By rank.
     hosts: Vec<String>,
+    /// By rank: the place of its node among the record's.
+    node_of: Vec<usize>,
     /// Files and bytes that each node has of a dataset, by id, as of its last seal.
     shares: BTreeMap<u64, BTreeMap<String, (u64, u64)>>,
     changed: bool,
@@ -81,7 +84,33 @@ impl RunBook {
     /// now on.
     pub fn begin(&self, record: RunRecord, hosts: Vec<String>) {
         let shares = BTreeMap::new();
-        *self.kept() = Some(Kept { record, hosts, shares, changed: true, written: None });
+        let places: BTreeMap<&String, usize> =
+            record.nodes.keys().enumerate().map(|(at, host)| (host, at)).collect();
+        let place = |host| places.get(host).copied().unwrap_or(usize::MAX);
+        let node_of = hosts.iter().map(place).collect();
+        *self.kept() = Some(Kept { record, hosts, node_of, shares, changed: true, written: None });
+    }
+
+    /// Notes how fast the ranks have sealed and flushed, by rank: of a node, what all of them have
+    /// moved in the time of the slowest.
+    pub fn move_at(&self, by_rank: &[Paces]) {
+        let Some(kept) = &mut *self.kept() else { return };
+        let mut of_nodes = vec![[RunPace::default(); 2]; kept.record.nodes.len()];
+        for (paces, node) in by_rank.iter().zip(&kept.node_of) {
+            let Some(sums) = of_nodes.get_mut(*node) else { continue };
+            for (sum, pace) in sums.iter_mut().zip(paces.chunks_exact(2)) {
+                sum.bytes = sum.bytes.saturating_add(pace[0]);
+                sum.nanos = sum.nanos.max(pace[1]);
+            }
+        }
+        for (node, [sealed, flushed]) in kept.record.nodes.values_mut().zip(of_nodes) {
+            (node.sealed, node.flushed) = (sealed, flushed);
+        }
+    }
+
+    /// Hands the record to `look`, if there is one here.
+    pub fn seen<T>(&self, look: impl FnOnce(&RunRecord) -> T) -> Option<T> {
+        self.kept().as_ref().map(|kept| look(&kept.record))
     }
 
     /// Brings the record up to date and hands it to `write`; what one caller writes comes before
@@ -217,6 +246,7 @@ fn apply(record: &mut RunRecord, event: &Event) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::RunNode;
 
     #[test]
     fn events_tell_how_far_a_dataset_is() {
@@ -243,11 +273,25 @@ mod tests {
     }
 
     #[test]
+    fn a_node_moves_what_all_its_ranks_do_in_the_time_of_the_slowest() {
+        let nodes = ["a", "b"].map(|host| (host.to_owned(), RunNode::default()));
+        let record = RunRecord { nodes: nodes.into(), ..RunRecord::default() };
+        let book = RunBook::default();
+        book.begin(record, ["b", "a", "b"].map(str::to_owned).into());
+        book.move_at(&[[10, 4, 0, 0], [1, 1, 5, 5], [20, 3, 7, 9]]);
+        let told = book.seen(|record| record.nodes.clone()).unwrap();
+        let pace = |bytes, nanos| RunPace { bytes, nanos };
+        assert_eq!((told["a"].sealed, told["a"].flushed), (pace(1, 1), pace(5, 5)));
+        assert_eq!((told["b"].sealed, told["b"].flushed), (pace(30, 4), pace(7, 9)));
+    }
+
+    #[test]
     fn old_datasets_leave_the_record_and_cached_ones_stay() {
         let datasets = (1..=100).map(|id| (id, RunDataset::default())).collect();
         let record = RunRecord { datasets, ..RunRecord::default() };
         let (hosts, shares) = (vec!["n1".into()], BTreeMap::new());
-        let mut kept = Kept { record, hosts, shares, changed: true, written: None };
+        let node_of = vec![0];
+        let mut kept = Kept { record, hosts, node_of, shares, changed: true, written: None };
         let catalog = NodeCatalog::of(&crate::cache::Catalog::default(), &[0]);
         let name = "checkpoint 1".to_owned();
         kept.take(vec![Seen {

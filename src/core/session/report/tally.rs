@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::comm::{Comm, words};
 use crate::error::Result;
+use crate::files::Pace;
 use crate::log;
 use crate::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::records::RunPassed;
@@ -58,6 +59,8 @@ pub(in crate::session) struct Tally {
     /// The first name of each kind of those.
     examples: [OnceLock<String>; Reason::ALL.len()],
     begun: Instant,
+    /// How fast this rank has done its part of the seals.
+    pub sealed: Pace,
 }
 
 impl Tally {
@@ -66,7 +69,8 @@ impl Tally {
         let counts = std::array::from_fn(|_| AtomicU64::new(0));
         let passed = std::array::from_fn(|_| Default::default());
         let examples = std::array::from_fn(|_| OnceLock::new());
-        Tally { counts, amended: Mutex::default(), passed, examples, begun: Instant::now() }
+        let (begun, sealed) = (Instant::now(), Pace::default());
+        Tally { counts, amended: Mutex::default(), passed, examples, begun, sealed }
     }
 
     /// Adds one to `count`.
