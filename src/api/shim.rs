@@ -32,6 +32,7 @@ static TABLE: Engine = Engine {
     file_open,
     open,
     opened,
+    written,
     closed,
     failed,
     evacuate,
@@ -312,6 +313,10 @@ extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut V
 
 extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
     with_session(0, |session| c_int::from(!session.opened(token, fd, errno)))
+}
+
+extern "C" fn written(token: u64, fd: c_int, bytes: u64, crc32: u32) {
+    with_session((), |session| session.written(token, fd, bytes, crc32));
 }
 
 extern "C" fn closed(token: u64) -> c_int {

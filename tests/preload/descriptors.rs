@@ -102,6 +102,32 @@ fn owned(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn the_checksum_of_what_was_written_in_order_is_known_at_the_close() {
+    let place = Place::new();
+    succeeded(&place.preloaded(program("in_order")).output().unwrap());
+    let (mut what, mut cases) = (String::new(), 0);
+    for line in place.events() {
+        if let Some(mark) = line.strip_prefix("-- ") {
+            assert!(what.is_empty() || what.ends_with(": none"), "not told of {what}");
+            (what, cases) = (mark.to_owned(), cases + usize::from(mark != "end"));
+        } else if let Some(told) = line.strip_prefix("written ") {
+            let (of, want) = what.split_once(": ").unwrap();
+            // The file of the last case has been written before, as long as half of it.
+            if told.ends_with(" 200000") {
+                assert_eq!(told, format!("{want} 200000"), "{of}");
+                what = format!("{of}: none");
+            } else {
+                assert_eq!(of, "written twice");
+            }
+        }
+        if line == "-- end" {
+            break;
+        }
+    }
+    assert_eq!(cases, 26);
+}
+
+#[test]
 fn files_left_open_are_closed_at_the_very_end() {
     for (arguments, event) in [(&[][..], "note - 6"), (&["without finalize"], "note - 4")] {
         let place = Place::new();

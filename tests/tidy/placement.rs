@@ -27,7 +27,7 @@ const HOMES: [(&str, &[&str]); 8] = [
     ("libc", &["preload/", "src/core/system/", "src/api/", "src/cli/sim/namespace.rs"]),
     ("redhook", &["preload/src/base/family.rs"]),
     ("mpi", &["src/mpi/"]),
-    ("crc32fast", &["src/core/files/checksum.rs"]),
+    ("crc32fast", &["src/core/files/checksum.rs", "preload/src/fd/in_order.rs"]),
     ("rusqlite", &["src/core/events/database.rs"]),
     ("parking_lot", &["preload/src/fd/open_files.rs", "preload/"]),
     ("once_cell", &["preload/src/base/real.rs"]),

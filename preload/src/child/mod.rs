@@ -150,6 +150,7 @@ static TABLE: Engine = Engine {
     file_open,
     open,
     opened,
+    written,
     closed,
     failed,
     evacuate,
@@ -188,6 +189,8 @@ extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0
 }
+
+extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
 
 extern "C" fn closed(_token: u64) -> c_int {
     0

@@ -16,7 +16,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::AtomicU32;
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -206,6 +206,10 @@ pub struct Engine {
     /// the file. It is to be evacuated before its first write; or if it was not opened, the engine
     /// is to be asked again, and has another place for it.
     pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
+    /// The descriptor `fd` of a token is about to be closed, and what was written through it are
+    /// all `bytes` of its file, from start to end, with this CRC32 (IEEE). No other descriptor was
+    /// open on it that could write, as far as this process knows.
+    pub written: extern "C" fn(token: u64, fd: c_int, bytes: u64, crc32: u32),
     /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed. Nonzero:
     /// what it has written is lost.
     pub closed: extern "C" fn(token: u64) -> c_int,

@@ -77,6 +77,7 @@ pub(super) fn table() -> Option<Engine> {
         file_open,
         open,
         opened,
+        written,
         closed,
         failed,
         evacuate,
@@ -217,6 +218,8 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
     }
     0
 }
+
+extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
 
 extern "C" fn closed(token: u64) -> c_int {
     let name = watch().and_then(|watch| watch.open().remove(&token));

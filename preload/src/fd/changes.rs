@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::ask::{Outcome, handle};
-use crate::{engine, fd::lazy, fd::open_files};
+use crate::{engine, fd::in_order, fd::lazy, fd::open_files};
 
 /// Descriptors whose numbers differ by this share a count.
 const COUNTS: usize = 256;
@@ -65,6 +65,13 @@ impl Change {
 /// errno is set.
 #[inline]
 pub(crate) fn begin(fd: c_int) -> Option<Change> {
+    in_order::stop(fd);
+    begin_next(fd)
+}
+
+/// Does what [`begin`] does for a change that is followed ([`in_order::next`]).
+#[inline]
+pub(crate) fn begin_next(fd: c_int) -> Option<Change> {
     if open_files::may_hold(fd) { begin_held(fd) } else { Some(Change(None, Moment(0))) }
 }
 

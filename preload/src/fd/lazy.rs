@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::abi::Engine;
 use crate::engine::ask::{Outcome, handle};
-use crate::{engine, fd::open_files, signal::guard};
+use crate::{engine, fd::in_order, fd::open_files, signal::guard};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
@@ -53,8 +53,10 @@ thread_local! {
     static STAND_INS: Cell<Vec<(c_int, c_int)>> = const { Cell::new(Vec::new()) };
 }
 
-/// Replaces, before a fork, all that is lazy: the child's writes pass no hook of this process.
+/// Replaces, before a fork, all that is lazy, and follows nothing any more: the child's writes pass
+/// no hook of this process.
 pub(crate) fn before_fork() {
+    in_order::stop_all();
     if let Some(active) = engine::active() {
         let _: Option<()> = handle((), active, || {
             let lazy = open_files::lazy_holders().into_iter();

@@ -7,6 +7,8 @@ pub(crate) mod failing_store;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod identity;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod in_order;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod lazy;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod moves;

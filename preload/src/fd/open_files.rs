@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
+use crate::fd::in_order;
 
 /// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;
@@ -82,6 +83,7 @@ impl Table {
 
     fn attach(&mut self, fd: c_int, claim: Claim) -> Option<Released> {
         self.add_holder(claim.token);
+        in_order::stop(fd);
         let before = self.descriptors.insert(fd, claim);
         self.streams.remove(&fd);
         mark(fd, before.is_some(), true);
@@ -90,6 +92,7 @@ impl Table {
     }
 
     fn detach(&mut self, fd: c_int) -> Option<Released> {
+        in_order::stop(fd);
         let claim = self.descriptors.remove(&fd)?;
         self.streams.remove(&fd);
         mark(fd, true, false);
@@ -143,6 +146,7 @@ pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
         put(*fd);
+        in_order::stop(*fd);
         claim.lazy = false;
         mark_lazy(*fd, false);
     }
@@ -227,6 +231,7 @@ pub(crate) fn copy<E>(
     call: impl FnOnce() -> Result<c_int, E>,
 ) -> Result<(c_int, Option<Released>), E> {
     let mut table = TABLE.lock();
+    in_order::stop(from);
     let to = call()?;
     let before = match table.descriptors.get(&from).copied() {
         Some(claim) => table.attach(to, claim),
@@ -258,6 +263,7 @@ pub(crate) fn forget_in_child() {
     HELD.iter().chain(&LAZY).for_each(|bits| bits.store(0, Ordering::Release));
     HELD_ABOVE.store(0, Ordering::Release);
     MAPPINGS.store(0, Ordering::Release);
+    in_order::stop_all();
 }
 
 /// Gives up everything that is still held. Returns the tokens.

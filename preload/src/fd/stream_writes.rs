@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::FILE;
 
+use crate::fd::in_order::{self, At};
 use crate::{fd::changes, fd::failing_store, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
@@ -125,8 +126,9 @@ unsafe extern "C-unwind" fn file_write(
     // to take back.
     unsafe {
         let (fd, marked) = (fileno_unlocked(stream), ferror_unlocked(stream));
+        let next = in_order::next(fd, At::Place);
         for _ in 0..=changes::MOVES_MAX {
-            let Some(change) = changes::begin(fd) else { break };
+            let Some(change) = changes::begin_next(fd) else { break };
             done += write(stream, data.byte_offset(done), bytes - done).max(0);
             let (code, begun) = (guard::errno(), change.end());
             if done >= bytes || !failing_store::try_again(fd, code, begun) {
@@ -136,6 +138,7 @@ unsafe extern "C-unwind" fn file_write(
                 clearerr_unlocked(stream);
             }
         }
+        next.done(data, if done == bytes { done } else { -1 });
     }
     done
 }

@@ -7,6 +7,7 @@ use libc::{AT_FDCWD, gid_t, mode_t, off_t, timespec, timeval, uid_t, utimbuf};
 use crate::base::family::interpose;
 use crate::engine::abi::event;
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
+use crate::fd::in_order;
 use crate::hooks::open::name_behind;
 
 type Truncate = unsafe extern "C-unwind" fn(*const c_char, off_t) -> c_int;
@@ -81,6 +82,7 @@ const fn follows(flags: c_int) -> bool {
 }
 
 unsafe fn truncate(real: Truncate, path: *const c_char, length: off_t) -> c_int {
+    in_order::stop_all();
     // SAFETY: the program's arguments, or a path of ours in place of its own; here and below.
     unsafe {
         let behind = name_behind(path, libc::O_WRONLY);

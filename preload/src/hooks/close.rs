@@ -11,7 +11,7 @@ use crate::fd::open_files::Released;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::signal::guard;
-use crate::{fd::failing_store, fd::open_files, fd::stream_writes};
+use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -69,6 +69,17 @@ pub(super) fn ended(
     if report(table, [released]) && kept { Ok(0) } else { result }
 }
 
+/// Tells the engine what `fd`, which is about to be closed, has written, if that was followed from
+/// the file's start to its end. Guard held.
+pub(super) fn tell_whole(table: &Engine, fd: c_int) {
+    let Some(whole) = in_order::finish(fd) else { return };
+    if let Some(claim) = open_files::claim(fd)
+        && hidden::cannot_change(fd)
+    {
+        (table.written)(claim.token, fd, whole.bytes, whole.crc32);
+    }
+}
+
 /// Closes a tracked descriptor by `call`. `None` if it is not tracked: nothing was done.
 ///
 /// The claim is given up first: once the real call has returned, the number can belong to another
@@ -83,6 +94,7 @@ pub(super) fn close_tracked(
     let active = engine::active()?;
     handle(-1, active, || {
         hidden::claim_before_close(&active.table, fd);
+        tell_whole(&active.table, fd);
         let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
         let result = ended(&active.table, released, call());
         result.map_or_else(Outcome::Fail, Outcome::Done)

@@ -11,6 +11,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use crate::base::family::interpose;
 use crate::fd::changes::{self, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
+use crate::fd::in_order::{self, At};
 use crate::{engine, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
@@ -70,10 +71,13 @@ interpose! {
 /// Makes a call that changes the file, and once more when that has moved; -1 if it is impossible,
 /// errno is set. While the file moves no call is under way, this one neither.
 macro_rules! checked {
-    ($fd:expr, $call:expr) => {{
+    ($fd:expr, $call:expr) => {
+        checked!(changes::begin, $fd, $call)
+    };
+    ($begin:path, $fd:expr, $call:expr) => {{
         let mut tries = 0..changes::MOVES_MAX;
         loop {
-            let Some(change) = changes::begin($fd) else { break -1 };
+            let Some(change) = $begin($fd) else { break -1 };
             // SAFETY: the program's own call, made again when its file has moved.
             let result = unsafe { $call };
             let begun = change.end();
@@ -86,15 +90,18 @@ macro_rules! checked {
 }
 
 unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
-    let mut done = checked!(fd, real(fd, data, bytes));
+    let next = in_order::next(fd, At::Place);
+    let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes));
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
         // SAFETY: the part of the program's data that is not written yet.
-        match checked!(fd, real(fd, data.byte_offset(done), rest)) {
+        match checked!(changes::begin_next, fd, real(fd, data.byte_offset(done), rest)) {
             more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
             _ => break,
         }
     }
+    // SAFETY: so much of the program's data was written.
+    unsafe { next.done(data, done) };
     done
 }
 
@@ -105,23 +112,36 @@ unsafe fn pwrite(
     bytes: size_t,
     offset: off_t,
 ) -> ssize_t {
-    let mut done = checked!(fd, real(fd, data, bytes, offset));
+    let next = in_order::next(fd, At::Offset(offset));
+    let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes, offset));
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
         // SAFETY: as in `write`.
-        match checked!(fd, real(fd, data.byte_offset(done), rest, offset + done as off_t)) {
+        match checked!(
+            changes::begin_next,
+            fd,
+            real(fd, data.byte_offset(done), rest, offset + done as off_t)
+        ) {
             more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
             _ => break,
         }
     }
+    // SAFETY: so much of the program's data was written.
+    unsafe { next.done(data, done) };
     done
 }
 
 unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    let done = checked!(fd, real(fd, parts, count));
-    let more = |rest: &[iovec], _| checked!(fd, real(fd, rest.as_ptr(), few(rest)));
-    // SAFETY: the parts are what the program described.
-    unsafe { go_on(fd, parts, count, done, more) }
+    let next = in_order::next(fd, At::Place);
+    let done = checked!(changes::begin_next, fd, real(fd, parts, count));
+    let more =
+        |rest: &[iovec], _| checked!(changes::begin_next, fd, real(fd, rest.as_ptr(), few(rest)));
+    // SAFETY: the parts are what the program described; so much of them was written.
+    unsafe {
+        let done = go_on(fd, parts, count, done, more);
+        next.parts_done(parts, count, done);
+        done
+    }
 }
 
 unsafe fn pwritev(
@@ -131,12 +151,21 @@ unsafe fn pwritev(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
-    let done = checked!(fd, real(fd, parts, count, offset));
+    let next = in_order::next(fd, At::Offset(offset));
+    let done = checked!(changes::begin_next, fd, real(fd, parts, count, offset));
     let more = |rest: &[iovec], done: ssize_t| {
-        checked!(fd, real(fd, rest.as_ptr(), few(rest), offset + done as off_t))
+        checked!(
+            changes::begin_next,
+            fd,
+            real(fd, rest.as_ptr(), few(rest), offset + done as off_t)
+        )
     };
     // SAFETY: as in `writev`.
-    unsafe { go_on(fd, parts, count, done, more) }
+    unsafe {
+        let done = go_on(fd, parts, count, done, more);
+        next.parts_done(parts, count, done);
+        done
+    }
 }
 
 unsafe fn pwritev2(

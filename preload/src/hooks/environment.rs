@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use crate::base::family::interpose;
 use crate::child;
+use crate::fd::in_order;
 use crate::hooks::programs::with_place;
 
 type Exec =
@@ -25,6 +26,7 @@ unsafe fn execute(
     arguments: *const *mut c_char,
     environment: *const *mut c_char,
 ) -> c_int {
+    in_order::stop_all(); // a vfork child: what it becomes may have our descriptors
     // SAFETY: the program's own call, with its environment or a longer one.
     unsafe {
         with_place(path, |path| {

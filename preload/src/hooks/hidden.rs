@@ -50,6 +50,13 @@ pub(super) fn are_seen() -> bool {
     seen
 }
 
+/// Tells whether the file of `fd` cannot be changed by mappings that pass unseen.
+pub(super) fn cannot_change(fd: c_int) -> bool {
+    // SAFETY: system call on numbers only.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags & libc::O_ACCMODE == libc::O_WRONLY || are_seen()
+}
+
 /// Claims the token of `fd`, which is about to be closed, for the mappings of its file: they hold
 /// it from now on. Guard held.
 pub(super) fn claim_before_close(table: &Engine, fd: c_int) {

@@ -13,7 +13,7 @@ use crate::fd::lazy::{wake_beyond, wake_descriptor};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim, Released};
 use crate::hooks::hidden;
-use crate::{engine, fd::identity, signal::guard};
+use crate::{engine, fd::identity, fd::in_order, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -253,8 +253,12 @@ fn open_as_told<T>(
                 let stale = open_files::attach(*fd, claim);
                 report(table, stale);
                 let begun = Moment::now();
-                if (table.opened)(token, *fd, 0) != 0 {
+                let fits = (table.opened)(token, *fd, 0) == 0;
+                if !fits {
                     evacuate(table, claim, 0, begun);
+                }
+                if writable && !lazy {
+                    in_order::begin(*fd, fits && redirected && hidden::cannot_change(*fd));
                 }
             }
             Err(code) => again |= (table.opened)(token, -1, *code) != 0,

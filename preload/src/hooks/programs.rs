@@ -8,6 +8,7 @@ use libc::AT_FDCWD;
 use crate::base::family::interpose;
 use crate::child;
 use crate::engine::ask::{Answer, Question};
+use crate::fd::in_order;
 use crate::path::glance::{self, Where};
 use crate::{engine, path::canonical, signal::guard};
 
@@ -19,6 +20,7 @@ interpose! {
 }
 
 unsafe fn run(real: Run, path: *const c_char, arguments: *const *mut c_char) -> c_int {
+    in_order::stop_all(); // as in execve(2)
     // SAFETY: the program's own call, or on a path of ours in place of its own.
     unsafe { with_place(path, |path| real(path, arguments)) }
 }

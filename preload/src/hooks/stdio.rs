@@ -8,12 +8,13 @@ use libc::{AT_FDCWD, FILE};
 use crate::base::family::interpose;
 use crate::engine::ask::{Outcome, below_prefix_for, handle};
 use crate::fd::lazy::wake_descriptor;
-use crate::hooks::close::{ended, loses_data};
+use crate::hooks::close::{ended, loses_data, tell_whole};
 use crate::hooks::hidden;
-use crate::hooks::intent::may_change;
+use crate::hooks::intent::may_be_changed;
 use crate::hooks::open::{fresh, is_refused, name_behind, open_below, report, take_back};
 use crate::{
-    engine, fd::identity, fd::open_files, fd::stream_writes, signal::guard, signal::handlers,
+    engine, fd::identity, fd::in_order, fd::open_files, fd::stream_writes, signal::guard,
+    signal::handlers,
 };
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
@@ -66,6 +67,15 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
     }
 }
 
+/// Notes that a stream was made on `fd`. Guard held.
+fn attach_stream(fd: c_int, stream: *mut FILE) {
+    open_files::attach_stream(fd, stream as usize);
+    stream_writes::watch();
+    if !stream_writes::are_seen() {
+        in_order::stop(fd);
+    }
+}
+
 /// A stream that is not tracked; see [`fresh`].
 unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
     if !stream.is_null() && engine::active().is_some() {
@@ -107,8 +117,7 @@ unsafe fn open_stream<T>(
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
                 if open_files::may_hold(fd) {
-                    open_files::attach_stream(fd, stream as usize);
-                    stream_writes::watch();
+                    attach_stream(fd, stream);
                 }
                 if wake_descriptor(engine, fd) {
                     return Outcome::Done(stream);
@@ -130,7 +139,7 @@ unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the program's own call and string.
     let stream = unsafe {
         let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
-        if writes && !may_change(fd) {
+        if writes && !may_be_changed(fd) {
             return std::ptr::null_mut();
         }
         real(fd, mode)
@@ -140,8 +149,7 @@ unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
         && let Some(active) = engine::active()
     {
         let _: Option<c_int> = handle(-1, active, || {
-            open_files::attach_stream(fd, stream as usize);
-            stream_writes::watch();
+            attach_stream(fd, stream);
             Outcome::Pass
         });
     }
@@ -206,6 +214,9 @@ unsafe fn give_up(stream: *mut FILE) {
             {
                 (active.table.failed)(claim.token, libc::EIO);
             }
+            if failed.is_none() && marked == 0 {
+                tell_whole(&active.table, fd);
+            }
             report(&active.table, open_files::detach(fd));
             Outcome::Pass
         });
@@ -225,6 +236,9 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
                 let unwritten = unsafe { stream_writes::flush(stream) };
                 handle(libc::EOF, active, || {
                     hidden::claim_before_close(&active.table, fd);
+                    if unwritten.is_none() {
+                        tell_whole(&active.table, fd);
+                    }
                     let Some(released) = open_files::detach(fd) else { return Outcome::Pass };
                     // SAFETY: as above. A write that failed earlier shows in the error mark only.
                     let (marked, result) = unsafe { (libc::ferror(stream), real(stream)) };

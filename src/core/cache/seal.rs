@@ -89,7 +89,8 @@ pub struct SealRequest<'a> {
     pub epoch: u64,
     /// Store that this rank's files lie in.
     pub store: &'a str,
-    /// Name and `on_prefix` of this rank's files, in index order; the rest is found out here.
+    /// Name and `on_prefix` of this rank's files, in index order; the rest is found out here. With
+    /// `crc32`, size and time of modification that it is the checksum of.
     pub files: Vec<FileMeta>,
     /// For index and summary: the tags of [`crate::transfer::about`]; the same on all ranks.
     pub tags: BTreeMap<String, String>,
@@ -300,7 +301,9 @@ fn measure(
             .or_else(open)
             .and_then(|handle| handle.sync_all())
             .map_err(|e| Error::io("cannot sync", &path, e))?;
-        Ok(FileMeta { on_prefix: file.on_prefix, ..meta })
+        let of = |meta: &FileMeta| (meta.size, meta.mtime_seconds, meta.mtime_nanoseconds);
+        let crc32 = file.crc32.filter(|_| of(file) == of(&meta));
+        Ok(FileMeta { on_prefix: file.on_prefix, crc32, ..meta })
     };
     let measured = files.iter().map(measure_one).collect::<Result<Vec<_>>>()?;
     let folders = |file: &FileMeta| -> Vec<PathBuf> {

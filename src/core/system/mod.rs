@@ -14,6 +14,7 @@ mod node;
 mod pause;
 mod peer;
 mod planted;
+mod queues;
 mod reserve;
 mod secure_dir;
 mod shared_bytes;
@@ -33,6 +34,7 @@ pub use node::{
 pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};
 pub use planted::{Planted, plant, planted};
+pub use queues::has_kernel_queues;
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};
 pub use shared_bytes::SharedBytes;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
 
@@ -34,6 +35,8 @@ struct Held {
     file: Mutex<File>,
     /// It must not change: it is replaced before the first write.
     lazy: AtomicBool,
+    /// What was written from its start on, in order, while that is known.
+    course: Mutex<Option<(u64, Crc32)>>,
 }
 
 impl Held {
@@ -118,6 +121,16 @@ impl Files {
         self.session().map_or(Answer::PASS, |session| question(&session))
     }
 
+    /// Another descriptor is open on a file.
+    fn end_courses(&self, held: &Held) {
+        let open: Vec<_> = self.open.lock().unwrap().values().cloned().collect();
+        let identity = held.identity();
+        for one in open.iter().filter(|one| one.identity() == identity) {
+            *one.course.lock().unwrap() = None;
+            *held.course.lock().unwrap() = None;
+        }
+    }
+
     fn held(&self, token: u64) -> Option<Arc<Held>> {
         self.open.lock().unwrap().get(&token).cloned()
     }
@@ -143,6 +156,7 @@ impl Files {
             return false;
         }
         held.lazy.store(false, Ordering::SeqCst);
+        *held.course.lock().unwrap() = None;
         // SAFETY: the session has opened it for us.
         *file = unsafe { File::from_raw_fd(new) };
         true
@@ -170,11 +184,14 @@ impl Files {
                 return Err(error);
             };
             let descriptor = file.as_raw_fd();
+            let is_new = flags & libc::O_TRUNC != 0 || file.metadata()?.len() == 0;
             let held = Arc::new(Held {
                 file: Mutex::new(opened?),
                 lazy: AtomicBool::new(token & TOKEN_LAZY != 0),
+                course: Mutex::new(is_new.then(|| (0, Crc32::new()))),
             });
             if token != 0 {
+                self.end_courses(&held);
                 self.open.lock().unwrap().insert(token, held.clone());
                 if self.session().is_some_and(|one| !one.opened(token, descriptor, 0)) {
                     self.replace(token, 0);
@@ -263,11 +280,17 @@ impl Open<'_> {
                 done.set(done.get() + file.write(&bytes[done.get()..])?);
             }
             Ok(())
-        })
+        })?;
+        if let Some((length, crc32)) = &mut *self.held.course.lock().unwrap() {
+            *length += bytes.len() as u64;
+            crc32.update(bytes);
+        }
+        Ok(())
     }
 
     /// The program's pwrite(2).
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        *self.held.course.lock().unwrap() = None;
         self.changing(|file| file.write_all_at(bytes, offset))
     }
 
@@ -281,6 +304,11 @@ impl Open<'_> {
     /// The program's close(2).
     pub fn close(self) -> io::Result<()> {
         let Open { door, token, held } = self;
+        let course = held.course.lock().unwrap().clone();
+        if let (Some((length, crc32)), Some(session)) = (course, door.session()) {
+            let fd = held.file.lock().unwrap().as_raw_fd();
+            session.written(token, fd, length, crc32.value());
+        }
         if token != 0 {
             door.open.lock().unwrap().remove(&token);
         }

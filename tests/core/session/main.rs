@@ -29,6 +29,7 @@
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
 //! | `sparing.rs` | what a checkpoint costs, counted in calls |
+//! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
 
@@ -69,3 +70,4 @@ mod sparing;
 #[path = "../support/syncs.rs"]
 mod syncs;
 mod unprotected;
+mod written;

@@ -37,6 +37,7 @@ struct engine {
     void (*file_open)(size_t, const char *);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
+    void (*written)(uint64_t, int, uint64_t, uint32_t);
     int (*closed)(uint64_t);
     void (*failed)(uint64_t, int);
     int (*evacuate)(uint64_t, int, int);
@@ -149,6 +150,15 @@ static int reserve(uint64_t token, int fd, uint64_t offset, uint64_t bytes)
     say("reserve", 0, offset + bytes);
     return no_room("later");
 }
+static void written(uint64_t token, int fd, uint64_t bytes, uint32_t crc32)
+{
+    char text[64];
+    struct stat found;
+    if (fstat(fd, &found) || (uint64_t)found.st_size != bytes) return;
+    (void)token;
+    snprintf(text, sizeof text, "%08x", crc32);
+    say("written", text, bytes);
+}
 static int closed(uint64_t token)
 {
     say("closed", 0, host->open_count(token));
@@ -260,9 +270,9 @@ static const char *alias(size_t index, const char **place)
 }
 
 static const struct engine table = {
-    sizeof table, 12, init, get_prefix, sync_, idle, note, file_open, open_, opened, closed, failed,
-    evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list, address,
-    alias,
+    sizeof table, 13, init, get_prefix, sync_, idle, note, file_open, open_, opened, written,
+    closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
+    address, alias,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -20,8 +20,11 @@ use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
 use crate::session::report::events::user_and_job;
-use crate::system::{self, Planted, monotonic_ms, planted};
+use crate::system::{self, Planted, has_kernel_queues, monotonic_ms, planted};
 use crate::transfer::{about, flush_sync};
+
+/// To read less takes no longer than to find out whether somebody may have written unseen.
+const KNOWN_BYTES_MIN: u64 = 1 << 20;
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -181,20 +184,31 @@ impl Session {
     }
 
     fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
-        let state = self.state();
-        let Some(holding) = state.holdings.get(key) else {
+        let mut state = self.state();
+        let State { holdings, machine, view, checksums, .. } = &mut *state;
+        let Some(holding) = holdings.get(key) else {
             return (self.store_of_number(key.series, number), Vec::new());
         };
+        let dir = view.layer(key).map(|layer| layer.dir.as_path());
         let meta = |name: &String| {
-            let on_prefix = state.machine.lies_on_prefix(key, name)?;
-            Some(FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() })
+            let on_prefix = machine.lies_on_prefix(key, name)?;
+            let known =
+                dir.filter(|_| !on_prefix).and_then(|dir| checksums.take(name, &dir.join(name)));
+            let other = || FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() };
+            Some(known.unwrap_or_else(other))
         };
         // What another process has removed from the PFS is not waited for.
         let gone = |file: &FileMeta| {
             file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
         };
         let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
-        (holding.store.clone(), files.collect())
+        let mut files: Vec<_> = files.collect();
+        let known: u64 =
+            files.iter().filter(|file| file.crc32.is_some()).map(|file| file.size).sum();
+        if known < KNOWN_BYTES_MIN || has_kernel_queues() {
+            files.iter_mut().for_each(|file| file.crc32 = None);
+        }
+        (holding.store.clone(), files)
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {

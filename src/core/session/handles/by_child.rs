@@ -53,6 +53,7 @@ impl Session {
             return Answer::PASS;
         }
         self.unmatched.matches();
+        state.doubt(name);
         if let Some(copy) = state.tokens.shadow_of(name).cloned() {
             if let Some(token) = state.tokens.shadows_of(name).first() {
                 self.lend(&mut state, *token, child);

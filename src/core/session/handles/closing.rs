@@ -9,7 +9,11 @@ impl Session {
     /// Notes that the real open for `token` returned. `false`: the store cannot take the file. It
     /// is to be evacuated, or if there is no descriptor, asked for once more.
     pub fn opened(&self, token: u64, fd: i32, errno: i32) -> bool {
-        if fd >= 0 { self.set_aside(token, fd) } else { !self.not_opened(token, errno) }
+        if fd < 0 {
+            return !self.not_opened(token, errno);
+        }
+        self.forget_checksum(fd);
+        self.set_aside(token, fd)
     }
 
     /// Notes that the last descriptor of `token` was closed. `false`: what it has written is lost.

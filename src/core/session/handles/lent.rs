@@ -59,6 +59,7 @@ impl Session {
             return;
         };
         state.machine.lent(&twin.key, &twin.name);
+        state.doubt(&twin.name);
         let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
         state.lent.push(Lent::new(token, child));
     }

@@ -28,6 +28,7 @@ impl Session {
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
         let name = file.name.as_str();
+        state.checksums.doubt(name);
         let mut origin = self.site.on_prefix(name);
         if !intent.truncate {
             state = match self.bring_near(state, name, &mut found) {

@@ -25,6 +25,7 @@ use crate::session::handles::children::Counter;
 use crate::session::names::directories::Directories;
 use crate::session::namespace::View;
 use crate::session::program::Program;
+use crate::session::rank::checksums::Checksums;
 use crate::session::rank::holdings::Tokens;
 use crate::session::rank::idle::Idle;
 use crate::session::rank::publishing::{Publishing, Shared};
@@ -286,6 +287,7 @@ fn build(
         moves: Moves::default(),
         out_of_reach: Vec::new(),
         troubles: Default::default(),
+        checksums: Checksums::default(),
         publishing: Publishing::default(),
     };
     Session {

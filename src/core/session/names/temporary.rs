@@ -57,13 +57,11 @@ impl Session {
         }
         match self.private_target(&mut state, name, &found) {
             Ok(path) => {
+                let key = DatasetKey::new(last.map_or(0, |last| last.series), "", 0);
                 let tracked = Tracked {
-                    key: DatasetKey::new(last.map_or(0, |last| last.series), "", 0),
-                    name: name.to_string(),
-                    way: Way::Temporary,
                     made: !found.exists,
                     room: room.unwrap_or_default(),
-                    distrusted: false,
+                    ..Tracked::new(&key, name, Way::Temporary)
                 };
                 Answer::Redirect { path, token: state.tokens.issue(tracked) }
             }

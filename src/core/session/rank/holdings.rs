@@ -94,13 +94,16 @@ pub struct Tracked {
     pub room: Room,
     /// Making it durable has failed: it goes to the PFS at its close.
     pub distrusted: bool,
+    /// Somebody else may write the file, too.
+    pub doubted: bool,
 }
 
 impl Tracked {
     /// Makes a descriptor on a file that was there, with no room set aside.
     pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
-        Tracked { key, name, way, made: false, room: Room::default(), distrusted: false }
+        let room = Room::default();
+        Tracked { key, name, way, made: false, room, distrusted: false, doubted: false }
     }
 
     /// Tells whether the file has lost its name. What it is called instead is no name below the
@@ -281,6 +284,15 @@ impl Tokens {
     pub fn writer(&self, name: &str) -> Option<u64> {
         let writes = |one: &Tracked| one.name == name && !matches!(one.way, Way::Lazy { .. });
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
+    }
+
+    /// Notes that somebody else may write `name`; returns whether it is open here.
+    pub fn doubt(&mut self, name: &str) -> bool {
+        let mut open = false;
+        for one in self.by_token.values_mut().filter(|one| one.name == name) {
+            (one.doubted, open) = (true, true);
+        }
+        open
     }
 
     /// Finds some descriptor that is open on the same file as `other`, in the same way.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use super::checksums::Checksums;
 use super::holdings::{Holding, Tokens};
 use super::idle::Idle;
 use super::publishing::{Publishing, Shared};
@@ -71,6 +72,8 @@ pub(in crate::session) struct State {
     pub out_of_reach: Vec<(usize, u64)>,
     /// Why seals fail.
     pub troubles: Troubles,
+    /// Of files that need not be read at the seal.
+    pub checksums: Checksums,
     /// What threads are renaming on the PFS, without the lock.
     pub publishing: Publishing,
 }

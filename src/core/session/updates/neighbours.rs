@@ -126,6 +126,7 @@ impl Session {
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
                     state.note_all_co_writers();
+                    state.checksums.doubt_all();
                 }
                 Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
@@ -156,6 +157,7 @@ impl Session {
         }
         if matches!(told, Notice::Claimed(_) | Notice::Made(_) | Notice::OnPrefix(_)) {
             state.note_co_writer(&of.0, rank);
+            state.doubt(&of.0);
             news.written.push(of.clone());
         }
         match told {

@@ -1,0 +1,367 @@
+//! Files that are written from their start to their end through one descriptor: their checksum is
+//! taken while the data are in the processor's cache, so that nobody has to read them back.
+//!
+//! All that could change the file in any other way ends that for good ([`stop`]), and the engine
+//! reads the file as ever: a call on another place, a second descriptor that can write, dup, fork,
+//! mapping, truncation, a failure. So does whatever was not seen, if it has moved the descriptor's
+//! place or the file's end. No lock: a handler of a signal may write where it has interrupted a
+//! write. Of two threads that write at the same time the second one ends it for both.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crc32fast::Hasher;
+use libc::iovec;
+
+/// Descriptors from this number on are not followed.
+const FOLLOWED: usize = 1024;
+/// To read shorter files costs no time.
+const BYTES_MIN: u64 = 1 << 16;
+
+// What is known of a descriptor's file.
+const UNKNOWN: u32 = 0;
+const FOLLOWING: u32 = 1;
+/// A call is writing, or the fields are being filled.
+const WRITING: u32 = 2;
+/// It is, and nothing will be known when it returns.
+const SPOILED: u32 = 3;
+
+struct Course {
+    state: AtomicU32,
+    crc32: AtomicU32,
+    /// Bytes written so far: where the next one goes.
+    bytes: AtomicU64,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+static COURSES: [Course; FOLLOWED] = [const {
+    Course {
+        state: AtomicU32::new(UNKNOWN),
+        crc32: AtomicU32::new(0),
+        bytes: AtomicU64::new(0),
+        device: AtomicU64::new(0),
+        inode: AtomicU64::new(0),
+    }
+}; FOLLOWED];
+
+/// The highest number that was ever followed, and one.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+fn used() -> &'static [Course] {
+    &COURSES[..USED.load(Ordering::Acquire)]
+}
+
+fn course(fd: c_int) -> Option<&'static Course> {
+    COURSES.get(usize::try_from(fd).ok()?)
+}
+
+/// Where a call writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// At the descriptor's own place.
+    Place,
+    /// At this offset.
+    Offset(i64),
+}
+
+/// A call that goes on where the last one ended, until [`Next::done`]. No destructor: see
+/// [`crate::fd::changes::Change`].
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) struct Next(Option<&'static Course>);
+
+/// What was written from the start of a file to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// Its length.
+    pub bytes: u64,
+    /// Its checksum.
+    pub crc32: u32,
+}
+
+/// Notes that `fd` was opened just now, to write: whoever has written to the same file before is
+/// followed no more. `follow` it: its file is in the cache, and what is written through it is seen.
+pub(crate) fn begin(fd: c_int, follow: bool) {
+    let is_used = USED.load(Ordering::Acquire) > 0;
+    let Some(found) = Some(fd).filter(|_| is_used || follow).and_then(status) else { return };
+    let is_same = |one: &&Course| {
+        one.state.load(Ordering::Acquire) != UNKNOWN
+            && one.device.load(Ordering::Relaxed) == found.st_dev
+            && one.inode.load(Ordering::Relaxed) == found.st_ino
+    };
+    let known_before = used().iter().filter(is_same).map(Course::stop).count() > 0;
+    let is_new = found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size == 0;
+    let Some(course) = course(fd).filter(|_| is_new && follow && !known_before) else { return };
+    if course.moves(UNKNOWN, WRITING) {
+        USED.fetch_max(fd.unsigned_abs() as usize + 1, Ordering::AcqRel);
+        course.crc32.store(0, Ordering::Relaxed);
+        course.bytes.store(0, Ordering::Relaxed);
+        course.device.store(found.st_dev, Ordering::Relaxed);
+        course.inode.store(found.st_ino, Ordering::Relaxed);
+        if !course.moves(WRITING, FOLLOWING) {
+            course.forget();
+        }
+    }
+}
+
+/// Tells whether `fd` is followed.
+#[inline]
+pub(crate) fn is_followed(fd: c_int) -> bool {
+    course(fd).is_some_and(|course| course.state.load(Ordering::Relaxed) != UNKNOWN)
+}
+
+/// Begins a call that writes to `fd`.
+#[inline]
+pub(crate) fn next(fd: c_int, at: At) -> Next {
+    if is_followed(fd) { next_followed(fd, at) } else { Next(None) }
+}
+
+fn next_followed(fd: c_int, at: At) -> Next {
+    let Some(course) = course(fd) else { return Next(None) };
+    if !course.moves(FOLLOWING, WRITING) {
+        course.stop();
+        return Next(None);
+    }
+    let place = match at {
+        At::Offset(offset) => offset,
+        // SAFETY: system call on numbers.
+        At::Place => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
+    };
+    if u64::try_from(place) != Ok(course.bytes.load(Ordering::Relaxed)) {
+        course.forget();
+        return Next(None);
+    }
+    Next(Some(course))
+}
+
+/// Ends it for `fd`: its file may be changed in another way.
+#[inline]
+pub(crate) fn stop(fd: c_int) {
+    if is_followed(fd) {
+        course(fd).into_iter().for_each(Course::stop);
+    }
+}
+
+/// Ends it for all descriptors: something may change their files that no hook sees.
+pub(crate) fn stop_all() {
+    used().iter().for_each(Course::stop);
+}
+
+/// Ends it for `fd`, which is about to be closed. Returns what its file is now, if that is long
+/// enough to be worth it.
+pub(crate) fn finish(fd: c_int) -> Option<Whole> {
+    let course = course(fd)?;
+    let bytes = course.bytes.load(Ordering::Acquire);
+    let crc32 = course.crc32.load(Ordering::Relaxed);
+    let whole = course.moves(FOLLOWING, UNKNOWN);
+    course.stop();
+    (whole && bytes >= BYTES_MIN).then_some(Whole { bytes, crc32 })
+}
+
+impl Course {
+    fn moves(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends it; a call that is under way does so when it returns.
+    fn stop(&self) {
+        loop {
+            let next = match self.state.load(Ordering::Relaxed) {
+                FOLLOWING => (FOLLOWING, UNKNOWN),
+                WRITING => (WRITING, SPOILED),
+                _ => return,
+            };
+            if self.moves(next.0, next.1) {
+                return;
+            }
+        }
+    }
+
+    /// Ends it for the call that is under way.
+    fn forget(&self) {
+        self.state.store(UNKNOWN, Ordering::Release);
+    }
+
+    /// Adds what a call has written.
+    ///
+    /// # Safety
+    /// Each part is that long, up to `written` bytes of all of them.
+    unsafe fn add(&self, parts: impl Iterator<Item = (*const u8, usize)>, written: isize) {
+        // What a call has done that has failed nobody knows.
+        let Ok(mut left) = usize::try_from(written) else { return self.forget() };
+        let bytes = self.bytes.load(Ordering::Relaxed) + left as u64;
+        let mut hasher = Hasher::new_with_initial(self.crc32.load(Ordering::Relaxed));
+        for (data, length) in parts {
+            let now = left.min(length);
+            if now > 0 {
+                // SAFETY: the caller's promise; the call has just read these bytes.
+                hasher.update(unsafe { std::slice::from_raw_parts(data, now) });
+            }
+            left -= now;
+        }
+        self.crc32.store(hasher.finalize(), Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if left > 0 || !self.moves(WRITING, FOLLOWING) {
+            self.forget();
+        }
+    }
+}
+
+impl Next {
+    /// Ends the call, which has written so many bytes of `data`, or has failed.
+    ///
+    /// # Safety
+    /// `data` are at least `written` bytes, if that is positive.
+    #[inline]
+    pub(crate) unsafe fn done(self, data: *const c_void, written: isize) {
+        if let Some(course) = self.0 {
+            // SAFETY: the caller's promise.
+            unsafe { course.add(std::iter::once((data.cast(), usize::MAX)), written) }
+        }
+    }
+
+    /// Ends the call, which has written so many bytes of the `count` parts, or has failed.
+    ///
+    /// # Safety
+    /// If `written` is positive, the parts are there, and together at least as long.
+    #[inline]
+    pub(crate) unsafe fn parts_done(self, parts: *const iovec, count: c_int, written: isize) {
+        let Some(course) = self.0 else { return };
+        let count = usize::try_from(count).ok().filter(|_| written > 0).unwrap_or(0);
+        let part = |at| {
+            // SAFETY: the caller's promise.
+            let iovec { iov_base, iov_len } = unsafe { *parts.add(at) };
+            (iov_base.cast_const().cast(), iov_len)
+        };
+        // SAFETY: as above.
+        unsafe { course.add((0..count).map(part), written) }
+    }
+}
+
+/// What the kernel says of a descriptor's file.
+fn status(fd: c_int) -> Option<libc::stat> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes the structure when it returns 0.
+    unsafe { (libc::fstat(fd, found.as_mut_ptr()) == 0).then(|| found.assume_init()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    use std::os::fd::AsRawFd as _;
+    use std::sync::{Mutex, MutexGuard};
+
+    /// The table is one per process, and numbers are used again.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    struct Written(File, MutexGuard<'static, ()>);
+
+    impl Written {
+        fn new() -> Self {
+            let guard = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let file = tempfile::tempfile().unwrap();
+            begin(file.as_raw_fd(), true);
+            assert!(is_followed(file.as_raw_fd()));
+            Self(file, guard)
+        }
+
+        fn fd(&self) -> c_int {
+            self.0.as_raw_fd()
+        }
+
+        /// Writes as the hook of write(2) does.
+        fn write(&mut self, data: &[u8]) {
+            let next = next(self.fd(), At::Place);
+            self.0.write_all(data).unwrap();
+            done(next, data);
+        }
+    }
+
+    /// `data` was written.
+    fn done(next: Next, data: &[u8]) {
+        // SAFETY: so long it is.
+        unsafe { next.done(data.as_ptr().cast(), data.len() as isize) }
+    }
+
+    const SOME: &[u8] = &[7; BYTES_MIN as usize];
+
+    #[test]
+    fn what_is_written_in_order_has_its_checksum() {
+        let mut one = Written::new();
+        one.write(b"1234");
+        let parts = [(&b"56"[..], 2), (&b"789"[..], 3)].map(|(data, iov_len)| iovec {
+            iov_base: data.as_ptr().cast::<c_void>().cast_mut(),
+            iov_len,
+        });
+        let next = next(one.fd(), At::Offset(4));
+        one.0.write_all(b"56789").unwrap();
+        // SAFETY: two parts, five bytes.
+        unsafe { next.parts_done(parts.as_ptr(), 2, 5) }
+        let known = course(one.fd()).unwrap();
+        assert_eq!(known.crc32.load(Ordering::Relaxed), 0xcbf4_3926);
+        one.write(SOME);
+        let whole = finish(one.fd()).unwrap();
+        assert_eq!(whole.bytes, 9 + BYTES_MIN);
+        let all = [b"123456789", SOME].concat();
+        assert_eq!(whole.crc32, crc32fast::hash(&all));
+        assert_eq!(finish(one.fd()), None);
+    }
+
+    #[test]
+    fn whatever_else_happens_ends_it() {
+        let ends = |act: &dyn Fn(&mut Written)| {
+            let mut one = Written::new();
+            one.write(SOME);
+            act(&mut one);
+            one.write(SOME);
+            finish(one.fd())
+        };
+        assert!(ends(&|_| {}).is_some());
+        assert_eq!(ends(&|one| stop(one.fd())), None);
+        assert_eq!(ends(&|_| stop_all()), None);
+        assert_eq!(ends(&|one| assert!(one.0.seek(SeekFrom::Start(3)).is_ok())), None);
+        assert_eq!(ends(&|one| assert!(one.0.write_all(b"unseen").is_ok())), None);
+        let failed = |one: &mut Written| {
+            // SAFETY: nothing was written.
+            unsafe { next(one.fd(), At::Place).done(SOME.as_ptr().cast(), -1) }
+        };
+        assert_eq!(ends(&failed), None);
+        let again = |one: &mut Written| {
+            let path = format!("/proc/self/fd/{}", one.fd());
+            let other = OpenOptions::new().write(true).open(path).unwrap();
+            begin(other.as_raw_fd(), true);
+        };
+        assert_eq!(ends(&again), None);
+    }
+
+    #[test]
+    fn of_two_writes_at_the_same_time_the_second_ends_it() {
+        let mut one = Written::new();
+        let first = next(one.fd(), At::Place);
+        one.write(SOME);
+        done(first, SOME);
+        assert_eq!(finish(one.fd()), None);
+
+        one.0.set_len(0).unwrap();
+        begin(one.fd(), true);
+        one.0.rewind().unwrap();
+        let first = next(one.fd(), At::Place);
+        assert_eq!(finish(one.fd()), None, "closed while it is written");
+        done(first, b"");
+        assert!(!is_followed(one.fd()));
+    }
+
+    #[test]
+    fn files_that_are_not_empty_are_not_followed() {
+        let _guard = ONE.lock();
+        let mut file = tempfile::tempfile().unwrap();
+        begin(file.as_raw_fd(), false);
+        assert!(!is_followed(file.as_raw_fd()), "it is not in the cache");
+        file.write_all(b"x").unwrap();
+        begin(file.as_raw_fd(), true);
+        assert!(!is_followed(file.as_raw_fd()));
+    }
+}
