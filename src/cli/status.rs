@@ -9,6 +9,7 @@ use indicatif::HumanBytes;
 use scr_core::log::messages;
 use scr_core::operations::{Life, Status, read_status, state_of};
 use scr_core::records::{IndexEntry, RunDataset, RunRecord, Timestamp};
+use scr_core::transfer::Progress;
 use serde_json::{Map, Value, json};
 
 use crate::halt::{describe, show};
@@ -226,13 +227,20 @@ pub fn place(id: u64, one: &RunDataset, status: &Status) -> String {
     let progress = status.flushes.get(&id).filter(|_| !one.on_prefix);
     let flush = match (progress, one.on_prefix, one.flushing, &one.failed) {
         (_, true, ..) => Some("prefix".to_owned()),
-        (Some((done, nodes)), ..) => Some(format!("flushing: {done} of {nodes} nodes")),
+        (Some(flush), ..) => Some(flushing(flush)),
         (None, _, true, _) => Some("flushing".to_owned()),
         (None, _, false, Some(why)) => Some(format!("flush failed: {why}")),
         (None, _, false, None) => one.due.then(|| "to be flushed".to_owned()),
     };
     let all: Vec<String> = cache.into_iter().chain(flush).collect();
     if all.is_empty() { "replaced by newer ones".to_owned() } else { all.join(", ") }
+}
+
+fn flushing(flush: &Progress) -> String {
+    let Progress { nodes_done, nodes, bytes_done, bytes } = *flush;
+    let percent = (100 * u128::from(bytes_done)).checked_div(u128::from(bytes));
+    let percent = percent.map_or_else(String::new, |percent| format!("{percent} % of the bytes, "));
+    format!("flushing: {percent}{nodes_done} of {nodes} nodes done")
 }
 
 /// ISO 8601 in UTC; null for a time that is not known.
@@ -345,7 +353,8 @@ fn dataset_in_json(id: u64, one: &RunDataset, status: &Status) -> Value {
         "in_cache": one.in_cache,
         "on_prefix": one.on_prefix,
         "flushing": one.flushing,
-        "flush_nodes": progress.map(|(done, nodes)| json!({ "done": done, "of": nodes })),
+        "flush_nodes": progress.map(|it| json!({ "done": it.nodes_done, "of": it.nodes })),
+        "flush_bytes": progress.map(|it| json!({ "done": it.bytes_done, "of": it.bytes })),
         "due": one.due,
         "files": one.files,
         "bytes": one.bytes,

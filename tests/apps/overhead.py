@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Run times of LAMMPS and OpenFOAM without the shim and with it, by turns: medians. Nothing passes
-or fails here: on a busy machine the spread is larger than the difference.
+"""Run times of LAMMPS and OpenFOAM without the shim and with it, by turns, with a checkpoint every
+few seconds: the ratio of each pair, its median with the interval that holds it with 95 %, the same
+of the processor's time, and the agreements' share of the run. Nothing passes or fails here: on a
+busy machine the spread is larger than the difference.
 
-usage: overhead.py [rounds]
+usage: overhead.py [pairs]
 """
 
+import math
 import os
+import resource
 import statistics
 import sys
 import time
@@ -15,8 +19,11 @@ import lammps
 import openfoam
 from application import Stage, missing
 
+PAIRS = 11
+
+
 def longer(path, *changes):
-    """Ten times the steps, and checkpoints so rare that most of the time goes into the steps."""
+    """A run of some ten seconds and more, with a checkpoint every few seconds."""
     text = path.read_text()
     for old, new in changes:
         assert old in text, f"{path} has no {old}"
@@ -27,53 +34,80 @@ def longer(path, *changes):
 RUNS = {
     "LAMMPS": (
         lammps.LAMMPS, lammps.lmp("in.long"),
-        lambda where: longer(where / "in.long", ("run 200", "run 2000"), ("restart 20 ",
-                                                                          "restart 200 ")),
+        lambda where: longer(where / "in.long", ("run 200", "run 12000"), ("restart 20 ",
+                                                                           "restart 2000 ")),
     ),
     "OpenFOAM": (
         openfoam.OPENFOAM[0], openfoam.icofoam(()),
-        lambda where: longer(where / "system" / "controlDict", ("endTime 0.2;", "endTime 2;"),
-                             ("writeInterval 5;", "writeInterval 50;")),
+        lambda where: longer(where / "system" / "controlDict", ("endTime 0.2;", "endTime 12;"),
+                             ("writeInterval 5;", "writeInterval 500;")),
     ),
 }
 
 
+def processor():
+    """Seconds that all processes that have ended had of the processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def one_run(application, words, prepare, settings):
-    """Seconds of an mpirun in a fresh directory, and its outcome."""
+    """Seconds of an mpirun in a fresh directory, of the processors, and its outcome."""
     with compare.directory(application) as where:
         prepare(where)
-        begun = time.perf_counter()
         stage = Stage(4, words)
+        begun, used = time.perf_counter(), processor()
         if settings:
             done = compare.run_shimmed(application, [stage], where, **settings)[0]
         else:
             done = compare.run_stage(application, stage, where, {})
-        return time.perf_counter() - begun, done
+        return time.perf_counter() - begun, processor() - used, done
 
 
-def measure(name, rounds):
+def interval(ratios):
+    """Between which two of the ratios their median lies with 95 %: the sign test."""
+    count, left_out, tail = len(ratios), 0, 0.0
+    while True:
+        tail += math.comb(count, left_out) / 2 ** count
+        if tail > 0.025 or left_out >= count // 2:
+            break
+        left_out += 1
+    ordered = sorted(ratios)
+    last = max(left_out - 1, 0)
+    return ordered[last], ordered[count - 1 - last]
+
+
+def measure(name, pairs):
     application, words, prepare = RUNS[name]
-    plain, shimmed, told = [], [], []
-    for _ in range(rounds):
-        plain.append(one_run(application, words, prepare, {})[0])
-        seconds, done = one_run(application, words, prepare, {"SCR_FLUSH": "10"})
-        shimmed.append(seconds)
-        told.append(compare.tally([done]))
-    without, with_shim = statistics.median(plain), statistics.median(shimmed)
-    ratio = statistics.median(two / one for one, two in zip(plain, shimmed))
-    print(f"{name:10} {without:8.2f} s {with_shim:8.2f} s   ratio of pairs {ratio:.3f}; without "
-          f"{min(plain):.2f} to {max(plain):.2f} s; {told[-1]['agreements']} agreements, "
-          f"{told[-1]['us']} us each, {told[-1]['share']}", flush=True)
+    seconds, used, told = [], [], []
+    for number in range(pairs):
+        kinds = [{}, {"SCR_FLUSH": "10"}]
+        runs = {}
+        for at in (0, 1) if number % 2 == 0 else (1, 0):
+            runs[at] = one_run(application, words, prepare, kinds[at])
+        seconds.append((runs[0][0], runs[1][0]))
+        used.append((runs[0][1], runs[1][1]))
+        told.append(compare.tally([runs[1][2]]))
+    without, with_shim = map(statistics.median, zip(*seconds))
+    print(f"{name:10} {without:8.2f} s {with_shim:8.2f} s", flush=True)
+    for what, both in (("run time", seconds), ("processors' time", used)):
+        ratios = [two / one for one, two in both]
+        low, high = interval(ratios)
+        print(f"{'':10} {what}: ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f})")
+    agreements, us = (statistics.median(one[key] for one in told) for key in ("agreements", "us"))
+    shares = sorted(float(one["share"].split()[0]) for one in told)
+    print(f"{'':10} agreements: {agreements:.0f} of {us:.1f} us, "
+          f"{shares[len(shares) // 2]:.2f} % of the run", flush=True)
 
 
 def main(words):
-    rounds = int(words[0]) if words else 7
-    print(f"{rounds} rounds by turns, 4 ranks on {os.cpu_count()} cores, "
+    pairs = int(words[0]) if words else PAIRS
+    print(f"{pairs} pairs by turns, 4 ranks on {os.cpu_count()} cores, "
           f"load {os.getloadavg()[0]:.1f}; without and with the shim", flush=True)
     for name, (application, *_) in RUNS.items():
         if missing(application):
             sys.exit(f"{application.program} is not there")
-        measure(name, rounds)
+        measure(name, pairs)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ AIMS = (
     ("idle Allreduce", "idle Allreduce: the hook", 20, "{:.0f} ns"),
     ("idle Barrier", "idle Barrier: the hook", 20, "{:.0f} ns"),
     ("memory", "memory of a rank", 3, "{:.1f} MiB"),
+    ("flush RAM", "flush on RAM disk: time of cp's", 1.1, "x {:.2f}"),
     ("flush warm", "flush, warm: time of cp's", 1.1, "x {:.2f}"),
     ("flush cold", "flush, cold: time of cp's", 1.1, "x {:.2f}"),
 )

@@ -1,8 +1,10 @@
 //! How fast a flush is, all ranks together and by threads, against `cp --reflink=never` of the same
-//! files by as many processes in the same run. Only the ratio means anything: machines, and runs on
-//! one machine, differ. And how near a flush by threads comes to the limits that are set for it.
+//! files by as many processes in the same run, made durable alike. Only the ratio means anything:
+//! machines, and runs on one machine, differ. From RAM disk to RAM disk, and from disk to disk with
+//! the files in memory (warm) and not (cold). And how near a flush by threads comes to the limits
+//! that are set for it.
 //!
-//! `cargo bench -p scr-core --bench flush`
+//! `cargo bench -p scr-core --bench flush`; with SCR_BENCH_DISK another directory on a disk.
 
 #[allow(dead_code, clippy::unwrap_used)] // it is that of the tests
 #[path = "../core/cache/cluster.rs"]
@@ -12,6 +14,7 @@ mod processor;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -30,37 +33,99 @@ const LIMIT_BYTES: u64 = 100_000_000;
 const LIMIT_PERCENT: f64 = 25.0;
 const WAYS: [&str; 3] = ["cp --reflink=never", "flush, together", "flush, by threads"];
 
-fn main() {
-    let cluster = Cluster::new();
-    let options = Options { bytes_per_second: 0, ..Options::default() };
-    let outcome = cluster.launch(RANKS).transfer(options).run(|ctx| {
-        seal(ctx, BYTES_PER_RANK);
-        let mut seconds = [const { Vec::new() }; WAYS.len()];
-        // One round before it counts: the first use of memory is slow.
-        for round in 0..=ROUNDS {
-            let ways: [&dyn Fn(&Ctx); WAYS.len()] = [&copy, &together, &by_threads];
-            for (way, all) in ways.iter().zip(&mut seconds) {
-                ctx.world.barrier().expect("ranks");
-                let start = Instant::now();
-                way(ctx);
-                ctx.world.barrier().expect("ranks");
-                if round > 0 {
-                    all.push(start.elapsed().as_secs_f64());
-                }
-                let _ = fs::remove_file(ctx.prefix.join(name(ctx)));
-                let _ = fs::remove_file(ctx.prefix.join(format!("plain.{}", ctx.world.rank())));
-            }
+/// Where files come from and go to.
+struct Setting {
+    name: &'static str,
+    /// The row of the table of aims.
+    aim: &'static str,
+    on_disk: bool,
+    bytes_per_rank: usize,
+    cold: bool,
+}
+
+const SETTINGS: [Setting; 3] = [
+    Setting {
+        name: "RAM disk to RAM disk",
+        aim: "flush RAM",
+        on_disk: false,
+        bytes_per_rank: BYTES_PER_RANK,
+        cold: false,
+    },
+    Setting {
+        name: "disk to disk, warm",
+        aim: "flush warm",
+        on_disk: true,
+        bytes_per_rank: FEW_BYTES,
+        cold: false,
+    },
+    Setting {
+        name: "disk to disk, cold",
+        aim: "flush cold",
+        on_disk: true,
+        bytes_per_rank: FEW_BYTES,
+        cold: true,
+    },
+];
+
+impl Setting {
+    fn cluster(&self) -> Cluster {
+        if !self.on_disk {
+            return Cluster::new();
         }
-        seconds
-    });
-    let mut seconds = outcome.results[0].clone().expect("rank 0");
-    let gigabytes = (RANKS.len() * BYTES_PER_RANK) as f64 / 1e9;
-    println!("{} ranks, {} MiB each; medians of {ROUNDS}", RANKS.len(), BYTES_PER_RANK >> 20);
-    seconds.iter_mut().for_each(|all| all.sort_by(f64::total_cmp));
-    let medians = seconds.map(|all| all[all.len() / 2]);
-    for (way, median) in WAYS.iter().zip(medians) {
-        println!("{way:<20} {:6.2} GB/s   {:.2}", gigabytes / median, medians[0] / median);
+        let disk = std::env::var("SCR_BENCH_DISK");
+        let disk = disk.unwrap_or_else(|_| env!("CARGO_TARGET_TMPDIR").to_owned());
+        fs::create_dir_all(&disk).expect("a directory");
+        Cluster::at(tempfile::tempdir_in(disk).expect("a directory on a disk"))
     }
+
+    /// Prints what each way takes.
+    fn measure(&self) {
+        let options = Options { bytes_per_second: 0, ..Options::default() };
+        let cluster = self.cluster();
+        let outcome = cluster.launch(RANKS).transfer(options).run(|ctx| {
+            seal(ctx, self.bytes_per_rank);
+            let mut seconds = [const { Vec::new() }; WAYS.len()];
+            // One round before it counts: the first use of memory is slow.
+            for round in 0..=ROUNDS {
+                let ways: [&dyn Fn(&Ctx); WAYS.len()] = [&copy, &together, &by_threads];
+                for (way, all) in ways.iter().zip(&mut seconds) {
+                    if self.cold {
+                        forget(&source(ctx));
+                    }
+                    ctx.world.barrier().expect("ranks");
+                    let start = Instant::now();
+                    way(ctx);
+                    ctx.world.barrier().expect("ranks");
+                    if round > 0 {
+                        all.push(start.elapsed().as_secs_f64());
+                    }
+                    let _ = fs::remove_file(ctx.prefix.join(name(ctx)));
+                    let _ = fs::remove_file(plain(ctx));
+                }
+            }
+            seconds
+        });
+        let mut seconds = outcome.results[0].clone().expect("rank 0");
+        let gigabytes = (RANKS.len() * self.bytes_per_rank) as f64 / 1e9;
+        let mib = self.bytes_per_rank >> 20;
+        println!("{}: {} ranks, {mib} MiB each; medians of {ROUNDS}", self.name, RANKS.len());
+        seconds.iter_mut().for_each(|all| all.sort_by(f64::total_cmp));
+        let least = [0, 1, 2].map(|way: usize| seconds[way][0]);
+        let medians = seconds.map(|all| all[all.len() / 2]);
+        for ((way, median), least_of_it) in WAYS.iter().zip(medians).zip(least) {
+            let (of_median, of_least) = (median / medians[0], least_of_it / least[0]);
+            println!(
+                "{way:<20} {:6.2} GB/s   time x {of_median:.2}, least x {of_least:.2}",
+                gigabytes / median
+            );
+        }
+        println!("aim {}: {:.3}", self.aim, medians[1].max(medians[2]) / medians[0]);
+    }
+}
+
+fn main() {
+    SETTINGS.iter().for_each(Setting::measure);
+    let options = Options { bytes_per_second: 0, ..Options::default() };
     let by_rate = Options { bytes_per_second: LIMIT_BYTES, ..options };
     let (by_bytes, _) = limited(RANKS, FEW_BYTES, by_rate);
     let megabytes = (RANKS.len() * FEW_BYTES) as f64 / 1e6;
@@ -117,11 +182,27 @@ fn seal(ctx: &Ctx, bytes: usize) {
     cache::commit(ctx, &prepared.expect("a dataset"), true).expect("a seal");
 }
 
+fn source(ctx: &Ctx) -> PathBuf {
+    ctx.layout.dataset_dir("ram", 1).join(name(ctx))
+}
+
+fn plain(ctx: &Ctx) -> PathBuf {
+    ctx.prefix.join(format!("plain.{}", ctx.world.rank()))
+}
+
 fn copy(ctx: &Ctx) {
-    let source = ctx.layout.dataset_dir("ram", 1).join(name(ctx));
-    let target = ctx.prefix.join(format!("plain.{}", ctx.world.rank()));
-    let status = Command::new("cp").arg("--reflink=never").arg(source).arg(target).status();
+    let target = plain(ctx);
+    let status = Command::new("cp").arg("--reflink=never").arg(source(ctx)).arg(&target).status();
     assert!(status.expect("cp").success());
+    fs::File::open(target).and_then(|file| file.sync_all()).expect("durable, as after a flush");
+}
+
+/// The kernel forgets what it has of a file.
+fn forget(path: &Path) {
+    let from = format!("if={}", path.display());
+    let status =
+        Command::new("dd").args([&from, "iflag=nocache", "count=0", "status=none"]).status();
+    assert!(status.expect("dd").success());
 }
 
 fn together(ctx: &Ctx) {

@@ -29,5 +29,6 @@ mod params_used;
 mod patterns;
 mod records;
 mod redundancy;
+mod scale;
 mod simulation;
 mod support;

@@ -9,6 +9,7 @@ use super::state_dir;
 use crate::error::Result;
 use crate::files::lease;
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
+use crate::transfer::{Progress, flushes_under_way};
 
 /// What is known of the last launch on a prefix, and of what is there.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,9 +26,8 @@ pub struct Status {
     pub halt: HaltFile,
     /// What a new run would go on from.
     pub newest: Option<IndexEntry>,
-    /// Of a flush under way, by id: nodes that have all their files of it on the prefix, and nodes
-    /// that take part.
-    pub flushes: BTreeMap<u64, (usize, usize)>,
+    /// How far flushes under way have come, by id.
+    pub flushes: BTreeMap<u64, Progress>,
     /// What only the caches of a run that is over have: id and name.
     pub only_in_caches: Vec<(u64, String)>,
     /// Records that could not be read, in sentences.
@@ -85,7 +85,7 @@ pub fn read_status(prefix: &Path) -> Status {
     for (id, one) in status.run.iter_mut().flat_map(|run| &mut run.datasets) {
         one.on_prefix |= index.by_id(*id).is_some_and(|entry| entry.complete);
     }
-    status.flushes = flushes(&state);
+    status.flushes = flushes_under_way(prefix);
     if !matches!(status.life, Life::Runs | Life::Unknown) {
         let left = kept(left_in_caches(prefix), &mut unreadable);
         status.only_in_caches = left.unwrap_or_default();
@@ -132,24 +132,6 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     current.or_else(|| index.newest_first().find(usable)).cloned()
 }
 
-/// How far the flushes under way are, by the journal.
-fn flushes(state: &Path) -> BTreeMap<u64, (usize, usize)> {
-    let mut all = BTreeMap::new();
-    for entry in std::fs::read_dir(state.join("journal")).into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let (mut done, mut nodes) = (0, 0);
-        for file in std::fs::read_dir(entry.path()).into_iter().flatten().flatten() {
-            let name = file.file_name().to_string_lossy().into_owned();
-            nodes += usize::from(name.starts_with("part."));
-            done += usize::from(name.starts_with("staged."));
-        }
-        all.insert(id, (done.min(nodes), nodes));
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +169,8 @@ mod tests {
         }
         std::fs::write(prefix.path().join(".scr/run.scr"), "text").unwrap();
         let status = read_status(prefix.path());
-        assert_eq!(status.flushes, [(5, (1, 2))].into());
+        let progress = Progress { nodes_done: 1, nodes: 2, ..Progress::default() };
+        assert_eq!(status.flushes, [(5, progress)].into());
         assert_eq!(status.unreadable.len(), 1, "{:?}", status.unreadable);
     }
 }

@@ -58,6 +58,14 @@ pub fn begin_writeback(file: &File, offset: u64, bytes: u64) {
     }
 }
 
+/// Tells the kernel that a file is read from its begin to its end: it reads further ahead.
+pub fn will_read_in_order(file: &File) {
+    // SAFETY: the call takes no pointer, and the descriptor is open as long as `file` lives.
+    unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL);
+    }
+}
+
 /// Returns the first piece of data at or after `from` in a file of `size` bytes, up to the next
 /// hole; `None` if only a hole is left. Moves the file's offset. Where the file system cannot tell,
 /// all is data.

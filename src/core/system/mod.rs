@@ -23,7 +23,9 @@ mod space;
 
 pub use access::{is_denied, may_write};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
-pub use descriptor::{begin_writeback, has_writers, is_locked, next_data, try_lock, unlock};
+pub use descriptor::{
+    begin_writeback, has_writers, is_locked, next_data, try_lock, unlock, will_read_in_order,
+};
 pub use lanes::in_lanes;
 pub use memory::{cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;

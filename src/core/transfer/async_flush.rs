@@ -28,7 +28,7 @@ use super::leader_sign::Sign;
 use super::ledger::{self, Ledger};
 use super::options::{Options, SYNC_BYTES};
 use super::polling;
-use super::stage::{publish_staged, remove_staged, stage, staged_path};
+use super::stage::{Stager, publish_staged, remove_staged, staged_path};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
 use super::unfinished::close_half;
@@ -248,12 +248,12 @@ impl Job {
         self.record.files.iter().filter(|file| !file.on_prefix)
     }
 
-    fn source(&self, file: &FileMeta) -> PathBuf {
-        self.dir.join(&file.name)
+    fn key(&self, file: &FileMeta) -> String {
+        self.key_of(&file.name)
     }
 
-    fn key(&self, file: &FileMeta) -> String {
-        self.source(file).display().to_string()
+    fn key_of(&self, name: &str) -> String {
+        self.dir.join(name).display().to_string()
     }
 
     /// Enters this rank's files into the transfer file; what an earlier launch has written of them
@@ -367,6 +367,7 @@ impl Job {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut throttle = Throttle::new(rate, self.options.percent);
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
+        let mut stager = Stager::default();
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
@@ -389,13 +390,19 @@ impl Job {
                 ..CopyOptions::default()
             };
             let target = join_relative(&self.prefix, &file.name)?;
-            stage(&self.source(file), &target, self.record.epoch, Some(file), how)?;
-            ledger.set(&key, file.size)?;
+            stager.stage(&self.dir.join(&file.name), &target, self.record.epoch, file, how)?;
+            self.note_durable(&mut stager, ledger)?;
             // The last sync is work, too.
             throttle.note(0, last.elapsed(), begun.elapsed());
             self.rest(&throttle, begun);
         }
-        Ok(())
+        stager.finish()?;
+        self.note_durable(&mut stager, ledger)
+    }
+
+    fn note_durable(&self, stager: &mut Stager, ledger: &mut Ledger<'_>) -> Result<()> {
+        let durable = stager.take_durable().into_iter();
+        durable.map(|(name, bytes)| ledger.set(&self.key_of(&name), bytes)).collect()
     }
 
     fn rest(&self, throttle: &Throttle, begun: Instant) {

@@ -10,7 +10,7 @@ use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, un
 use super::newer::{Decided, leave_as_is, leave_to_newer, taken_by_newer};
 use super::options::in_turns;
 use super::single::sweep_staged;
-use super::stage::stage;
+use super::stage::Stager;
 use super::unfinished::note_half_of;
 use super::window::{Left, trim};
 use crate::cache::agree::{agree, any, twice};
@@ -195,12 +195,14 @@ fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Resul
 
 fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
     let own = ctx.layout.data_dir(record);
+    let mut stager = Stager::default();
     for file in record.files.iter().filter(|file| !file.on_prefix) {
         let dir = sources.get(&file.name).unwrap_or(&own);
         let target = join_relative(ctx.prefix, &file.name)?;
-        stage(&dir.join(&file.name), &target, record.epoch, Some(file), ctx.transfer.copy())?;
+        let source = dir.join(&file.name);
+        stager.stage(&source, &target, record.epoch, file, ctx.transfer.copy())?;
     }
-    Ok(())
+    stager.finish()
 }
 
 /// Removes this rank's staged files, and the journal, after a failure that came before the commit.

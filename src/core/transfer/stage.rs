@@ -3,7 +3,7 @@
 //! Staging in the target's own directory makes ownership, ACLs, striping and quotas come out as if
 //! the program had created the file there, and the rename cannot cross file systems.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -16,6 +16,10 @@ use crate::records::text::{epoch_text, parse_epoch};
 const MARK: &str = ".scr-";
 /// Digits of an epoch.
 const EPOCH_DIGITS: usize = 16;
+/// A file below this size becomes durable together with others.
+const SMALL_BYTES: u64 = 1 << 20;
+/// So many at most.
+const TOGETHER: usize = 64;
 /// Longest file name of common file systems, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -74,6 +78,61 @@ pub(super) fn stage(
         let _ = fs::remove_file(&staged);
     }
     outcome
+}
+
+/// Stages files one after another. Small ones are made durable together: the first fsync commits
+/// what the file system has of all of them, and the others find little to do.
+#[derive(Default)]
+pub(super) struct Stager {
+    /// Staged, not durable yet: the staged file, its name, its bytes.
+    waiting: Vec<(PathBuf, String, u64)>,
+    /// Name and bytes of those that are durable.
+    durable: Vec<(String, u64)>,
+}
+
+impl Stager {
+    /// Does what [`stage`] does; a small file may not be durable before [`Stager::finish`].
+    ///
+    /// # Errors
+    /// As [`stage`].
+    pub fn stage(
+        &mut self,
+        source: &Path,
+        target: &Path,
+        epoch: u64,
+        expected: &FileMeta,
+        how: CopyOptions<'_>,
+    ) -> Result<()> {
+        let is_small = expected.size < SMALL_BYTES;
+        let how = CopyOptions { sync: !is_small, ..how };
+        stage(source, target, epoch, Some(expected), how)?;
+        if !is_small {
+            self.durable.push((expected.name.clone(), expected.size));
+            return Ok(());
+        }
+        self.waiting.push((staged_path(target, epoch)?, expected.name.clone(), expected.size));
+        if self.waiting.len() < TOGETHER { Ok(()) } else { self.finish() }
+    }
+
+    /// Makes durable what is not yet.
+    ///
+    /// # Errors
+    /// If a file cannot be synced.
+    pub fn finish(&mut self) -> Result<()> {
+        for (staged, name, bytes) in self.waiting.drain(..) {
+            // The program's mode may forbid one of them.
+            let file = File::open(&staged).or_else(|_| File::options().write(true).open(&staged));
+            let synced = file.and_then(|file| file.sync_all());
+            synced.map_err(|error| Error::io("cannot sync", &staged, error))?;
+            self.durable.push((name, bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns name and bytes of files that have become durable since the last time.
+    pub fn take_durable(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.durable)
+    }
 }
 
 fn copy_checked(
@@ -159,6 +218,27 @@ mod tests {
         let other = FileMeta { size: 1, ..expected.clone() };
         assert!(!copy(&other, 0, u64::MAX, true).0 && !staged.exists(), "damaged");
         assert!(!copy(&expected, 0, 2500, false).0 && !staged.exists(), "nothing noted");
+    }
+
+    #[test]
+    fn small_files_are_durable_when_all_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stager = Stager::default();
+        let mut stage_one = |name: &str, bytes: u64| {
+            let (source, target) = (dir.path().join(name), dir.path().join(format!("to/{name}")));
+            File::create(&source).and_then(|file| file.set_len(bytes)).unwrap();
+            let meta = crate::cache::disk::describe(&source, name).unwrap();
+            stager.stage(&source, &target, 7, &meta, CopyOptions::default()).unwrap();
+            stager.take_durable()
+        };
+        assert_eq!(stage_one("small", 10), []);
+        assert_eq!(stage_one("large", SMALL_BYTES), [("large".to_owned(), SMALL_BYTES)]);
+        let others = (0..TOGETHER - 2).map(|number| stage_one(&number.to_string(), 0).len());
+        assert_eq!(others.sum::<usize>(), 0);
+        assert_eq!(stage_one("last", 0).len(), TOGETHER);
+        assert_eq!(stage_one("one more", 1), []);
+        stager.finish().unwrap();
+        assert_eq!(stager.take_durable(), [("one more".to_owned(), 1)]);
     }
 
     #[test]

@@ -43,7 +43,11 @@ pub struct Launch<'a> {
 impl Cluster {
     pub fn new() -> Cluster {
         // On a RAM disk an fsync costs nothing, and there are thousands.
-        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Cluster::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    /// All nodes and the prefix are in `root`.
+    pub fn at(root: TempDir) -> Cluster {
         fs::create_dir(root.path().join("prefix")).unwrap();
         Cluster { root, more_stores: false, as_settings_say: false }
     }

@@ -5,6 +5,7 @@ pub mod large;
 pub mod mortal;
 #[allow(dead_code, reason = "tests of the session cut the power")]
 pub mod power;
+pub mod scale;
 pub mod syncs;
 
 use std::path::PathBuf;

@@ -1,0 +1,101 @@
+//! How far the flushes under way have come, as the prefix shows it: nothing is written for it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::journal::{Journal, Mark};
+use super::stage::staged_path;
+use crate::cache::{Catalog, CatalogEntry};
+use crate::error::Result;
+use crate::files::join_relative;
+
+/// Files of a flush that are looked at; of more, so many evenly chosen ones.
+const LOOKS: usize = 10_000;
+
+/// How far a flush has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Nodes that have all their files of it on the prefix.
+    pub nodes_done: usize,
+    /// Nodes that take part.
+    pub nodes: usize,
+    /// Bytes that lie on the prefix; about, where there are very many files.
+    pub bytes_done: u64,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}
+
+/// Returns how far each flush under way has come, by dataset id. What cannot be read counts as not
+/// there. Local.
+#[must_use]
+pub fn flushes_under_way(prefix: &Path) -> BTreeMap<u64, Progress> {
+    let ids = Journal::ids(prefix).unwrap_or_default().into_iter();
+    ids.filter_map(|id| Some((id, progress_of(prefix, &Journal::new(prefix, id)).ok()?))).collect()
+}
+
+fn progress_of(prefix: &Path, journal: &Journal) -> Result<Progress> {
+    let parts = journal.parts()?;
+    let nodes_done = journal.marks(Mark::Staged)?.len().min(parts.len());
+    let mut found = Progress { nodes_done, nodes: parts.len(), ..Progress::default() };
+    let catalogs: Vec<_> = parts.iter().filter_map(|name| journal.read_part(name).ok()).collect();
+    let coming = || catalogs.iter().flat_map(coming_files);
+    found.bytes = coming().map(|(_, entry)| entry.meta.size).sum();
+    let every = coming().count().div_ceil(LOOKS).max(1);
+    let (mut seen, mut done) = (0_u64, 0_u64);
+    for (epoch, entry) in coming().step_by(every) {
+        seen += entry.meta.size;
+        done += bytes_there(prefix, epoch, entry);
+    }
+    let share = if seen == 0 { 0.0 } else { done as f64 / seen as f64 };
+    found.bytes_done = if every == 1 { done } else { (share * found.bytes as f64) as u64 };
+    Ok(found)
+}
+
+fn coming_files(catalog: &Catalog) -> impl Iterator<Item = (u64, &CatalogEntry)> {
+    let coming = catalog.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    coming.map(|entry| (catalog.epoch, entry))
+}
+
+/// What lies on the prefix of a file: staged, or with its name already.
+fn bytes_there(prefix: &Path, epoch: u64, entry: &CatalogEntry) -> u64 {
+    let size = entry.meta.size;
+    let Ok(target) = join_relative(prefix, &entry.meta.name) else { return 0 };
+    let staged = staged_path(&target, epoch).map(|staged| staged.metadata().ok());
+    match staged {
+        Ok(Some(found)) => found.len().min(size),
+        _ if super::is_published(&target, &entry.meta) => size,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::records::{Dataset, DatasetKey, FileMeta};
+    use crate::transfer::about::About;
+
+    #[test]
+    fn a_flush_is_as_far_as_its_bytes_on_the_prefix() {
+        let prefix = tempfile::tempdir().unwrap();
+        let file = |name: &str, size, on_prefix| CatalogEntry {
+            rank: 0,
+            meta: FileMeta { name: name.into(), size, on_prefix, ..FileMeta::default() },
+        };
+        let entries = vec![file("a", 100, false), file("b", 300, false), file("c", 7, true)];
+        let part = Catalog { id: 5, epoch: 9, key: DatasetKey::default(), entries };
+        let journal = Journal::new(prefix.path(), 5);
+        let about = About { dataset: Dataset::default(), ranks: 1, parts: 1 };
+        journal.write_part(0, &part, &about).unwrap();
+        let far = || flushes_under_way(prefix.path())[&5];
+        let begun = Progress { nodes: 1, bytes: 400, ..Progress::default() };
+        assert_eq!(far(), begun);
+        let staged = |name| staged_path(&prefix.path().join(name), 9).unwrap();
+        fs::write(staged("a"), [0; 100]).unwrap();
+        fs::write(staged("b"), [0; 50]).unwrap();
+        assert_eq!(far(), Progress { bytes_done: 150, ..begun });
+        journal.mark(Mark::Staged, 0, "").unwrap();
+        assert_eq!(far(), Progress { bytes_done: 150, nodes_done: 1, ..begun });
+    }
+}
