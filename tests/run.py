@@ -39,6 +39,7 @@ CRATES = {"core": "scr-core", "cli": "scr-cli", "preload": "scr-preload"}  # by 
 def parts(full):
     """(name, command, environment) of every part."""
     turns = [] if full else ["--turns"]
+    points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "20"]
     more = [
         ("packages", [sys.executable, "tests/packages/packages.py"], {}),
@@ -54,7 +55,7 @@ def parts(full):
         ("faults", [sys.executable, "tests/faults/faults.py", *one_in], {}),
         ("guide", [sys.executable, "tests/guide/guide.py"], {}),
         ("apps", [sys.executable, "tests/apps/run.py", *turns], {}),
-        ("cluster", [sys.executable, "tests/cluster/run.py", *turns], {}),
+        ("cluster", [sys.executable, "tests/cluster/run.py", *points], {}),
         *(more if full else []),
     ]
 

@@ -182,7 +182,8 @@ def kill_ranks_of(here, program="steady"):
     ranks = ranks_of(here, program)
     assert ranks, "ranks not found"
     for pid in ranks:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # the launcher was faster than we
+            os.kill(pid, signal.SIGKILL)
 
 
 def messages(got):
