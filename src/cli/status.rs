@@ -13,6 +13,7 @@ use scr_core::transfer::Progress;
 use serde_json::{Map, Value, json};
 
 use crate::halt::{describe, show};
+use crate::report::speed;
 
 /// Nodes, datasets and events that fit on a screen.
 const NODES_SHOWN: usize = 12;
@@ -66,11 +67,7 @@ fn in_words(prefix: &Path, status: &Status) -> String {
             format!("a launch at {} went without SCR: {}", show(refusal.time), refusal.why);
         line(&mut text, "warning", text_of);
     }
-    let restart = match &status.newest {
-        Some(entry) => from(entry),
-        None => "the prefix has no checkpoint that a run could go on from".to_owned(),
-    };
-    line(&mut text, "restart", restart);
+    line(&mut text, "restart", restart(status));
     for (id, name) in &status.only_in_caches {
         let what = format!("{name} (dataset {id}): scr scavenge brings it to the prefix");
         line(&mut text, "unsaved", format!("only the nodes' caches have {what}"));
@@ -149,8 +146,25 @@ fn lasted(from: u64, to: u64) -> String {
     }
 }
 
-/// Tells what a restart goes on from.
-pub fn from(entry: &IndexEntry) -> String {
+/// Tells what a restart goes on from, with the caches and without them.
+pub fn restart(status: &Status) -> String {
+    let on_prefix = match &status.newest {
+        Some(entry) => from(entry),
+        None => "the prefix has no checkpoint that a run could go on from".to_owned(),
+    };
+    let known = status.newest.as_ref().map_or(0, |entry| entry.id);
+    let newer = status.run.iter().flat_map(|run| run.datasets.iter().rev());
+    let mut newer = newer.filter(|(id, one)| **id > known && one.complete && one.in_cache);
+    match newer.next() {
+        Some((id, one)) => {
+            let without = if known > 0 { "without these " } else { "" };
+            format!("from {} (dataset {id}) in the caches; {without}{on_prefix}", one.name)
+        }
+        None => on_prefix,
+    }
+}
+
+fn from(entry: &IndexEntry) -> String {
     let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);
     let when =
         entry.flushed.map(|time| format!(", on the prefix since {}", show(time.unix_seconds())));
@@ -172,12 +186,15 @@ fn tables(text: &mut String, run: &RunRecord, status: &Status) {
         let more = if more > 0 { format!(" ... and {more} more\n") } else { String::new() };
         let _ = write!(text, "\n{title}\n{}\n{more}", table.trim_fmt()); // cannot fail
     };
-    let mut nodes = table(["node", "ranks", "files", "bytes in cache"], 1);
+    let headers = ["node", "ranks", "files", "bytes in cache", "seal rate", "flush rate"];
+    let mut nodes = table(headers, 1);
     let mut all: Vec<_> = run.nodes.iter().collect();
     all.sort_by_key(|(_, node)| std::cmp::Reverse(node.bytes));
     for (host, node) in all.iter().take(NODES_SHOWN) {
         let bytes = HumanBytes(node.bytes).to_string();
-        nodes.add_row([(*host).clone(), node.ranks.to_string(), node.files.to_string(), bytes]);
+        let (ranks, files) = (node.ranks.to_string(), node.files.to_string());
+        let [seal, flush] = [node.sealed, node.flushed].map(|pace| speed(&pace));
+        nodes.add_row([(*host).clone(), ranks, files, bytes, seal, flush]);
     }
     add("Nodes", &nodes, all.len().saturating_sub(NODES_SHOWN));
     if !run.datasets.is_empty() {
@@ -293,7 +310,15 @@ fn run_in_json(run: &RunRecord, status: &Status) -> Value {
         .nodes
         .iter()
         .map(|(host, node)| {
-            let one = json!({ "ranks": node.ranks, "files": node.files, "bytes": node.bytes });
+            let one = json!({
+                "ranks": node.ranks,
+                "files": node.files,
+                "bytes": node.bytes,
+                "sealed_bytes": node.sealed.bytes,
+                "seal_seconds": node.sealed.seconds(),
+                "flushed_bytes": node.flushed.bytes,
+                "flush_seconds": node.flushed.seconds(),
+            });
             (host.clone(), one)
         })
         .collect();

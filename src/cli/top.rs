@@ -17,7 +17,8 @@ use scr_core::operations::{Status, read_status};
 use scr_core::records::RunRecord;
 
 use crate::halt::{describe, show};
-use crate::status::{from, life, place};
+use crate::report::speed;
+use crate::status::{life, place, restart};
 
 /// Width of a bar that shows how much a node's cache holds.
 const BAR: u64 = 24;
@@ -50,6 +51,7 @@ pub fn run(args: &Args) -> ExitCode {
         return ExitCode::from(2);
     }
     let prefix = super::prefix_or_default(args.prefix.as_deref());
+    let prefix = std::path::absolute(&prefix).unwrap_or(prefix);
     let outcome = ratatui::try_init().and_then(|mut terminal| {
         let outcome = follow(&mut terminal, &prefix, Duration::from_secs(args.interval));
         ratatui::restore();
@@ -125,11 +127,8 @@ fn head(prefix: &Path, status: &Status) -> Vec<Line<'static>> {
             )));
         }
     }
-    let restart = match &status.newest {
-        Some(entry) => from(entry),
-        None => "the prefix has no checkpoint".to_owned(),
-    };
-    lines.push(Line::from(format!("restart {restart}; {}", describe(&status.halt))));
+    lines.push(Line::from(format!("restart {}", restart(status))));
+    lines.push(Line::from(describe(&status.halt)));
     lines.extend(status.unreadable.iter().map(|what| Line::from(what.clone()).bold()));
     lines.push(Line::default());
     lines
@@ -154,17 +153,21 @@ fn draw_nodes(frame: &mut Frame, area: Rect, run: &RunRecord) {
     let rows = all.iter().map(|(host, node)| {
         let bar = "=".repeat(bar_length(node.bytes, most));
         let bytes = HumanBytes(node.bytes).to_string();
-        Row::new([(*host).clone(), node.ranks.to_string(), node.files.to_string(), bytes, bar])
+        let [seal, flush] = [node.sealed, node.flushed].map(|pace| speed(&pace));
+        let (ranks, files) = (node.ranks.to_string(), node.files.to_string());
+        Row::new([(*host).clone(), ranks, files, bytes, seal, flush, bar])
     });
     let widths = [
         Constraint::Min(10),
         Constraint::Length(6),
         Constraint::Length(8),
         Constraint::Length(12),
+        Constraint::Length(14),
+        Constraint::Length(14),
         Constraint::Length(BAR as u16),
     ];
     let title = format!("Nodes ({})", all.len());
-    let headers = ["node", "ranks", "files", "in cache", ""];
+    let headers = ["node", "ranks", "files", "in cache", "seal rate", "flush rate", ""];
     frame.render_widget(table(title, headers, widths, rows.collect()), area);
 }
 

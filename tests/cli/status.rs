@@ -7,7 +7,7 @@ use std::process::Stdio;
 use scr_core::files::lease::{Taken, take};
 use scr_core::records::{
     Dataset, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _, RunDataset,
-    RunEnd, RunEvent, RunNode, RunPassed, RunRecord, Timestamp,
+    RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +29,8 @@ pub fn record() -> RunRecord {
     };
     let older =
         RunDataset { on_prefix: true, flush_seconds: Some(1.5), ..dataset("checkpoint 10") };
-    let node = |ranks| RunNode { ranks, files: 2, bytes: 2048, ..RunNode::default() };
+    let sealed = RunPace { bytes: 8192, nanos: 500_000_000 };
+    let node = |ranks| RunNode { ranks, files: 2, bytes: 2048, sealed, ..RunNode::default() };
     let event = RunEvent {
         time: STARTED as f64 + 10.5,
         what: "SEALED".into(),
@@ -123,7 +124,9 @@ fn the_screen_has_what_a_person_asks_for() {
         "after 1 h 1 min",
         "4 ranks on 2 nodes, Open MPI v4.1.4",
         "XOR in /dev/shm",
-        "from checkpoint.10 (dataset 1)",
+        "from checkpoint 20 (dataset 2) in the caches; without these from checkpoint.10 \
+         (dataset 1)",
+        "16.00 KiB/s",
         "halt after 3 more checkpoints",
         "checkpoint 20",
         "0.25 s",
@@ -140,7 +143,16 @@ fn the_screen_has_what_a_person_asks_for() {
     assert_eq!(told["restart"]["name"], "checkpoint.10");
     assert_eq!(told["restart"]["flushed"], "2023-11-14T22:13:40Z");
     assert_eq!(told["halt"]["checkpoints"], 3);
-    assert_eq!(told["run"]["nodes"]["n2"], json!({ "ranks": 2, "files": 2, "bytes": 2048 }));
+    let node = &told["run"]["nodes"]["n2"];
+    for (key, value) in [
+        ("ranks", 2.0),
+        ("files", 2.0),
+        ("bytes", 2048.0),
+        ("sealed_bytes", 8192.0),
+        ("seal_seconds", 0.5),
+    ] {
+        assert_eq!(node[key].as_f64(), Some(value), "{key}");
+    }
     assert_eq!(told["run"]["datasets"][1]["seal_seconds"], 0.25);
     assert_eq!(told["run"]["passed"][0]["reason"], "it is never quiet");
 }

@@ -9,9 +9,11 @@ mod text;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use indicatif::HumanBytes;
 use scr_core::error::Error;
 use scr_core::log::messages;
 use scr_core::operations::report::{Report, read_report};
+use scr_core::records::RunPace;
 
 /// Arguments of `scr report`.
 #[derive(clap::Args)]
@@ -93,6 +95,12 @@ fn lasted(seconds: f64) -> String {
         s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
         s => format!("{:.1} days", s / 86_400.0),
     }
+}
+
+/// Writes how fast a node is, as `1.20 GiB/s`; nothing if it has moved nothing.
+pub fn speed(pace: &RunPace) -> String {
+    let rate = rate(pace.bytes, Some(pace.seconds()));
+    rate.map(|rate| format!("{}/s", HumanBytes(rate as u64))).unwrap_or_default()
 }
 
 /// Bytes in a second; `None` if the time is too short to tell.

@@ -9,7 +9,7 @@ use indicatif::HumanBytes;
 use scr_core::operations::report::{Advice, Close, Failure, Point, Report, RunStory, waste};
 use scr_core::records::{RunPace, RunPassed};
 
-use super::{lasted, rate};
+use super::{lasted, rate, speed};
 use crate::halt::show;
 
 /// Rows that a table has at most; the newest are shown.
@@ -277,11 +277,6 @@ pub fn slowest_first(report: &Report) -> Vec<(&str, [RunPace; 2])> {
 /// Returns the bytes in a second of a node.
 pub fn pace_rate(pace: &RunPace) -> Option<f64> {
     rate(pace.bytes, Some(pace.seconds()))
-}
-
-fn speed(pace: &RunPace) -> String {
-    let rate = pace_rate(pace);
-    rate.map(|rate| format!("{}/s", HumanBytes(rate as u64))).unwrap_or_default()
 }
 
 /// The headers of [`passed_cells`].

@@ -234,23 +234,23 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
 /// be that of some only.
 fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
     let written = generations(files, &shape);
-    let together = |group: &Group| {
-        let (short, long) = match written.len() < group.begun.len() {
-            true => (&written, &group.begun),
-            false => (&group.begun, &written),
-        };
-        let mut gaps: Vec<u64> = long.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        gaps.sort_unstable();
-        let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(0).max(1);
-        long.len() - short.len() <= 1
-            && short.iter().all(|a| long.iter().any(|b| 2 * a.abs_diff(*b) < usual))
-    };
-    match groups.iter_mut().find(|group| together(group)) {
+    match groups.iter_mut().find(|group| together(&written, &group.begun)) {
         Some(group) => group.shapes.push(shape),
         None => {
             groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() });
         }
     }
+}
+
+/// Whether what was written at these times, in collectives, was written together. Names in turn lie
+/// half a period apart, and not all ranks have passed as many collectives when a file is opened.
+fn together(one: &[u64], other: &[u64]) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    let mut gaps: Vec<u64> = long.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(0).max(1);
+    long.len() - short.len() <= 1
+        && short.iter().all(|a| long.iter().any(|b| 4 * a.abs_diff(*b) < usual))
 }
 
 /// Many patterns below one directory become one, if nothing else is written there.
@@ -421,6 +421,21 @@ mod tests {
         assert!(series.patterns[2].pointer && series.notes.is_empty(), "{series:?}");
         assert_eq!(series.patterns[2].temporary.as_deref(), Some("ckpt/latest.new"));
         assert_eq!(found.skipped[0].text, "once");
+    }
+
+    #[test]
+    fn names_in_turn_are_not_written_together() {
+        let times = [10, 30, 50];
+        for (other, want) in [
+            ([10, 30, 50], true),
+            ([13, 33, 54], true),
+            ([19, 39, 59], false),
+            ([11, 20, 51], false),
+        ] {
+            assert_eq!(together(&times, &other), want, "{other:?}");
+        }
+        assert!(together(&times, &[30, 50]) && !together(&times, &[20, 40]));
+        assert!(!together(&times, &[50]) && together(&[], &[4]));
     }
 
     #[test]
