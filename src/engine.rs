@@ -120,6 +120,10 @@ impl Host for Plain {
         mpi_version()
     }
 
+    fn owns_process(&self) -> bool {
+        true
+    }
+
     fn end_process(&self, status: c_int) -> ! {
         end_process(status)
     }

@@ -167,6 +167,10 @@ unsafe impl Send for Shim {}
 unsafe impl Sync for Shim {}
 
 impl session::Host for Shim {
+    fn owns_process(&self) -> bool {
+        true
+    }
+
     fn door(&self) -> Door {
         Door::Files
     }

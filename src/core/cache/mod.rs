@@ -6,6 +6,7 @@
 //! | `store.rs` | this rank's filemap in the control directory, crash-safe |
 //! | `catalog.rs` | what a dataset holds: path, owner, size of every file of every rank |
 //! | `seal.rs` | the two phases of a seal, confirmation |
+//! | `encoder.rs` | the encoding of a seal on a thread beside the program |
 //! | `evict.rs` | removal: data first, record after |
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
@@ -34,6 +35,7 @@ mod catalog;
 mod decide;
 pub(crate) mod disk;
 mod distribute;
+mod encoder;
 mod encoding;
 pub(crate) mod evict;
 mod flat;
@@ -71,6 +73,7 @@ use crate::transfer::Options;
 
 pub use catalog::{Catalog, CatalogEntry};
 pub use decide::{Claim, Decision, Verdict, decide};
+pub use encoder::{Encoded, Encoder, Job as EncoderJob};
 pub use encoding::Encoding;
 pub use evict::{drop_open, evict, keep_spares};
 pub use flat::Flat;
@@ -94,7 +97,8 @@ pub use replicate::replicate_small;
 pub(crate) use scatter::is_filemap_name;
 pub(crate) use seal::protection_of as redundancy_files_of;
 pub use seal::{
-    IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, trust, void,
+    IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, prepare_encoded,
+    trust, void,
 };
 pub use sharing::Sharing;
 pub use store::{FilemapFile, Held, stores_in_records};

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::agree::agree;
 use super::disk::{describe, folders_below, make_own_dir};
+use super::encoder::{Encoded, encode_now, encode_with};
 use super::layout::OWN_FOLDER;
 use super::sharing::keep_records;
-use super::{Catalog, Ctx, NodeCatalog, Store, untouched};
-use crate::comm::ranks::ranks_text;
+use super::{Catalog, Ctx, NodeCatalog, Store};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
@@ -138,8 +138,22 @@ pub type IfUntouched<'a> = &'a dyn Fn(&mut dyn FnMut() -> Result<()>) -> Result<
 /// # Errors
 /// On all ranks if any failed or was touched; every record is Open again then.
 pub fn prepare(ctx: &Ctx, request: SealRequest, if_untouched: IfUntouched<'_>) -> Result<Prepared> {
+    prepare_encoded(ctx, request, None, if_untouched)
+}
+
+/// Does what [`prepare`] does with what a thread has `encoded` for this very request, if anything
+/// was. Collective.
+///
+/// # Errors
+/// As [`prepare`], and if the thread of any rank has failed.
+pub fn prepare_encoded(
+    ctx: &Ctx,
+    request: SealRequest,
+    encoded: Option<Result<Encoded>>,
+    if_untouched: IfUntouched<'_>,
+) -> Result<Prepared> {
     let key = request.key.clone();
-    let outcome = prepare_unvoted(ctx, request, if_untouched);
+    let outcome = prepare_unvoted(ctx, request, encoded, if_untouched);
     if outcome.is_err() {
         // The error that led here is what a person needs; a filemap that cannot be written either
         // leaves a record whose epoch no other rank shares, or whose checksums tell.
@@ -151,6 +165,7 @@ pub fn prepare(ctx: &Ctx, request: SealRequest, if_untouched: IfUntouched<'_>) -
 fn prepare_unvoted(
     ctx: &Ctx,
     request: SealRequest,
+    encoded: Option<Result<Encoded>>,
     if_untouched: IfUntouched<'_>,
 ) -> Result<Prepared> {
     let still = |action: &mut dyn FnMut() -> Result<()>| match if_untouched(action) {
@@ -159,25 +174,14 @@ fn prepare_unvoted(
         Err(error) => Err(error),
     };
     let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
-    let open_dir = ctx.layout.open_dir(request.store, request.key);
-    // An amended dataset lies under its id already, and so does one whose last seal failed late.
-    let dir = if sealed_dir.exists() { sealed_dir.clone() } else { open_dir };
-    let is_shared = ctx.sharing.is_shared(ctx.layout.store_index(request.store));
-    let mut own_time = Duration::ZERO;
-    let mut measured = || {
-        make_own_folder(&dir)?;
-        measure((&dir, is_shared), ctx.prefix, &request.files)
+    let encoded = match encoded {
+        None => encode_now(ctx, &request)?,
+        Some(encoded) => agree_here(ctx, encoded)?,
     };
-    let files = agree_here(ctx, timed(&mut own_time, &mut measured))?;
     let named = sync_names(ctx, &request);
-    let mut record = record_of(&request, &dir, files);
-    test_pause("seal.encode");
-    let encoded = timed(&mut own_time, &mut || encode(ctx, request.set, &record));
-    let protection = agree_here(ctx, encoded)?;
-    note_protection(&mut record, &protection);
-    untouched::remember(&mut record, &dir, &protection.files, !is_shared);
+    let Encoded { mut record, protection, checked, own_time } = encoded;
+    let dir = record.dir.clone();
     let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
-    let checked = fill_checksums(&mut record, &protection);
     // What the directory is called from the commit on; until then a restart looks under both names.
     record.dir = sealed_dir.clone();
     let mut write = || ctx.filemap.record_prepared_unnamed(record.clone());
@@ -209,36 +213,8 @@ fn prepare_unvoted(
     })
 }
 
-/// The record of what is sealed, without checksums.
-fn record_of(request: &SealRequest, dir: &Path, files: Vec<FileMeta>) -> DatasetRecord {
-    let mut record = DatasetRecord {
-        key: request.key.clone(),
-        dataset_id: request.id,
-        epoch: request.epoch,
-        state: DatasetState::Prepared,
-        confirmed: false,
-        dir: dir.to_path_buf(),
-        expect: request.files.len() as u64,
-        files,
-        descriptor: request.descriptor.clone(),
-        tags: request.tags.clone(),
-        left: BTreeSet::new(),
-    };
-    record.descriptor.set_value("STORE", request.store);
-    record.descriptor.set_value("MEMBERS", ranks_text(&request.set.world_ranks));
-    record
-}
-
-/// Does a rank's own part, and adds what it takes to `time`.
-fn timed<T>(time: &mut Duration, work: &mut dyn FnMut() -> T) -> T {
-    let begin = Instant::now();
-    let outcome = work();
-    *time += begin.elapsed();
-    outcome
-}
-
 /// As [`agree`]; the sentence names the node, whose storage it is.
-fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
+pub(super) fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
     let here = |error| match error {
         Error::Comm(_) => error,
         error => Error::Remote(format!("node {}: {error}", ctx.host)),
@@ -252,7 +228,7 @@ fn touched() -> Error {
 
 /// Makes the folder of ours in a dataset's directory; its name becomes durable with those of the
 /// files ([`sync_names`]).
-fn make_own_folder(dir: &Path) -> Result<()> {
+pub(super) fn make_own_folder(dir: &Path) -> Result<()> {
     make_own_dir(dir)?;
     let folder = dir.join(OWN_FOLDER);
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -286,7 +262,7 @@ fn sync_records(ctx: &Ctx) -> Result<()> {
 /// Finds size, mode and times of each file and makes its content durable, and its name, too, where
 /// it lies on the prefix or `dir` `is_shared` by nodes. Checksums follow with the encoding, which
 /// reads the files anyway.
-fn measure(
+pub(super) fn measure(
     (dir, is_shared): (&Path, bool),
     prefix: &Path,
     files: &[FileMeta],
@@ -318,7 +294,7 @@ fn measure(
 
 /// Takes the checksums that the scheme has computed on its way, and computes the others. Files on
 /// the prefix get none: reading them back would cost what caching is to save.
-fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
+pub(super) fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
     for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {
         file.crc32 = match known {
@@ -345,11 +321,12 @@ pub(super) fn protect(
 }
 
 /// Encodes on the ranks of one set.
-fn encode(ctx: &Ctx, set: &RedundancySet, record: &DatasetRecord) -> Result<Protection> {
+pub(super) fn encode(ctx: &Ctx, set: &RedundancySet, record: &DatasetRecord) -> Result<Protection> {
     let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
+    let careless = planted(Planted::NoRedundancy);
     let outcome = match ctx.protection.scheme(type_name) {
         None => Err(Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))),
-        Some(scheme) => scheme.encode(set, &member_data(record)),
+        Some(scheme) => encode_with(scheme, set, record, careless),
     };
     if planted(Planted::NoRedundancy) {
         let own = outcome.iter().flat_map(|protection| &protection.files);

@@ -1,9 +1,12 @@
 //! Communication between ranks as every scheme, the rebuild and the agreement see it.
 //!
 //! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
-//! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher.
+//! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher; a thread
+//! beside the program's has sockets of its own ([`sockets`]).
 
+pub mod mesh;
 pub mod ranks;
+pub mod sockets;
 pub mod solo;
 pub mod threads;
 pub mod trees;
@@ -37,6 +40,11 @@ pub trait Comm: Send + Sync {
     /// Sparse all-to-all: each `(destination, bytes)` arrives as `(source, bytes)`, sorted by
     /// source. Destinations need not know their sources in advance. Self-sends are allowed.
     fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>>;
+    /// Makes a group of the same ranks for one other thread of each, which may use it while this
+    /// one is in use; `None` if this kind has none. Collective.
+    fn aside(&self) -> Result<Option<Box<dyn Comm>>> {
+        Ok(None)
+    }
     /// Splits the group by `color`, ordered by `(key, rank)`; a negative color yields `None`.
     fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>>;
 }

@@ -79,6 +79,10 @@ impl Comm for Solo {
         Ok(out)
     }
 
+    fn aside(&self) -> Result<Option<Box<dyn Comm>>> {
+        Ok(Some(Box::new(Solo::new())))
+    }
+
     fn split(&self, color: i64, _key: i64) -> Result<Option<Box<dyn Comm>>> {
         Ok(if color < 0 { None } else { Some(Box::new(Solo::new())) })
     }

@@ -415,6 +415,10 @@ impl Comm for ThreadComm {
         })
     }
 
+    fn aside(&self) -> Result<Option<Box<dyn Comm>>> {
+        self.split(0, self.rank as i64)
+    }
+
     fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
         let own = Writer::new().word(color as u64).word(key as u64).take();
         let (mut colors, mut contexts) = (Vec::new(), 0);

@@ -1,20 +1,22 @@
 //! The agreement: which sync points carry it, what its words say, and what follows from them.
 //!
-//! Eight words, reduced by maximum: the count of sync points and its negative (equal on all ranks,
+//! Nine words, reduced by maximum: the count of sync points and its negative (equal on all ranks,
 //! or the program is not what we think it is), milliseconds since the last agreement, datasets in
-//! progress and names to be told, busy, invalid, halt, changed since the last conference.
+//! progress and names to be told, busy, invalid, halt, changed since the last conference, how far
+//! what is encoded beside the program is.
 
 use super::Machine;
 use super::config::{
     BARRIER_STRIDE_MAX, BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, SYNC_POINTS_MAX,
 };
+use super::encoding::Stage;
 use super::local::{LocalDataset, Phase, Status};
 use super::shared::DatasetState;
 use super::steps::Next;
 use super::visible::{Due, News};
 
 /// Words of an agreement.
-pub const WORDS: usize = 8;
+pub const WORDS: usize = 9;
 
 /// This rank's account of sync points; all but `asked_ms` and `changed` are equal on all ranks.
 #[derive(Debug, Clone)]
@@ -133,7 +135,7 @@ impl Machine {
     /// Takes in the all-reduced words and decides what they ask for; the answer is equal on all
     /// ranks.
     pub fn agreed(&mut self, words: [i64; WORDS]) -> Next {
-        let [most, least, elapsed_ms, in_progress, busy, invalid, halt, changed] = words;
+        let [most, least, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = words;
         if most != -least {
             self.agreement.disabled = true;
             return Next::Disabled { most, least: -least };
@@ -145,7 +147,9 @@ impl Machine {
         self.agreement.agreed_ms = self.clock_ms;
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         let pending = changed > 0 || invalid > 0 || halt > 0;
-        let waits = busy > 0 && changed < 2 && invalid == 0 && halt == 0;
+        let encoding = self.stage_of(encoding);
+        let waits =
+            (busy > 0 || encoding == Stage::Goes) && changed < 2 && invalid == 0 && halt == 0;
         self.agreement.busy_ms = if waits { self.agreement.busy_ms + elapsed_ms } else { 0 };
         let stride = self.agreement.stride(elapsed_ms, self.config.agreement_ms);
         let stride = match in_progress > 0 || pending {
@@ -161,11 +165,12 @@ impl Machine {
         agreement.since_conference_ms += elapsed_ms;
         let quiet_ms = agreement.since_conference_ms;
         let settled = in_progress > 0 && quiet_ms >= settle_ms.unwrap_or(0);
+        let settled = settled && encoding != Stage::Goes;
         let urgent = changed > 1;
         let free = busy == 0 && (pending || settled);
         let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
         let trusts = self.trust_due_ms().is_some_and(|due_ms| quiet_ms >= due_ms);
-        let confers = urgent || free || waited || trusts;
+        let confers = urgent || free || waited || trusts || encoding == Stage::Ended;
         self.due = Due { news: News::of_word(in_progress), confers };
         if confers { Next::Confer } else { Next::Continue }
     }
@@ -192,6 +197,7 @@ impl Machine {
             i64::from(invalid),
             self.halt,
             i64::from(self.agreement.changed),
+            self.encoding_word(),
         ]
     }
 

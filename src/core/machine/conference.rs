@@ -25,6 +25,12 @@ pub(super) struct Vote {
     pub abandoned: bool,
     /// Time since the first rank began it, milliseconds.
     pub since_begun_ms: u64,
+    /// The most bytes in cache on any rank.
+    pub bytes: u64,
+    /// Every rank has encoded it.
+    pub encoded: bool,
+    /// Some rank has changed it since that began.
+    pub spoiled: bool,
     /// The first rank that calls it invalid, and why.
     pub invalid: Option<(usize, String)>,
 }
@@ -46,6 +52,9 @@ pub(super) struct Conference {
     pub ending: bool,
     pub halt: i64,
     pub entropy: u64,
+    /// All ranks can encode beside the program.
+    pub aside: bool,
+    pub encode_tried: BTreeSet<DatasetKey>,
     /// Series in which some rank has a floating dataset.
     pub floating: BTreeMap<usize, Stray>,
     /// What returns to a dataset; see [`DatasetReport::returns`].
@@ -82,6 +91,7 @@ impl Machine {
             halt: self.halt,
             ending: self.ending,
             fallen_back: self.falls_back,
+            aside: self.aside,
             series: self.series_reports(),
             datasets: Vec::new(),
             sealed: Vec::new(),
@@ -140,6 +150,9 @@ impl Machine {
             on_prefix: count(
                 dataset.files.values().filter(|file| file.on_prefix.is_some()).count(),
             ),
+            bytes: self.cached_bytes(&dataset.key),
+            encoded: dataset.encoding.is_some_and(|encoding| encoding.ended),
+            spoiled: dataset.encoding.is_some_and(|encoding| encoding.spoiled),
             begun: dataset.begun,
             order: dataset.order,
             sealed: self.status(&dataset.key) == Status::Provisional,
@@ -211,6 +224,7 @@ impl Machine {
             ending: reports.iter().any(|report| report.ending),
             halt: reports.iter().map(|report| report.halt).max().unwrap_or(0),
             entropy: reports.first().map_or(0, |report| report.entropy),
+            aside: reports.iter().all(|report| report.aside),
             ..Conference::default()
         };
         self.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
@@ -325,15 +339,19 @@ impl Machine {
     }
 
     fn vote_of(&self, key: &DatasetKey, reports: &[Report]) -> Vote {
-        let mut vote = Vote { ready: true, complete: true, ..Vote::default() };
+        let mut vote = Vote { ready: true, complete: true, encoded: true, ..Vote::default() };
         for (rank, report) in reports.iter().enumerate() {
             let Some(dataset) = report.datasets.iter().find(|dataset| dataset.key == *key) else {
                 // It hears of the dataset just now.
                 let nothing_to_write = report.series[key.series].writes_nothing;
                 vote.ready &= nothing_to_write;
                 vote.complete &= nothing_to_write;
+                vote.encoded = false;
                 continue;
             };
+            vote.bytes = vote.bytes.max(dataset.bytes);
+            vote.encoded &= dataset.encoded;
+            vote.spoiled |= dataset.spoiled;
             vote.open += dataset.open;
             vote.files += dataset.files;
             vote.on_prefix += dataset.on_prefix;

@@ -74,12 +74,23 @@ pub struct MachineConfig {
     pub unsealed_ms: u64,
     /// Time between agreements that is aimed at while nothing is in progress (20).
     pub agreement_ms: u64,
+    /// Datasets of which some rank has so many bytes in cache are encoded beside the program, where
+    /// all ranks can; `None`: none is (`SCR_SEAL`).
+    pub aside_bytes: Option<u64>,
 }
 
 impl MachineConfig {
     /// Makes a configuration with the defaults for these ranks and series.
     pub fn new(rank: usize, nodes: Vec<usize>, series: Vec<SeriesConfig>) -> Self {
-        MachineConfig { rank, nodes, series, settle_ms: 50, unsealed_ms: 60_000, agreement_ms: 20 }
+        MachineConfig {
+            rank,
+            nodes,
+            series,
+            settle_ms: 50,
+            unsealed_ms: 60_000,
+            agreement_ms: 20,
+            aside_bytes: None,
+        }
     }
 
     /// Counts the ranks in the world.

@@ -119,6 +119,7 @@ impl Machine {
             vote.files += stray.files;
             vote.on_prefix += stray.on_prefix;
         }
+        self.spoil_shared(&into);
         let local = &self.series[into.series];
         let own = local.find(&from);
         let kept = own.into_iter().flat_map(|own| &own.files);
@@ -139,6 +140,9 @@ impl Machine {
             }
             let key = dataset.key.clone();
             let vote = conference.votes.get(&key).cloned().unwrap_or_default();
+            if dataset.encoding.is_some() {
+                return self.after_encoding(index, at, &vote, conference); // later ones wait
+            }
             if !conference.tried.contains(&key) && vote.open == 0 {
                 if let Some((rank, reason)) = vote.invalid {
                     conference.tried.insert(key.clone());
@@ -159,8 +163,8 @@ impl Machine {
                     return Some(Step::GiveUp { key });
                 }
                 if vote.files > 0 && !fails && self.may_seal(index, at, &vote, conference) {
-                    conference.tried.insert(key.clone());
-                    return Some(self.seal(index, at, &vote, conference));
+                    let step = self.seal(index, at, &vote, conference);
+                    return Some(self.aside_if_it_pays(step, &vote, conference));
                 }
             }
             // Numbers follow the order in which the program began: a later one waits, except at
@@ -193,7 +197,13 @@ impl Machine {
         later.any(|later| later.state != DatasetState::Dropped && !later.restored)
     }
 
-    fn seal(&mut self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> Step {
+    /// Tells whether the seal confirms, too.
+    pub(super) fn confirms(vote: &Vote, conference: &Conference, is_over: bool) -> bool {
+        let is_over = is_over || conference.ending || conference.halt != 0;
+        vote.complete || (!vote.abandoned && is_over)
+    }
+
+    fn seal(&mut self, index: usize, at: usize, vote: &Vote, conference: &Conference) -> SealPlan {
         self.shared.seals_tried += 1;
         let followed = vote.followed || self.is_followed(index, at);
         let number = self.number(index, at);
@@ -214,17 +224,15 @@ impl Machine {
         let tried = self.shared.seals_tried.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let epoch = (conference.entropy ^ tried).max(1);
         let seals_once = self.config.series[index].seals_once;
-        Step::Seal(SealPlan {
+        SealPlan {
             key: dataset.key.clone(),
             id: dataset.id,
             number: dataset.number,
             epoch,
-            confirmed: vote.complete
-                || (!vote.abandoned
-                    && (conference.ending || conference.halt != 0 || followed || seals_once)),
+            confirmed: Self::confirms(vote, conference, followed || seals_once),
             resealed,
             on_prefix: vote.on_prefix == vote.files,
-        })
+        }
     }
 
     /// The number in series; all generations of one id share it, so that they are due together.

@@ -153,6 +153,8 @@ pub(super) struct LocalDataset {
     pub prepared: bool,
     /// The sync point of its last seal in this launch.
     pub sealed_at: Option<u64>,
+    /// It is being encoded beside the program.
+    pub encoding: Option<super::encoding::Encoding>,
     /// Written to since the last report.
     pub touched: bool,
     pub touched_ms: u64,
@@ -183,6 +185,7 @@ impl LocalDataset {
             phase: Phase::Open,
             prepared: false,
             sealed_at: None,
+            encoding: None,
             touched: false,
             touched_ms: now_ms,
             files: BTreeMap::new(),
@@ -233,9 +236,17 @@ impl LocalDataset {
         self.sealed_at.is_some_and(|sealed_at| closed_before > Some(sealed_at))
     }
 
+    /// Notes that what is being encoded is no longer what the dataset is.
+    pub fn spoil(&mut self) {
+        if let Some(encoding) = &mut self.encoding {
+            encoding.spoiled = true;
+        }
+    }
+
     pub fn touch(&mut self, now_ms: u64) {
         self.touched = true;
         self.touched_ms = now_ms;
+        self.spoil();
     }
 
     /// Notes one more open of `file`, when so many checkpoints of the series have `begun`.

@@ -15,6 +15,10 @@
 //!     epoch, and confirmed if planned) durably; and take [`Machine::vote`]. All-reduce the votes
 //!     (maximum of [`Outcome::to_word`]). If `Done`: node leaders rename the directory (and write
 //!     the confirmed marker if planned), all-reduce again, then [`Machine::done`].
+//!   * [`Step::Encode`]: agree on whether all ranks have begun. When this rank's part has ended,
+//!     [`Machine::encoded`]; an agreement tells when all have, and a conference decides on
+//!     [`Step::Seal`], or, if the program has changed something, [`Step::Discard`]. What comes
+//!     before that end (the next dataset, a halt, the program's end) makes it wait.
 //!   * [`Step::Confirm`]: [`Machine::vote`], all-reduce, leaders write the marker, all-reduce,
 //!     [`Machine::done`]. The all-reduce before `done` is what makes a following eviction safe.
 //!   * [`Step::Flush`]: [`Machine::is_left_out`] says what not to write, [`Machine::files_along`]
@@ -43,6 +47,7 @@ mod conference;
 mod config;
 mod contested;
 mod decide;
+mod encoding;
 mod explicit;
 mod files;
 mod keys;
@@ -70,6 +75,7 @@ pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
 pub use contested::{Contested, contested_reason};
+pub use encoding::UnderWay;
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
 pub use moved::LeftBehind;
@@ -105,6 +111,8 @@ pub struct Machine {
     halt: i64,
     /// This rank cannot use the cache any more, and tells the others.
     falls_back: bool,
+    /// This rank can encode beside the program.
+    aside: bool,
     ending: bool,
     /// Conferences since the program is in MPI_Finalize.
     end_conferences: u32,
@@ -173,6 +181,7 @@ impl Machine {
             clock_ms: now_ms,
             halt: 0,
             falls_back: false,
+            aside: false,
             ending: false,
             end_conferences: 0,
             begins: 0,

@@ -239,6 +239,8 @@ impl Machine {
     /// matter).
     pub fn done(&mut self, step: &Step, outcome: Outcome) {
         match step {
+            Step::Encode(plan) => self.encode_done(plan, outcome),
+            Step::Discard { key } => drop(self.end_encoding(key)),
             Step::Seal(plan) => self.seal_done(plan, outcome),
             Step::Confirm { key, .. } => self.confirm_done(key, outcome),
             Step::Adopt { from, into, .. } => {
@@ -285,6 +287,8 @@ impl Machine {
     fn seal_done(&mut self, plan: &SealPlan, outcome: Outcome) {
         let key = &plan.key;
         let count = self.agreement.count;
+        let aside = self.end_encoding(key);
+        self.note_encoding(aside, outcome);
         let dataset = self.local_mut(key);
         if let Phase::Voted { .. } = dataset.phase {
             dataset.phase = match outcome {

@@ -21,8 +21,9 @@ impl Machine {
         }
         let waits = |other: &DatasetKey| {
             let shared = self.shared.find(other);
+            let is_first = |found: &SharedDataset| found.number == 0 || found.encoding.is_some();
             let unsealed =
-                shared.is_none_or(|found| found.number == 0 && found.state == DatasetState::Open);
+                shared.is_none_or(|found| is_first(found) && found.state == DatasetState::Open);
             unsealed && !self.is_floating(other) && !(joins && other.same_group(key))
         };
         let before = self.series[key.series].datasets.iter().take_while(|one| one.key != *key);
@@ -81,6 +82,7 @@ impl Machine {
         {
             (file.on_prefix, file.keeps_copy) = (on_prefix, false);
             file.joined &= on_prefix.is_none(); // this rank answers for what it has there
+            dataset.spoil();
         }
         self.note_name();
     }

@@ -16,6 +16,8 @@ pub struct Report {
     pub ending: bool,
     /// This rank cannot use the cache any more.
     pub fallen_back: bool,
+    /// It can encode beside the program now.
+    pub aside: bool,
     /// Per series.
     pub series: Vec<SeriesReport>,
     /// Datasets in progress on this rank or known to be, and provisional ones; oldest first.
@@ -77,6 +79,12 @@ pub struct DatasetReport {
     pub files: u32,
     /// Of them, those on the PFS.
     pub on_prefix: u32,
+    /// Bytes of its closed files that lie in cache.
+    pub bytes: u64,
+    /// It has been encoded beside the program here.
+    pub encoded: bool,
+    /// It has changed here since that began.
+    pub spoiled: bool,
     /// This rank wrote to it (else it only knows of it).
     pub begun: bool,
     /// Counts what this rank has begun, of all series; 0 if it has not.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::MachineConfig;
+use super::encoding::UnderWay;
 use super::keys::DatasetKey;
 use super::knowledge::{Knowledge, Why};
 use super::report::Mark;
@@ -78,6 +79,8 @@ pub struct SharedDataset {
     pub output: bool,
     /// None of its files is in cache.
     pub on_prefix: bool,
+    /// It is being encoded beside the program.
+    pub encoding: Option<UnderWay>,
     /// Seals so far.
     pub seals: u32,
     /// Time from its first open to its last seal, milliseconds.
@@ -129,6 +132,7 @@ impl SharedDataset {
             flushed: false,
             output: false,
             on_prefix: false,
+            encoding: None,
             seals: 0,
             took_ms: 0,
             trusted: false,
@@ -183,6 +187,8 @@ pub(super) struct Shared {
     pub turns: u64,
     /// Counts seals tried, so that no two have the same epoch.
     pub seals_tried: u64,
+    /// Encodings beside the program in a row that failed.
+    pub encodings_failed: u32,
     /// Datasets in a row that could not be sealed in the cache.
     pub spills: u32,
     /// A rank cannot use the cache any more: the files of all ranks go to the PFS.
@@ -226,6 +232,7 @@ impl Shared {
             next_id: 1,
             turns: 0,
             seals_tried: 0,
+            encodings_failed: 0,
             spills: 0,
             fallen_back: false,
         }

@@ -20,7 +20,16 @@ pub enum Step {
         /// This rank's record of `into` says Prepared: set it back to Open, durably, first.
         revoke: bool,
     },
-    /// Seal a dataset, in two phases; see [`super::Machine`].
+    /// Begin to encode a dataset beside the program; nobody waits for it until an agreement tells
+    /// that all have called [`super::Machine::encoded`]. Outcome by allreduce.
+    Encode(SealPlan),
+    /// What was encoded beside the program is of no use any more: wait for its end, forget it.
+    Discard {
+        /// The dataset.
+        key: DatasetKey,
+    },
+    /// Seal a dataset, in two phases; see [`super::Machine`]. Of one that was encoded beside the
+    /// program, wait for the end of that, and take it.
     Seal(SealPlan),
     /// A provisional dataset is complete: vote ([`super::Machine::vote`]), allreduce, then the node
     /// leaders write the durable marker, allreduce, done.
@@ -105,7 +114,7 @@ pub enum Step {
 }
 
 /// The plan of one seal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SealPlan {
     /// The dataset.
     pub key: DatasetKey,

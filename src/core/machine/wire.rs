@@ -6,7 +6,7 @@ use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 
 impl Report {
     /// Makes the bytes of the report for an all-gather.
@@ -14,7 +14,7 @@ impl Report {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.byte(VERSION).word(self.entropy).word(self.digest).word(self.halt as u64);
-        out.flags(&[self.ending, self.fallen_back]);
+        out.flags(&[self.ending, self.fallen_back, self.aside]);
         out.list(&self.series, put_series).list(&self.datasets, put_dataset);
         out.list(&self.sealed, |out, sealed| {
             out.word(sealed.id).flags(&[sealed.deleted_from, sealed.live, sealed.held]);
@@ -30,14 +30,14 @@ impl Report {
             return None;
         }
         let (entropy, digest, halt) = (from.word()?, from.word()?, from.word()? as i64);
-        let [ending, fallen_back] = from.flags()?;
+        let [ending, fallen_back, aside] = from.flags()?;
         let (series, datasets) = (from.list(series)?, from.list(dataset)?);
         let sealed = from.list(|from| {
             let (id, [deleted_from, live, held]) = (from.word()?, from.flags()?);
             Some(SealedReport { id, deleted_from, live, held })
         })?;
         let report =
-            Report { entropy, digest, halt, ending, fallen_back, series, datasets, sealed };
+            Report { entropy, digest, halt, ending, fallen_back, aside, series, datasets, sealed };
         from.done(report)
     }
 }
@@ -95,7 +95,7 @@ fn counted(from: &mut Reader) -> Option<(String, u64)> {
 
 fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
     put_key(out, &dataset.key);
-    out.word(dataset.order).word(dataset.quiet_ms).word(dataset.since_begun_ms);
+    out.word(dataset.order).word(dataset.quiet_ms).word(dataset.since_begun_ms).word(dataset.bytes);
     for count in [dataset.open, dataset.files, dataset.on_prefix] {
         out.word(u64::from(count));
     }
@@ -109,7 +109,8 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
         dataset.after.is_some(),
         dataset.sealed,
     ]);
-    out.flags(&[dataset.returns, dataset.output]).list(&dataset.replaced, put_counted);
+    out.flags(&[dataset.returns, dataset.output, dataset.encoded, dataset.spoiled]);
+    out.list(&dataset.replaced, put_counted);
     if let Some(reason) = &dataset.invalid {
         out.counted(reason.as_bytes());
     }
@@ -121,10 +122,10 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
 fn dataset(from: &mut Reader) -> Option<DatasetReport> {
     let count = |from: &mut Reader| u32::try_from(from.word()?).ok();
     let (key, order) = (self::key(from)?, from.word()?);
-    let (quiet_ms, since_begun_ms) = (from.word()?, from.word()?);
+    let (quiet_ms, since_begun_ms, bytes) = (from.word()?, from.word()?, from.word()?);
     let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
     let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
-    let [returns, output] = from.flags()?;
+    let [returns, output, encoded, spoiled] = from.flags()?;
     Some(DatasetReport {
         key,
         order,
@@ -133,6 +134,9 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
         open,
         files,
         on_prefix,
+        bytes,
+        encoded,
+        spoiled,
         begun,
         complete,
         settled,
@@ -168,6 +172,7 @@ mod tests {
             halt: -3,
             ending: true,
             fallen_back: true,
+            aside: true,
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,
@@ -187,6 +192,9 @@ mod tests {
                 open: 1,
                 files: 2,
                 on_prefix: 3,
+                bytes: 13,
+                encoded: true,
+                spoiled: false,
                 begun: true,
                 order: 9,
                 sealed: true,

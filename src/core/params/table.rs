@@ -147,6 +147,11 @@ parameters! {
             at_least(1);
         HOP_DISTANCE: Count = "1", "groups",
             "How many failure groups further on the partner is.", at_least(1);
+        SEAL: Choice = "AUTO", "",
+            "How redundancy data of a closed checkpoint is computed. BLOCKING: while the program \
+             waits. BACKGROUND: by a thread of each rank, while the program goes on. AUTO: so, \
+             where each rank has a processor to spare and 4 MiB or more.",
+            choices(&["AUTO", "BLOCKING", "BACKGROUND"]);
         MPI_BUF_SIZE: ByteSize = "128KB", "bytes",
             "Size of the pieces in which redundancy data travels.", at_least(4096);
     }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod access;
+mod affinity;
 mod attributes;
 mod descriptor;
 mod lanes;
@@ -14,6 +15,7 @@ mod node;
 mod pause;
 mod peer;
 mod planted;
+mod poll;
 mod queues;
 mod reserve;
 mod secure_dir;
@@ -22,6 +24,7 @@ mod shared_log;
 mod space;
 
 pub use access::{is_denied, may_write};
+pub use affinity::{bind_thread, parent, processor_time, processors};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{
     begin_writeback, has_writers, is_locked, next_data, try_lock, unlock, will_read_in_order,
@@ -36,6 +39,7 @@ pub use node::{
 pub use pause::test_pause;
 pub use peer::{close_inherited, has_children, identity, peer, raise};
 pub use planted::{Planted, plant, planted};
+pub use poll::{addresses, await_ready};
 pub use queues::has_kernel_queues;
 pub use reserve::{allocated, release_excess, reserve};
 pub use secure_dir::{SecureDir, secure_dir};

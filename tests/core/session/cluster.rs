@@ -391,10 +391,22 @@ impl Rank {
 
     /// Calls that carry an agreement however fast they follow one another.
     pub fn calm(&self) {
-        for _ in 0..CALM {
-            self.sync(SyncKind::Constructor);
-            self.world.barrier().unwrap();
+        let calm = || {
+            for _ in 0..CALM {
+                self.sync(SyncKind::Constructor);
+                self.world.barrier().unwrap();
+            }
+        };
+        calm();
+        while self.is_encoding() {
+            std::thread::yield_now();
+            calm();
         }
+    }
+
+    /// Whether a checkpoint is being encoded beside the program.
+    pub fn is_encoding(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_encoding())
     }
 
     /// MPI_Finalize.

@@ -17,17 +17,26 @@ pub struct Job {
     pub scheme: &'static str,
     /// Its program calls SCR.
     pub by_calls: bool,
+    /// How it is encoded.
+    pub seal: &'static str,
 }
 
 pub const JOBS: [Job; 3] = [
-    Job { hosts: "aa", scheme: "SINGLE", by_calls: false },
-    Job { hosts: "aabb", scheme: "XOR", by_calls: false },
-    Job { hosts: "abcd", scheme: "XOR", by_calls: false },
+    Job { hosts: "aa", scheme: "SINGLE", by_calls: false, seal: "BLOCKING" },
+    Job { hosts: "aabb", scheme: "XOR", by_calls: false, seal: "BLOCKING" },
+    Job { hosts: "abcd", scheme: "XOR", by_calls: false, seal: "BLOCKING" },
+];
+
+/// The same beside the program.
+const ASIDE: [Job; 3] = [
+    Job { seal: "BACKGROUND", ..JOBS[1] },
+    Job { seal: "BACKGROUND", ..JOBS[2] },
+    Job { hosts: "abcd", scheme: "RS", by_calls: false, seal: "BACKGROUND" },
 ];
 
 const CALLED: [Job; 2] = [
-    Job { hosts: "aabb", scheme: "XOR", by_calls: true },
-    Job { hosts: "abcd", scheme: "RS", by_calls: true },
+    Job { hosts: "aabb", scheme: "XOR", by_calls: true, seal: "BLOCKING" },
+    Job { hosts: "abcd", scheme: "RS", by_calls: true, seal: "BLOCKING" },
 ];
 
 /// Random schedules of the usual run.
@@ -35,6 +44,13 @@ const SCHEDULES: u64 = 800;
 
 /// Checkpoints of the run that is disturbed.
 const STEPS: u64 = 3;
+
+impl Job {
+    fn cluster(self) -> Cluster {
+        let (scheme, seal) = (self.scheme, self.seal);
+        Cluster::new(&[&format!("SCR_COPY_TYPE={scheme}"), &format!("SCR_SEAL={seal}")])
+    }
+}
 
 fn disturbed(cluster: &Cluster, job: Job, plan: Option<Plan>, truth: &Truth) -> Outcome<Life> {
     let by_calls = job.by_calls;
@@ -53,7 +69,7 @@ fn after(job: Job, plan: Plan) -> String {
 
 /// One schedule; panics if a promise is broken.
 pub fn trial(job: Job, plan: Plan, mistake: Option<Mistake>) {
-    let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]).with(mistake);
+    let cluster = job.cluster().with(mistake);
     let truth = Truth::default();
     let outcome = disturbed(&cluster, job, Some(plan), &truth);
     let ranks = job.hosts.len();
@@ -133,7 +149,7 @@ fn stride(usual: usize) -> usize {
 
 /// The steps of every rank of an undisturbed run, those that `counts` has.
 pub fn schedules(job: Job, what: What, counts: impl Fn(&str) -> bool) -> Vec<(Job, Plan)> {
-    let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
+    let cluster = job.cluster();
     let outcome = disturbed(&cluster, job, None, &Truth::default());
     let mut all = Vec::new();
     for (rank, steps) in outcome.steps.iter().enumerate() {
@@ -173,6 +189,12 @@ fn a_store_fails_at_every_step() {
 }
 
 #[test]
+fn ranks_and_nodes_die_and_steps_fail_while_the_program_goes_on() {
+    let fails = What::Fails(libc::EIO, false);
+    sweep(&ASIDE, 29, &[What::Rank, What::Node, What::Power, fails], |_| true);
+}
+
+#[test]
 fn a_program_of_calls_loses_ranks_and_nodes_at_every_step() {
     sweep(&CALLED, 13, &[What::Rank, What::Node, What::Power], |_| true);
 }
@@ -205,7 +227,7 @@ fn deaths_drawn_from_a_seed() {
     let seed = setting("SCR_SESSION_SEED", 1);
     let count = setting("SCR_SESSION_SCHEDULES", SCHEDULES);
     let lengths = |job: &Job| {
-        let cluster = Cluster::new(&[&format!("SCR_COPY_TYPE={}", job.scheme)]);
+        let cluster = job.cluster();
         let outcome = disturbed(&cluster, *job, None, &Truth::default());
         outcome.steps.iter().map(Vec::len).collect()
     };

@@ -28,6 +28,9 @@ pub struct Files {
     session: OnceLock<Weak<Session>>,
     open: Mutex<BTreeMap<u64, Arc<Held>>>,
     status: OnceLock<i32>,
+    /// What threads that encode do first, and what the rank does before it waits for one.
+    encoders: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    waits: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 /// What descriptors of one open lead to.
@@ -63,6 +66,16 @@ impl Host for Files {
     fn enter_thread(&self) {
         self.life.enter();
         speak_as(Some(self.voice.clone()));
+        if std::thread::current().name() == Some("scr-encoder") {
+            let first = self.encoders.lock().unwrap().clone();
+            first.iter().for_each(|first| first());
+        }
+    }
+
+    fn step_out(&self) -> u32 {
+        let waits = self.waits.lock().unwrap().clone();
+        waits.iter().for_each(|waits| waits());
+        0
     }
 
     fn wake(&self, token: u64) {
@@ -87,7 +100,19 @@ impl Files {
             session: OnceLock::new(),
             open: Mutex::default(),
             status: OnceLock::new(),
+            encoders: Mutex::default(),
+            waits: Mutex::default(),
         })
+    }
+
+    /// Threads that encode do this first, before anything that lasts.
+    pub fn let_encoders(&self, first: impl Fn() + Send + Sync + 'static) {
+        *self.encoders.lock().unwrap() = Some(Arc::new(first));
+    }
+
+    /// The rank does this before it waits for one of them.
+    pub fn before_waiting(&self, act: impl Fn() + Send + Sync + 'static) {
+        *self.waits.lock().unwrap() = Some(Arc::new(act));
     }
 
     /// Whom it opens for.

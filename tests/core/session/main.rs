@@ -4,6 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
+//! | `aside.rs` | checkpoints that are encoded beside the program |
 //! | `door.rs` | the host: what the shim does with the session's answers |
 //! | `paths.rs` | its calls that name a file |
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
@@ -35,6 +36,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
 
+mod aside;
 mod bad_input;
 mod both_doors;
 mod calls;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
-use scr_core::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind};
+use scr_core::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind, WORDS};
 
 use super::Fault;
 use super::cluster::{Cluster, Content, Files, Stage};
@@ -15,7 +15,7 @@ use super::truth::Truth;
 #[derive(Debug, Clone)]
 pub enum Part {
     Nothing,
-    Words([i64; 8]),
+    Words([i64; WORDS]),
     Report(Box<Report>),
     Files(Files),
     /// Files, and the names of all in the record with whether they lie on the PFS.
@@ -97,6 +97,8 @@ pub struct Rank {
     pub looked_ms: u64,
     /// Renames that it has heard of.
     pub moves: usize,
+    /// What it encodes beside its program, and what has come of it, once that has ended.
+    pub encoding: BTreeMap<DatasetKey, Option<Part>>,
 }
 
 /// Moments at which a crash is most likely to show a mistake.
@@ -327,6 +329,7 @@ impl Sim {
     fn main_step(&mut self, rank: usize) -> Checked {
         self.ranks[rank].machine.called_by(1);
         self.hear_neighbour(rank);
+        self.encode_on(rank);
         match self.ranks[rank].task.clone() {
             Task::Program => self.program_step(rank),
             Task::ProgramSync => {
@@ -423,7 +426,7 @@ impl Sim {
 
     fn agreement_step(&mut self, rank: usize) -> Checked {
         let at = self.ranks[rank].passed;
-        let mut words = [i64::MIN; 8];
+        let mut words = [i64::MIN; WORDS];
         for part in self.leave(rank) {
             if let Part::Words(theirs) = part {
                 for (word, other) in words.iter_mut().zip(theirs) {
@@ -450,7 +453,7 @@ impl Sim {
         let now_ms = self.clock_ms;
         self.release_left_behind(rank);
         self.ranks[rank].reported = self.ranks[rank].sees.clone();
-        let report = self.ranks[rank].machine.report(entropy, now_ms);
+        let report = self.report(rank, entropy);
         trace!(self, "{now_ms} r{rank} reports {:?} {:?}", report.datasets, report.sealed);
         self.ranks[rank].task = Task::Conference;
         self.enter(rank, Kind::Reports, Part::Report(Box::new(report)))

@@ -9,7 +9,8 @@
 //! draw; in every third one it has several series. `SCR_SIM_STYLE=threaded` makes all of them
 //! write by a thread, `drawn` none but those whose seed says so, `fails` lets seals fail and
 //! ranks fall back (not in the usual mix yet: too few of its schedules have been run), `several`
-//! gives all of them several series (`threaded,several` is both). Faults are looked for in the
+//! gives all of them several series (`threaded,several` is both), `aside` lets all encode beside
+//! the program, as every fifth one does. Faults are looked for in the
 //! usual mix, whatever it says: some show only where a checkpoint takes longer than the settle
 //! time, which hardly a threaded one does. `SCR_SIM_FAULT=TrustEarly` looks for that one alone.
 
@@ -64,6 +65,8 @@ pub enum Fault {
     IgnoreNames,
     /// A dataset counts as left alone for long before all ranks have sealed it.
     TrustEarly,
+    /// What was encoded counts although the program has written since.
+    TakeSpoiled,
 }
 
 /// Of so many schedules one has a program that writes by a thread.
@@ -71,6 +74,9 @@ const THREADED_EVERY: u64 = 4;
 
 /// Of so many schedules one has a program with several series.
 const SEVERAL_EVERY: u64 = 3;
+
+/// Of so many schedules one encodes beside the program.
+const ASIDE_EVERY: u64 = 5;
 
 /// What a schedule came to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -112,6 +118,7 @@ fn schedule_in(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let several = seed % SEVERAL_EVERY == 1 || wish.contains("several");
     let mut style = Style::draw(&mut rng, ranks, several);
+    style.aside = seed % ASIDE_EVERY == 3 || wish.contains("aside");
     let seals_once = fault == Some(Fault::ConfirmAtSettle);
     style.series.iter_mut().for_each(|series| series.rule.seals_once = seals_once);
     let threaded = seed.is_multiple_of(THREADED_EVERY) && !wish.contains("drawn");
@@ -245,7 +252,7 @@ const FAULT_SCHEDULES: u64 = 300_000;
 /// The faults, the promise that each breaks, and the seed that is tried first: where it showed when
 /// it was last looked for among all of them. Elsewhere it is looked for as if there were no such
 /// seed, so one that no longer shows it costs time and no verdict.
-const FAULTS: [(Fault, &str, u64); 11] = [
+const FAULTS: [(Fault, &str, u64); 12] = [
     (Fault::EvictBeforeConfirm, "promise", 21),
     (Fault::SkipRevoke, "promise", 6417),
     (Fault::ConfirmAtSettle, "promise", 5),
@@ -257,6 +264,7 @@ const FAULTS: [(Fault, &str, u64); 11] = [
     (Fault::SkipSyncPoint, "promise 4", 1),
     (Fault::IgnoreNames, "promise 1", 10),
     (Fault::TrustEarly, "promise 1", 647),
+    (Fault::TakeSpoiled, "promise", 203),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::machine::{DatasetKey, Outcome, Reason, SealPlan, Step};
+use scr_core::machine::{DatasetKey, Outcome, Reason, Report, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};
@@ -10,6 +10,7 @@ use super::job::{Checked, Kind, Moment, Part, Sim, Task, trace};
 /// Whether a step waits in a collective at this stage.
 pub fn waits(step: &Step, stage: u32) -> bool {
     match step {
+        Step::Encode(_) => stage == 1,
         Step::Seal(_) => matches!(stage, 1 | 4 | 6),
         Step::Confirm { .. } => matches!(stage, 1 | 3),
         Step::Flush { .. } | Step::Spill { .. } => matches!(stage, 1 | 2),
@@ -22,6 +23,8 @@ impl Sim {
     /// One micro-step of a step.
     pub fn perform(&mut self, rank: usize, step: Step, stage: u32) -> Checked {
         match step.clone() {
+            Step::Encode(plan) => return self.encode(rank, step, &plan.key, stage),
+            Step::Discard { key } => _ = self.ranks[rank].encoding.remove(&key),
             Step::Seal(plan) => return self.seal(rank, step, &plan, stage),
             Step::Confirm { key, .. } => return self.confirm(rank, step, &key, stage),
             Step::Flush { key, along, .. } => {
@@ -81,15 +84,60 @@ impl Sim {
         Ok(())
     }
 
+    /// What the rank says in a conference.
+    pub fn report(&mut self, rank: usize, entropy: u64) -> Report {
+        let able = self.style.aside && self.rng.u8(..8) > 0;
+        let machine = &mut self.ranks[rank].machine;
+        machine.set_aside(able);
+        let mut report = machine.report(entropy, self.clock_ms);
+        if self.fault == Some(Fault::TakeSpoiled) {
+            report.datasets.iter_mut().for_each(|dataset| dataset.spoiled = false);
+        }
+        report
+    }
+
+    /// What an encoding makes of this rank's files as they are now.
+    fn read_files(&mut self, rank: usize, key: &DatasetKey) -> Part {
+        let files = self.cached_files(rank, key);
+        Part::Encode(files, self.names(rank, key))
+    }
+
+    /// Encoding begins beside the program.
+    fn encode(&mut self, rank: usize, step: Step, key: &DatasetKey, stage: u32) -> Checked {
+        if stage == 0 {
+            let own = if self.rng.u8(..40) == 0 { Outcome::Failed } else { Outcome::Done };
+            self.enter(rank, Kind::Vote, Part::Word(own.to_word()))?;
+            return self.stage(rank, step, 1);
+        }
+        let outcome = Outcome::from_word(self.leave_max(rank));
+        if outcome == Outcome::Done {
+            self.ranks[rank].encoding.insert(key.clone(), None);
+        }
+        self.done(rank, &step, outcome)
+    }
+
+    /// What a rank encodes beside its program comes to its end some time.
+    pub fn encode_on(&mut self, rank: usize) {
+        let encoding = self.ranks[rank].encoding.iter();
+        let going = encoding.filter(|(_, part)| part.is_none()).map(|(key, _)| key.clone());
+        for key in going.collect::<Vec<_>>() {
+            if self.rng.u8(..12) == 0 {
+                let part = self.read_files(rank, &key);
+                self.ranks[rank].encoding.insert(key.clone(), Some(part));
+                self.ranks[rank].machine.encoded(&key);
+            }
+        }
+    }
+
     fn seal(&mut self, rank: usize, step: Step, plan: &SealPlan, stage: u32) -> Checked {
         match stage {
             0 => {
                 if self.fault == Some(Fault::EvictBeforeConfirm) {
                     self.evict_older(rank, &plan.key);
                 }
-                let files = self.cached_files(rank, &plan.key);
-                let names = self.names(rank, &plan.key);
-                self.enter(rank, Kind::Encode, Part::Encode(files, names))?;
+                let encoded = self.ranks[rank].encoding.remove(&plan.key).flatten();
+                let part = encoded.unwrap_or_else(|| self.read_files(rank, &plan.key));
+                self.enter(rank, Kind::Encode, part)?;
             }
             1 => {
                 let parts = self.leave(rank);

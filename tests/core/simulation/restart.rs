@@ -244,6 +244,7 @@ impl Sim {
                 let mut config =
                     MachineConfig::new(rank, self.cluster.node_of.clone(), self.style.rules());
                 config.unsealed_ms = self.style.unsealed_ms;
+                config.aside_bytes = self.style.aside.then_some(0);
                 let knowledge = self.cluster.knowledge.get(rank).cloned().unwrap_or_default();
                 let mut machine = Machine::new(config, &knowledge, self.clock_ms);
                 machine.resume(&self.resumed(rank, decision, restored));
@@ -269,6 +270,7 @@ impl Sim {
                     told: 0,
                     looked_ms: self.clock_ms,
                     moves: 0,
+                    encoding: BTreeMap::new(),
                 }
             })
             .collect();

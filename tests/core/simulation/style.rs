@@ -59,6 +59,8 @@ pub struct Style {
     pub mute: Option<u32>,
     /// `SCR_UNSEALED_SECONDS`, in milliseconds.
     pub unsealed_ms: u64,
+    /// Checkpoints are encoded beside the program.
+    pub aside: bool,
 }
 
 impl Style {
@@ -71,6 +73,7 @@ impl Style {
             syncs_between: 1 + rng.u32(..4),
             mute: None,
             unsealed_ms: 1_000,
+            aside: false,
         };
         if several {
             let count = 2 + usize::from(rng.u8(..4) == 0);

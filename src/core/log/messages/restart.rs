@@ -42,6 +42,14 @@ messages! {
         cure: "Nothing, if the phase is just long (raise SCR_UNSEALED_SECONDS). Programs without \
              such calls have no use of the cache.",
     }
+    NOT_ASIDE = 3006 {
+        title: "Checkpoints cannot be encoded beside the program",
+        cause: "The threads of two ranks cannot reach each other by sockets: a firewall between the \
+             nodes, no network but that of MPI, or a container for each rank.",
+        done: "The program waits while redundancy data is computed. After two such failures in a \
+             row that is no longer tried in this run.",
+        cure: "Set SCR_SEAL=BLOCKING, or let the nodes of a job connect to each other's TCP ports.",
+    }
     RESTARTED = 3101 {
         title: "The run finds a checkpoint in the cache",
         cause: "An earlier launch of the job has left it there. If the text says rebuilt, a node \

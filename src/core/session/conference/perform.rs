@@ -4,27 +4,20 @@
 //! the next call. Only failed communication ends it.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::cache::agree::twice;
-use crate::cache::{self, Prepared, Protect as _, SealRequest};
-use crate::descriptors::SchemeKind;
+use crate::cache::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
-use crate::records::FileMeta;
-use crate::session::namespace::{self as ns, OnPrefix};
+use crate::session::namespace as ns;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::Links;
-use crate::session::report::events::user_and_job;
-use crate::system::{self, Planted, has_kernel_queues, monotonic_ms, planted};
-use crate::transfer::{about, flush_sync};
-
-/// To read less takes no longer than to find out whether somebody may have written unseen.
-const KNOWN_BYTES_MIN: u64 = 1 << 20;
+use crate::system::{Planted, monotonic_ms, planted};
+use crate::transfer::flush_sync;
 
 impl Session {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
@@ -36,6 +29,8 @@ impl Session {
             Step::Adopt { from, into, files, begin, revoke } => {
                 self.adopt(from, into, files, *begin, *revoke);
             }
+            Step::Encode(plan) => return self.encode(links, plan),
+            Step::Discard { key } => self.discard(key),
             Step::Seal(plan) => {
                 let outcome = self.seal(links, step, plan)?;
                 self.tally.sealed(plan, outcome);
@@ -108,27 +103,9 @@ impl Session {
     }
 
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
-        self.give_back_late(&plan.key);
+        let (asked, encoded) = self.take_encoded(links, plan)?;
         let ctx = links.ctx(&self.site);
-        let selected = self.descriptor(plan.key.series, plan.number);
-        let mut wish = selected.to_tree("", None);
-        if links.sharing.any() && selected.scheme == SchemeKind::Partner {
-            // In a shared store two copies of one file would have the same place.
-            wish.set_value("SET_FAILURES", 1);
-        }
-        let (set, descriptor) = links.sets.choose(&wish)?;
-        let (store, files) = self.own_files(&plan.key, plan.number);
-        let key = self.record_key(&plan.key);
-        let request = SealRequest {
-            key: &key,
-            id: plan.id,
-            epoch: plan.epoch,
-            store: &store,
-            files,
-            tags: self.tags(plan),
-            set: &set,
-            descriptor: &descriptor,
-        };
+        let key = asked.key.clone();
         // Called to write the record, and last of all for the vote.
         let recorded = Cell::new(false);
         let if_untouched = |action: &mut dyn FnMut() -> Result<()>| {
@@ -143,7 +120,7 @@ impl Session {
             }
             Ok(quiet)
         };
-        let prepared = cache::prepare(&ctx, request, &if_untouched)?;
+        let prepared = cache::prepare_encoded(&ctx, asked.request(plan), encoded, &if_untouched)?;
         if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
             let _ = cache::void(&ctx, &key);
             return Err(error);
@@ -165,50 +142,6 @@ impl Session {
             prepared.sealed_dir.clone_from(&prepared.dir);
         }
         Ok(prepared)
-    }
-
-    /// What index and summary say of the dataset.
-    fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
-        let series = &self.series.series()[plan.key.series];
-        let mut tags = BTreeMap::new();
-        if series.checkpoint {
-            tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
-        }
-        if series.output || self.state().machine.is_output(&plan.key) {
-            tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
-        }
-        let (_, job) = user_and_job(&self.site.layout.control_dir);
-        tags.insert(about::TAG_JOB.to_string(), job);
-        tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
-        tags
-    }
-
-    fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
-        let mut state = self.state();
-        let State { holdings, machine, view, checksums, .. } = &mut *state;
-        let Some(holding) = holdings.get(key) else {
-            return (self.store_of_number(key.series, number), Vec::new());
-        };
-        let dir = view.layer(key).map(|layer| layer.dir.as_path());
-        let meta = |name: &String| {
-            let on_prefix = machine.lies_on_prefix(key, name)?;
-            let known =
-                dir.filter(|_| !on_prefix).and_then(|dir| checksums.take(name, &dir.join(name)));
-            let other = || FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() };
-            Some(known.unwrap_or_else(other))
-        };
-        // What another process has removed from the PFS is not waited for.
-        let gone = |file: &FileMeta| {
-            file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
-        };
-        let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
-        let mut files: Vec<_> = files.collect();
-        let known: u64 =
-            files.iter().filter(|file| file.crc32.is_some()).map(|file| file.size).sum();
-        if known < KNOWN_BYTES_MIN || has_kernel_queues() {
-            files.iter_mut().for_each(|file| file.crc32 = None);
-        }
-        (holding.store.clone(), files)
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {

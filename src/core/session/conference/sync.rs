@@ -26,6 +26,7 @@ impl Session {
         if state.view.has_far_news() && !state.machine.note_deletions() {
             state.view.take_far_news(); // there is no other node
         }
+        self.note_encoded(&mut state);
         let words = state.machine.sync_point(kind, monotonic_ms());
         self.idle.grant(state.machine.idle_points());
         drop(state);
@@ -69,6 +70,7 @@ impl Session {
     pub(in crate::session) fn confer(&self, links: &Links) -> Result<()> {
         self.tally.one(Count::Conferences);
         self.release_left_behind();
+        self.state().machine.set_aside(self.spare.is_there());
         let report = self.state().machine.report(random_u64(), monotonic_ms());
         let gathered = links.world.all_gather(&self.with_paces(report.to_bytes()))?;
         self.settle_noted();

@@ -19,6 +19,7 @@ use crate::log::{self, Id, messages};
 use crate::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
+use crate::session::conference::encode::Encoders;
 use crate::session::ending::halt::Halt;
 use crate::session::ending::need::Need;
 use crate::session::handles::children::Counter;
@@ -31,6 +32,7 @@ use crate::session::rank::idle::Idle;
 use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::rank::site::{Links, Site};
+use crate::session::rank::spare::Spare;
 use crate::session::report::events::Events;
 use crate::session::report::tally::Tally;
 use crate::session::report::unprotected::Unmatched;
@@ -145,6 +147,7 @@ impl Preparation {
         if site.rank == 0 {
             warn(&site, &series, &sharing);
         }
+        let spare = Spare::find(&*site.host, &site.settings, node.as_ref())?;
         let links = Links { world, node, node_ranks, leaders, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
         let mut events = purge(&links, &site)?;
@@ -156,7 +159,7 @@ impl Preparation {
         let known = knowledge::read(&site.prefix, &identity, &series, links.world.as_ref())?;
         let machine = Machine::new(machine_config(&site, &series, &hosts), &known, monotonic_ms());
         let launch = words::broadcast(links.world.as_ref(), random_u64(), 0)?;
-        let mut session = build(site, series, links, machine, &known, identity, leases);
+        let mut session = build(site, series, links, machine, (&known, spare), identity, leases);
         session.launch = launch;
         session.share_messages();
         session.begin_run(&hosts);
@@ -266,7 +269,7 @@ fn build(
     series: SeriesSet,
     links: Links,
     machine: Machine,
-    known: &[Knowledge],
+    (known, spare): (&[Knowledge], Spare),
     identity: String,
     leases: Vec<Lease>,
 ) -> Session {
@@ -307,6 +310,8 @@ fn build(
         launch: 0,
         identity,
         _leases: leases,
+        encoders: Encoders::default(),
+        spare,
         tally: Tally::new(),
         idle: Idle::default(),
         setbacks: Setbacks::default(),
@@ -363,6 +368,7 @@ fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineC
     };
     let all = series.series().iter().map(one).collect();
     let mut config = MachineConfig::new(site.rank, nodes, all);
+    config.aside_bytes = Spare::least_bytes(&settings.get(keys::SEAL));
     config.settle_ms = settings.get(keys::SETTLE_MILLISECONDS).as_millis() as u64;
     config.unsealed_ms = settings.get(keys::UNSEALED_SECONDS).as_millis() as u64;
     config

@@ -66,6 +66,12 @@ pub trait Host: Send + Sync {
     /// is possible. It calls [`Session::evacuate`](super::Session::evacuate), too.
     fn move_out(&self, _token: u64) {}
 
+    /// The process is this rank's alone: what it may use of the machine, and has used, is the
+    /// rank's.
+    fn owns_process(&self) -> bool {
+        false
+    }
+
     /// The calling thread is about to wait for other ranks, no lock is held: see `outside`.
     fn step_out(&self) -> u32 {
         0

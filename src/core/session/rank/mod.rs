@@ -9,6 +9,7 @@
 //! | `hooked.rs` | what the hooks report |
 //! | `holdings.rs` | what this rank knows of its own files |
 //! | `checksums.rs` | checksums that were taken while the program wrote |
+//! | `spare.rs` | whether it has a processor to spare |
 //! | `idle.rs` | sync points that are only counted |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
@@ -25,3 +26,4 @@ pub(super) mod publish;
 pub(super) mod publishing;
 pub(super) mod runtime;
 pub(super) mod site;
+pub(super) mod spare;

@@ -16,9 +16,11 @@ use super::holdings::{Holding, Tokens};
 use super::idle::Idle;
 use super::publishing::{Publishing, Shared};
 use super::site::{Links, Site};
+use super::spare::Spare;
 use crate::files::lease::Lease;
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine};
 use crate::patterns::{SeriesSet, Template};
+use crate::session::conference::encode::Encoders;
 use crate::session::conference::trouble::Troubles;
 use crate::session::ending::halt::Halt;
 use crate::session::ending::need::Need;
@@ -148,6 +150,8 @@ pub struct Session {
     pub(in crate::session) flushes: Mutex<BTreeMap<u64, AsyncFlush>>,
     /// Locks, held for the life of the process.
     pub(in crate::session) _leases: Vec<Lease>,
+    pub(in crate::session) encoders: Encoders,
+    pub(in crate::session) spare: Spare,
     pub(in crate::session) tally: Tally,
     pub(in crate::session) idle: Idle,
     pub(in crate::session) setbacks: Setbacks,

@@ -1,0 +1,256 @@
+//! What a seal is asked for, and the encoding of a dataset beside the program, until a conference
+//! takes it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::cache::agree::{agree, any};
+use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _, SealRequest};
+use crate::comm::mesh::{Link, Mesh};
+use crate::comm::{Comm, sockets, solo::Solo};
+use crate::descriptors::SchemeKind;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::log::{self, messages};
+use crate::machine::{DatasetKey, Outcome, SealPlan};
+use crate::records::{self, FileMeta};
+use crate::redundancy::RedundancySet;
+use crate::session::namespace::{self as ns, OnPrefix};
+use crate::session::rank::runtime::{Session, State};
+use crate::session::rank::site::Links;
+use crate::session::report::events::user_and_job;
+use crate::system::{self, has_kernel_queues};
+use crate::transfer::about;
+
+/// How often the wait for a thread looks around; it is woken at its end.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// To read less takes no longer than to find out whether somebody may have written unseen.
+const KNOWN_BYTES_MIN: u64 = 1 << 20;
+
+/// All that a seal needs to know of this rank's part.
+pub(in crate::session) struct Asked {
+    pub key: records::DatasetKey,
+    store: String,
+    files: Vec<FileMeta>,
+    tags: BTreeMap<String, String>,
+    set: RedundancySet,
+    descriptor: KvTree,
+}
+
+impl Asked {
+    /// Returns the request of this plan's seal.
+    pub fn request(&self, plan: &SealPlan) -> SealRequest<'_> {
+        SealRequest {
+            key: &self.key,
+            id: plan.id,
+            epoch: plan.epoch,
+            store: &self.store,
+            files: self.files.clone(),
+            tags: self.tags.clone(),
+            set: &self.set,
+            descriptor: &self.descriptor,
+        }
+    }
+}
+
+/// A thread that encodes, and for what.
+struct UnderWay {
+    encoder: Encoder,
+    asked: Asked,
+    begun: Instant,
+}
+
+/// Connections of the set that encoded last, with its world ranks.
+type Kept = (Vec<usize>, Arc<dyn Link>);
+
+/// What this rank encodes beside the program.
+#[derive(Default)]
+pub(in crate::session) struct Encoders {
+    under_way: Mutex<BTreeMap<DatasetKey, UnderWay>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+impl Encoders {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<DatasetKey, UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Tells the machine which of this rank's encodings have ended.
+    pub(in crate::session) fn note_encoded(&self, state: &mut State) {
+        for (key, one) in self.encoders.all().iter() {
+            if one.encoder.has_ended() {
+                state.machine.encoded(key);
+            }
+        }
+    }
+
+    /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
+    /// sync point.
+    pub fn is_encoding(&self) -> bool {
+        self.state().machine.encodes()
+    }
+
+    /// Begins to encode beside the program. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
+        let begun = Instant::now();
+        let asked = self.ask(links, plan)?;
+        let comm = agree(links.world.as_ref(), self.aside(&asked.set));
+        let started = comm
+            .and_then(|comm| EncoderJob::new(&links.ctx(&self.site), &asked.request(plan), comm));
+        match started {
+            Err(error @ Error::Comm(_)) => Err(error),
+            Err(error) => {
+                if self.site.rank == 0 {
+                    log::warn_once(
+                        messages::NOT_ASIDE,
+                        format_args!(
+                            "checkpoints cannot be encoded beside the program, which waits for it \
+                             instead (SCR_SEAL): {error}"
+                        ),
+                    );
+                }
+                Ok(Outcome::Failed)
+            }
+            Ok(job) => {
+                let host = self.site.host.clone();
+                let (begin, end) = self.spare.enter();
+                let enter = move || {
+                    system::block_signals();
+                    host.enter_thread();
+                    begin();
+                };
+                let encoder = Encoder::start(job, enter, end);
+                self.encoders.all().insert(plan.key.clone(), UnderWay { encoder, asked, begun });
+                Ok(Outcome::Done)
+            }
+        }
+    }
+
+    /// A communicator of the set for a thread of each member. Collective over the set.
+    fn aside(&self, set: &RedundancySet) -> Result<Box<dyn Comm>> {
+        let comm = &*set.comm;
+        if comm.size() == 1 {
+            return Ok(Box::new(Solo::new()));
+        }
+        if let Some(aside) = comm.aside()? {
+            return Ok(aside);
+        }
+        let kept = self.encoders.kept().take().filter(|(ranks, _)| *ranks == set.world_ranks);
+        let link = match (any(comm, kept.is_none())?, kept) {
+            (false, Some((_, link))) => link,
+            _ => sockets::connect(comm)?,
+        };
+        *self.encoders.kept() = Some((set.world_ranks.clone(), link.clone()));
+        Ok(Box::new(Mesh::new(link, comm.rank(), comm.size())))
+    }
+
+    /// Waits for what is being encoded of the dataset, and forgets it.
+    pub(in crate::session) fn discard(&self, key: &DatasetKey) {
+        let under_way = self.encoders.all().remove(key);
+        if let Some(one) = under_way {
+            drop(self.await_encoder(one.encoder));
+        }
+    }
+
+    /// Waits for a thread, with no lock held.
+    fn await_encoder(&self, encoder: Encoder) -> Result<Encoded> {
+        let outcome = self.site.host.outside(|| encoder.wait(LOOK, || ()));
+        if outcome.is_err() {
+            // Members may be at different places of what they have said to each other.
+            self.encoders.kept().take();
+        }
+        outcome
+    }
+
+    /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn take_encoded(
+        &self,
+        links: &Links,
+        plan: &SealPlan,
+    ) -> Result<(Asked, Option<Result<Encoded>>)> {
+        let under_way = self.encoders.all().remove(&plan.key);
+        let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
+        let waits = !one.encoder.has_ended();
+        let encoded = self.await_encoder(one.encoder);
+        if self.site.rank == 0 {
+            let (title, seconds) = (self.title(&plan.key), one.begun.elapsed().as_secs_f64());
+            let waited = if waits { ", the end of it with the program waiting" } else { "" };
+            let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
+            log::message(1, text);
+        }
+        Ok((one.asked, Some(encoded)))
+    }
+
+    fn ask(&self, links: &Links, plan: &SealPlan) -> Result<Asked> {
+        self.give_back_late(&plan.key);
+        let selected = self.descriptor(plan.key.series, plan.number);
+        let mut wish = selected.to_tree("", None);
+        if links.sharing.any() && selected.scheme == SchemeKind::Partner {
+            // In a shared store two copies of one file would have the same place.
+            wish.set_value("SET_FAILURES", 1);
+        }
+        let (set, descriptor) = links.sets.choose(&wish)?;
+        let (store, files) = self.own_files(&plan.key, plan.number);
+        let (key, tags) = (self.record_key(&plan.key), self.tags(plan));
+        Ok(Asked { key, store, files, tags, set, descriptor })
+    }
+
+    /// What index and summary say of the dataset.
+    fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
+        let series = &self.series.series()[plan.key.series];
+        let mut tags = BTreeMap::new();
+        if series.checkpoint {
+            tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
+        }
+        if series.output || self.state().machine.is_output(&plan.key) {
+            tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
+        }
+        let (_, job) = user_and_job(&self.site.layout.control_dir);
+        tags.insert(about::TAG_JOB.to_string(), job);
+        tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
+        tags
+    }
+
+    fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
+        let mut state = self.state();
+        let State { holdings, machine, view, checksums, .. } = &mut *state;
+        let Some(holding) = holdings.get(key) else {
+            return (self.store_of_number(key.series, number), Vec::new());
+        };
+        let dir = view.layer(key).map(|layer| layer.dir.as_path());
+        let meta = |name: &String| {
+            let on_prefix = machine.lies_on_prefix(key, name)?;
+            let known =
+                dir.filter(|_| !on_prefix).and_then(|dir| checksums.take(name, &dir.join(name)));
+            let other = || FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() };
+            Some(known.unwrap_or_else(other))
+        };
+        // What another process has removed from the PFS is not waited for.
+        let gone = |file: &FileMeta| {
+            file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
+        };
+        let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
+        let mut files: Vec<_> = files.collect();
+        let known: u64 =
+            files.iter().filter(|file| file.crc32.is_some()).map(|file| file.size).sum();
+        if known < KNOWN_BYTES_MIN || has_kernel_queues() {
+            files.iter_mut().for_each(|file| file.crc32 = None);
+        }
+        (holding.store.clone(), files)
+    }
+}

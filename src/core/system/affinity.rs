@@ -1,0 +1,94 @@
+//! Processors: which ones a process may use, and how much it has used.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use super::check;
+
+/// Words of the kernel's set of processors: enough for 8192 of them.
+const SET_WORDS: usize = 128;
+
+/// Returns the processors that `process` may use; 0: the calling thread.
+///
+/// # Errors
+/// There is no such process, or the machine has more processors than anybody thought of.
+pub fn processors(process: i32) -> io::Result<BTreeSet<usize>> {
+    let mut words = [0_u64; SET_WORDS];
+    // SAFETY: the set is writable and as long as said.
+    check(unsafe {
+        libc::sched_getaffinity(process, size_of_val(&words), words.as_mut_ptr().cast())
+    })?;
+    let bits = |(at, word): (usize, &u64)| {
+        let word = *word;
+        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
+    };
+    Ok(words.iter().enumerate().flat_map(bits).collect())
+}
+
+/// Lets the calling thread run on `processors` only.
+///
+/// # Errors
+/// It may use none of them.
+pub fn bind_thread(processors: &BTreeSet<usize>) -> io::Result<()> {
+    let mut words = [0_u64; SET_WORDS];
+    for one in processors.iter().filter(|one| **one < SET_WORDS * 64) {
+        words[one / 64] |= 1 << (one % 64);
+    }
+    // SAFETY: the set is readable and as long as said; 0 is the calling thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&words), words.as_ptr().cast()) })?;
+    Ok(())
+}
+
+/// Returns the process that has started this one, and what it is called.
+#[must_use]
+pub fn parent() -> (i32, String) {
+    let process = std::os::unix::process::parent_id();
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    (process as i32, name.trim_end().to_string())
+}
+
+/// Returns the processor time of the process with all its threads, or of the calling thread alone.
+#[must_use]
+pub fn processor_time(of_thread: bool) -> Duration {
+    let whom = if of_thread { libc::RUSAGE_THREAD } else { libc::RUSAGE_SELF };
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is writable; all zeros is a valid one, should the call refuse.
+    let usage = unsafe {
+        libc::getrusage(whom, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let time = |of: libc::timeval| {
+        Duration::from_secs(of.tv_sec as u64) + Duration::from_micros(of.tv_usec as u64)
+    };
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_runs_where_it_is_bound() {
+        std::thread::spawn(|| {
+            let all = processors(0).unwrap();
+            let last = BTreeSet::from([*all.last().unwrap()]);
+            bind_thread(&last).unwrap();
+            assert_eq!(processors(0).unwrap(), last);
+            assert!(bind_thread(&BTreeSet::new()).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_used_is_counted() {
+        let before = processor_time(true);
+        while processor_time(true) < before + Duration::from_millis(2) {
+            std::hint::spin_loop();
+        }
+        assert!(processor_time(false) >= processor_time(true));
+        assert!(!parent().1.is_empty());
+    }
+}
