@@ -9,7 +9,7 @@ use std::path::Path;
 use scr_core::cache::{Catalog, CatalogEntry, Claim, Encoding, NodeCatalog, Verdict, decide};
 use scr_core::machine::{
     DatasetKey, FileRef, Intent, Machine, MachineConfig, Outcome, Placement, Report, SeriesConfig,
-    Step, SyncKind,
+    Step, SyncKind, WORDS,
 };
 use scr_core::records::{self, Dataset, FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
 
@@ -77,7 +77,8 @@ fn agreement(ranks: usize, _: &Path) -> Work {
     Box::new(move || {
         let words = own.sync_point(SyncKind::Collective, 2).expect("the first carries one");
         // One rank's part of an all-reduce: as many messages as its tree is high.
-        let higher = |all: [i64; 8], _| std::array::from_fn(|at| all[at].max(black_box(words)[at]));
+        let higher =
+            |all: [i64; WORDS], _| std::array::from_fn(|at| all[at].max(black_box(words)[at]));
         let all = (0..ranks.next_power_of_two().ilog2()).fold(words, higher);
         black_box(own.agreed(all));
     })
