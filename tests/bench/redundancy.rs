@@ -108,7 +108,7 @@ fn seal_seconds(scheme: &str, failures: usize, root: &Path) -> f64 {
             record: KvTree::new(),
         };
         let set = RedundancySet {
-            comm,
+            comm: comm.into(),
             world_ranks: (0..MEMBERS).collect(),
             hosts: vec![String::new(); MEMBERS],
             group_id: 0,

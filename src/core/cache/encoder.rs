@@ -76,20 +76,26 @@ impl SealRequest<'_> {
     }
 }
 
-/// Does the part of the first phase that reads the files, with the program waiting.
-pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Encoded> {
+/// Does the part of the first phase that reads the files, with the program waiting. The outer error
+/// is one on all ranks; the inner outcome is this rank's. Collective.
+pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Result<Encoded>> {
     let (mut record, is_shared) = (request.record(ctx), request.is_shared(ctx));
     let mut own_time = Duration::ZERO;
     let mut measured = || {
         make_own_folder(&record.dir)?;
         measure((&record.dir, is_shared), ctx.prefix, &request.files)
     };
-    let files = agree_here(ctx, timed(&mut own_time, &mut measured))?;
-    record.files = files;
-    test_pause("seal.encode");
-    let encoded = timed(&mut own_time, &mut || encode(ctx, request.set, &record));
-    let protection = agree_here(ctx, encoded)?;
-    Ok(Encoded { own_time, ..Encoded::of(record, protection, !is_shared) })
+    let measured = timed(&mut own_time, &mut measured);
+    let type_name = request.descriptor.get_value("TYPE").unwrap_or_default();
+    let talks = ctx.protection.scheme(type_name).is_some_and(Scheme::talks);
+    // Who cannot take part in an exchange must not be waited for in it.
+    let measured = if talks { Ok(agree_here(ctx, measured)?) } else { measured };
+    Ok(measured.and_then(|files| {
+        record.files = files;
+        test_pause("seal.encode");
+        let protection = timed(&mut own_time, &mut || encode(ctx, request.set, &record))?;
+        Ok(Encoded { own_time, ..Encoded::of(record, protection, !is_shared) })
+    }))
 }
 
 /// Does a rank's own part, and adds what it takes to `time`.
@@ -123,7 +129,7 @@ impl Job {
             Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))
         })?;
         let set = RedundancySet {
-            comm,
+            comm: comm.into(),
             world_ranks: of.world_ranks.clone(),
             hosts: of.hosts.clone(),
             group_id: of.group_id,

@@ -157,6 +157,9 @@ pub trait Protect: Send + Sync {
     /// of the ranks. Returns the set of this rank and the descriptor completed with GROUP_ID,
     /// GROUP_RANK, GROUP_SIZE and the world ranks of the set. Collective over the world.
     fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)>;
+    /// Protecting has failed on some rank, and all know: messages of it may still be on their way,
+    /// so that its communicators do not serve again.
+    fn forget_failed(&self) {}
     /// [`RedundancySet::piece_bytes`] of all sets.
     fn piece_bytes(&self) -> usize;
     /// Whether the members, `world ranks` of one set, still lie in different failure groups of

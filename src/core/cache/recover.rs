@@ -292,7 +292,7 @@ fn rebuild_round(
     let (Some(comm), Some(index)) = (comm, mine) else { return Ok(()) };
     let world_ranks = round[index].clone();
     let set = RedundancySet {
-        comm,
+        comm: comm.into(),
         hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
         failures: case.facts.failures,

@@ -263,7 +263,7 @@ impl Remains<'_> {
             let at = comm.rank();
             let (known, part) = &found[set[at]];
             let set = RedundancySet {
-                comm,
+                comm: comm.into(),
                 world_ranks: set.to_vec(),
                 hosts: set.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
                 group_id: set.iter().copied().min().unwrap_or(0),

@@ -3,8 +3,10 @@
 //!
 //! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,
 //! writes everything it found into one merged file, and only then does each rank replace its own
-//! filemap; so at every instant each record is in at least one file.
+//! filemap; so at every instant each record is in at least one file. Where each rank has its own
+//! records already, as after a run on the same nodes, nothing is merged.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::agree::agree;
@@ -32,7 +34,8 @@ pub(crate) fn is_filemap_name(name: &str) -> bool {
 pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     let gathered = words::all_gather(ctx.node, [ctx.world.rank() as u64])?;
     let local_ranks: Vec<usize> = gathered.into_iter().map(|[rank]| rank as usize).collect();
-    let merged = if ctx.is_node_leader() { merge(ctx) } else { Ok(Merged::default()) };
+    let merged =
+        if ctx.is_node_leader() { merge(ctx, &local_ranks) } else { Ok(Merged::default()) };
     let merged = agree(ctx.node, merged)?;
     let shares = ctx.node.sparse_exchange(share_out(merged.held, &local_ranks))?;
     let own = shares.iter().map(|(_, bytes)| decode_records(&KvTree::decode(bytes)?));
@@ -41,7 +44,7 @@ pub(super) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
         all.iter_mut().for_each(|(_, record)| untouched::offer(record));
         all
     });
-    agree(ctx.node, own.and_then(|own| ctx.filemap.replace_all(own)))?;
+    agree(ctx.node, own.and_then(|own| ctx.filemap.replace_all_unnamed(own)))?;
     let cleaned = if ctx.is_node_leader() { clean_up(ctx) } else { Ok(()) };
     agree(ctx.node, cleaned)?;
     Ok(merged.damaged)
@@ -53,13 +56,26 @@ pub(super) struct Merged {
     pub held: Vec<Held>,
     /// Those that cannot be read.
     pub damaged: Vec<PathBuf>,
+    /// Which filemap has records of which rank.
+    places: BTreeSet<(String, usize)>,
 }
 
-/// Reads all filemaps and writes the merged one.
-fn merge(ctx: &Ctx) -> Result<Merged> {
+impl Merged {
+    /// Whether each of `local_ranks` has in its own filemap what it gets, and there is no other.
+    fn is_in_place(&self, local_ranks: &[usize]) -> bool {
+        let own = |(name, owner): &(String, usize)| {
+            let place = local_ranks.iter().position(|rank| rank == owner);
+            place.is_some_and(|place| filemap_name(place) == *name)
+        };
+        self.damaged.is_empty() && self.places.iter().all(own)
+    }
+}
+
+/// Reads all filemaps and writes the merged one, if records go from one to another.
+fn merge(ctx: &Ctx, local_ranks: &[usize]) -> Result<Merged> {
     let control = &ctx.layout.control_dir;
     let merged = read_filemaps(control)?;
-    if !merged.held.is_empty() {
+    if !merged.is_in_place(local_ranks) && !merged.held.is_empty() {
         write_records(&control.join(MERGED), &merged.held)?;
     }
     Ok(merged)
@@ -72,9 +88,12 @@ pub(super) fn read_filemaps(control: &Path) -> Result<Merged> {
         if !is_filemap_name(&name) || name == MASTER_FILEMAP {
             continue;
         }
-        let path = control.join(name);
+        let path = control.join(&name);
         match read_records(&path) {
-            Ok(held) => merged.held.extend(held),
+            Ok(held) => {
+                merged.places.extend(held.iter().map(|(owner, _)| (name.clone(), *owner)));
+                merged.held.extend(held);
+            }
             Err(Error::Corrupt { .. }) => merged.damaged.push(path),
             Err(other) => return Err(other),
         }
@@ -108,11 +127,19 @@ fn share_out(held: Vec<Held>, local_ranks: &[usize]) -> Vec<(usize, Vec<u8>)> {
 fn clean_up(ctx: &Ctx) -> Result<()> {
     let control = &ctx.layout.control_dir;
     let current: Vec<String> = (0..ctx.node.size()).map(filemap_name).collect();
-    MasterFilemap::for_node(control, ctx.node.size()).write(&control.join(MASTER_FILEMAP))?;
-    for name in names_in(control)? {
-        if is_filemap_name(&name) && name != MASTER_FILEMAP && !current.contains(&name) {
-            remove_file_if_there(&control.join(name))?;
-        }
+    let (list, path) =
+        (MasterFilemap::for_node(control, ctx.node.size()), control.join(MASTER_FILEMAP));
+    if !matches!(MasterFilemap::read(&path), Ok(Some(found)) if found == list) {
+        list.write(&path)?;
     }
+    let mut others = names_in(control)?;
+    others
+        .retain(|name| is_filemap_name(name) && name != MASTER_FILEMAP && !current.contains(name));
+    if others.is_empty() {
+        return Ok(());
+    }
+    // What takes their place has its names first.
+    sync_dir(control)?;
+    others.iter().try_for_each(|name| remove_file_if_there(&control.join(name)))?;
     sync_dir(control)
 }

@@ -176,20 +176,25 @@ fn prepare_unvoted(
     let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
     let encoded = match encoded {
         None => encode_now(ctx, &request)?,
-        Some(encoded) => agree_here(ctx, encoded)?,
+        Some(encoded) => encoded,
     };
-    let named = sync_names(ctx, &request);
-    let Encoded { mut record, protection, checked, own_time } = encoded;
-    let dir = record.dir.clone();
-    let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
-    // What the directory is called from the commit on; until then a restart looks under both names.
-    record.dir = sealed_dir.clone();
-    let mut write = || ctx.filemap.record_prepared_unnamed(record.clone());
-    let recorded = named.and(checked).and_then(|()| still(&mut write));
+    let recorded = encoded.and_then(|encoded| {
+        let Encoded { mut record, protection, checked, own_time } = encoded;
+        checked?;
+        let dir = record.dir.clone();
+        // What the directory is called from the commit on; until then a restart looks under both
+        // names.
+        record.dir = sealed_dir.clone();
+        still(&mut || ctx.filemap.record_prepared_unnamed(record.clone()))?;
+        Ok((record, dir, protection, own_time))
+    });
     test_pause("seal.prepared");
-    agree_here(ctx, recorded)?;
+    let recorded = agree_here(ctx, recorded);
+    forget_if_failed(ctx, &recorded);
+    let (record, dir, protection, own_time) = recorded?;
+    let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
 
-    let named = sync_records(ctx);
+    let named = sync_names(ctx, &request).and_then(|()| sync_records(ctx));
     keep_records(ctx, &record)?;
     let files = record.files;
     let about = (request.id, request.epoch, request.key);
@@ -317,7 +322,16 @@ pub(super) fn protect(
     set: &RedundancySet,
     record: &DatasetRecord,
 ) -> Result<Protection> {
-    agree_here(ctx, encode(ctx, set, record))
+    let outcome = agree_here(ctx, encode(ctx, set, record));
+    forget_if_failed(ctx, &outcome);
+    outcome
+}
+
+/// What has failed on some rank has failed on all.
+fn forget_if_failed<T>(ctx: &Ctx, outcome: &Result<T>) {
+    if outcome.is_err() {
+        ctx.protection.forget_failed();
+    }
 }
 
 /// Encodes on the ranks of one set.

@@ -162,7 +162,11 @@ impl FilemapFile {
     }
 
     fn put_unnamed(&self, record: DatasetRecord) -> Result<()> {
-        self.change_by(put(self.rank, record), |map| map.to_tree().replace_file(&self.path))
+        self.change_by(put(self.rank, record), |map| self.replace(map))
+    }
+
+    fn replace(&self, map: &Filemap) -> Result<()> {
+        map.to_tree().replace_file(&self.path)
     }
 
     /// Forgets records whose data is gone. What a newer dataset of its series has outdated goes
@@ -197,9 +201,10 @@ impl FilemapFile {
         self.change(|held| held.retain(|entry| !is_gone(entry)))
     }
 
-    /// Replaces everything.
-    pub(super) fn replace_all(&self, records: Vec<Held>) -> Result<()> {
-        self.change(|held| *held = records)
+    /// Replaces everything; durable only with the next sync of the control directory, but never
+    /// half of it.
+    pub(super) fn replace_all_unnamed(&self, records: Vec<Held>) -> Result<()> {
+        self.change_by(|held| *held = records, |map| self.replace(map))
     }
 
     /// Forgets everything in memory; the file is gone already.

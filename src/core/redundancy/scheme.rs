@@ -1,6 +1,7 @@
 //! The contract between the schemes and those who seal and restart.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{Partner, ReedSolomon, Single, Xor};
 use crate::comm::Comm;
@@ -10,8 +11,9 @@ use crate::records::FileMeta;
 
 /// The ranks that protect one another, as seen by one of them.
 pub struct RedundancySet {
-    /// The members, in set order; the right neighbour is `(rank + 1) % size`.
-    pub comm: Box<dyn Comm>,
+    /// The members, in set order; the right neighbour is `(rank + 1) % size`. It serves the same
+    /// set again.
+    pub comm: Arc<dyn Comm>,
     /// World rank of each member, in set order.
     pub world_ranks: Vec<usize>,
     /// Host of each member, in set order (a tag for scavenge).
@@ -80,6 +82,10 @@ pub trait Scheme: Send + Sync {
     /// # Errors
     /// If files cannot be read or written, or a data file is not what its record says.
     fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection>;
+    /// Whether the members have to talk for it. The same on all ranks.
+    fn talks(&self) -> bool {
+        true
+    }
     /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest,
     /// for survivors that were not looked at before.
     fn compares_on_the_way(&self) -> bool {

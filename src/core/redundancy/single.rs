@@ -12,6 +12,10 @@ impl Scheme for Single {
         Ok(unprotected(data))
     }
 
+    fn talks(&self) -> bool {
+        false
+    }
+
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
         let ring = Ring::new(set);
         ring.agree(match own.valid_data() {

@@ -221,7 +221,7 @@ impl Protect for Sets {
         let number = sets.iter().position(|set| set.contains(&me)).unwrap();
         let world_ranks = sets[number].clone();
         let set = RedundancySet {
-            comm: self.world.split(number as i64, me as i64)?.unwrap(),
+            comm: self.world.split(number as i64, me as i64)?.unwrap().into(),
             hosts: world_ranks.iter().map(|rank| self.hosts[*rank].clone()).collect(),
             group_id: world_ranks[0],
             world_size: self.world.size(),

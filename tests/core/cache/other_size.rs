@@ -255,7 +255,7 @@ impl Protect for OneSet<'_> {
 
     fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
         let set = RedundancySet {
-            comm: self.comm.split(0, 0)?.unwrap(),
+            comm: self.comm.split(0, 0)?.unwrap().into(),
             world_ranks: self.set.to_vec(),
             hosts: vec![String::new(); self.set.len()],
             group_id: self.set[0],

@@ -125,7 +125,7 @@ impl Cluster {
     fn set(&self, comm: Box<dyn Comm>) -> RedundancySet {
         let world_ranks: Vec<_> = (0..self.size()).map(|member| 2 * member + 3).collect();
         RedundancySet {
-            comm,
+            comm: comm.into(),
             hosts: world_ranks.iter().map(|rank| format!("host{rank}")).collect(),
             group_id: 3,
             world_ranks,

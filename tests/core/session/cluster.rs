@@ -21,6 +21,7 @@ use scr_core::system::{Planted, plant};
 use scr_core::transfer::Which;
 use tempfile::TempDir;
 
+use super::counted::{Calls, Counted};
 use super::door::{Ended, Files};
 use crate::mortal::{Careless, Fate, Life, Plan, What};
 use crate::power::Power;
@@ -31,6 +32,7 @@ pub struct Cluster {
     settings: BTreeMap<String, OsString>,
     mistake: Option<Mistake>,
     helped: bool,
+    calls: Option<Arc<Calls>>,
 }
 
 /// A mistake that all launches make.
@@ -108,7 +110,7 @@ impl Cluster {
         ];
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
         let settings = both.map(|(name, value)| (name.to_string(), value.into())).collect();
-        Cluster { root, settings, mistake: None, helped: false }
+        Cluster { root, settings, mistake: None, helped: false, calls: None }
     }
 
     /// The same with a mistake.
@@ -119,6 +121,11 @@ impl Cluster {
     /// The same with the helper thread of each rank, as in a process of its own.
     pub fn helped(self) -> Cluster {
         Cluster { helped: true, ..self }
+    }
+
+    /// The same with a count of what the sessions of the next launch ask of their communicators.
+    pub fn count(&mut self, calls: &Arc<Calls>) {
+        self.calls = Some(calls.clone());
     }
 
     /// Another one that may hold any bytes.
@@ -316,6 +323,10 @@ impl Cluster {
     ) -> Option<T> {
         let (rank, size) = (comm.rank(), comm.size());
         let world = comm.split(0, rank as i64).ok().flatten()?;
+        let comm = match &self.calls {
+            Some(calls) => Counted::new(comm, calls.clone()),
+            None => comm,
+        };
         let session = if shim { self.join(hosts, comm, &files) } else { None };
         program(&Rank { rank, size, files, session, world })
     }

@@ -29,7 +29,7 @@
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
-//! | `sparing.rs` | what a checkpoint costs, counted in calls |
+//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
@@ -42,6 +42,7 @@ mod both_doors;
 mod calls;
 mod calls_lost;
 mod cluster;
+mod counted;
 mod deaths;
 mod directories;
 mod door;

@@ -5,6 +5,7 @@ use std::fs;
 
 use super::calls::{CHECKPOINT, write};
 use super::cluster::{Cluster, Rank};
+use super::counted::Calls;
 
 /// Calls of fsync of each rank for one of the later checkpoints of a run, on average.
 fn syncs(hosts: &str, scheme: &str, by_calls: bool) -> Vec<f64> {
@@ -59,5 +60,75 @@ fn a_checkpoint_waits_for_the_disk_a_few_times_however_large_the_job() {
                 }
             }
         }
+    }
+}
+
+/// What each rank asks of its communicators in the synchronising call that seals a checkpoint.
+fn calls_of_a_seal(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
+    let scheme = format!("SCR_COPY_TYPE={scheme}");
+    let settings = [&*scheme, "SCR_SET_SIZE=4", "SCR_FLUSH=0", "SCR_CACHE_SIZE=1"];
+    let mut cluster = Cluster::new(&settings);
+    let calls = Calls::of(hosts.len());
+    cluster.count(&calls);
+    let prefix = cluster.prefix();
+    let outcome = cluster.launch(hosts, None, |rank: &Rank| {
+        let mut seal = Vec::new();
+        for step in 1..=4 {
+            let dir = format!("ckpt/step_{step}");
+            fs::create_dir_all(prefix.join(&dir)).unwrap();
+            rank.all_max(0).unwrap();
+            let name = format!("{dir}/rank_{}.dat", rank.rank);
+            rank.files.write_file(&name, b"x").unwrap();
+            calls.take(rank.rank);
+            rank.barrier();
+            seal = calls.take(rank.rank);
+            rank.calm();
+        }
+        seal
+    });
+    outcome.all().into_iter().cloned().collect()
+}
+
+#[test]
+fn a_checkpoint_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
+    // Agreement, conference, record, catalog, vote, commit; before an encoding, whether all can
+    // take part, and in it six of the set's own.
+    for (scheme, most, exchanges) in [("SINGLE", 6, 0), ("XOR", 13, 7)] {
+        for hosts in ["abcd", "aabbccdd", "aabbccddeeffgghh", "aaaabbbbccccddddeeeeffffgggghhhh"] {
+            for found in calls_of_a_seal(hosts, scheme) {
+                let is_within = |call: &&&str| **call == "exchange";
+                let apart = found.iter().filter(is_within).count();
+                let case = format!("{scheme} on {hosts}: {found:?}");
+                // Leaders of nodes hand on the catalog; ranks of a node evict together.
+                let more = if hosts.len() == 4 { 0 } else { 5 };
+                assert!(apart <= exchanges && found.len() - apart <= most + more, "{case}");
+                assert!(!found.contains(&"split"), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_start_with_nothing_lost_waits_for_the_disk_a_few_times() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=1", "SCR_CACHE_SIZE=1"]);
+    let prefix = cluster.prefix();
+    let hosts = "aabb";
+    cluster.launch(hosts, None, |rank: &Rank| {
+        for step in 1..=3 {
+            let dir = format!("ckpt/step_{step}");
+            fs::create_dir_all(prefix.join(&dir)).unwrap();
+            rank.all_max(0).unwrap();
+            rank.files.write_file(&format!("{dir}/rank_{}.dat", rank.rank), b"x").unwrap();
+            rank.calm();
+        }
+    });
+    let outcome = cluster.launch(hosts, None, |rank: &Rank| rank.all_max(0).is_ok());
+    for (rank, steps) in outcome.steps.iter().enumerate() {
+        let syncs = steps.iter().filter(|step| step.starts_with("fsync"));
+        let cached: Vec<&String> = syncs.filter(|step| step.contains("/store/")).collect();
+        // The records as the run left them, and without what has been evicted; files of the other
+        // node on the first rank of each.
+        let most = if rank % 2 == 0 { 5 } else { 3 };
+        assert!(cached.len() <= most, "rank {rank}: {cached:#?}");
     }
 }

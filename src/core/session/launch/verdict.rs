@@ -12,9 +12,11 @@ use crate::error::{Error, Result};
 /// How long rank 0 waits for others once it is known that somebody will never come.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Longest pause between two looks at files, and between two at what MPI has brought.
+/// Pauses between two looks at files: a quarter of what the wait has taken so far, within these.
+const LOOK_MIN: Duration = Duration::from_micros(500);
 const LOOK: Duration = Duration::from_millis(20);
-const LISTEN: Duration = Duration::from_millis(2);
+/// Longest pause between two looks at what MPI has brought.
+const LISTEN: Duration = Duration::from_millis(1);
 
 /// To how many others a rank passes "go" on.
 const FAN_OUT: usize = 8;
@@ -76,8 +78,8 @@ impl<'a> Wait<'a> {
     /// # Errors
     /// Communication failed.
     pub fn verdict(&mut self) -> Result<Verdict> {
-        let mut pause = Duration::from_micros(500);
         loop {
+            let pause = (self.begin.elapsed() / 4).clamp(LOOK_MIN, LOOK);
             self.report_or_excuse();
             // A file that cannot be read is looked at again; what counts comes by MPI.
             match self.decide().ok().flatten() {
@@ -94,7 +96,7 @@ impl<'a> Wait<'a> {
                 None if self.is_over() => {
                     return Ok(self.stop("no rank has said that all can take part".into()));
                 }
-                None => pause = (pause * 2).min(LOOK),
+                None => {}
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Schemes and redundancy sets on the placement of this launch.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::cache::Protect;
 use crate::comm::Comm;
-use crate::descriptors::{Descriptors, RedundancyDesc};
+use crate::descriptors::{Descriptors, RedundancyDesc, SchemeKind};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::params::{Settings, keys};
@@ -14,13 +16,54 @@ pub struct Sets {
     world: Box<dyn Comm>,
     descriptors: Descriptors,
     piece_bytes: usize,
+    /// To make one takes longer than to protect a small checkpoint.
+    kept: Mutex<Vec<(Division, Arc<dyn Comm>)>>,
+}
+
+/// What divides the ranks into sets; the same on all ranks.
+#[derive(PartialEq)]
+struct Division {
+    scheme: SchemeKind,
+    group: String,
+    set_size: usize,
+    set_failures: usize,
+    hop_distance: usize,
+}
+
+impl Division {
+    fn of(descriptor: &RedundancyDesc) -> Division {
+        Division {
+            scheme: descriptor.scheme,
+            group: descriptor.group.clone(),
+            set_size: descriptor.set_size,
+            set_failures: descriptor.set_failures,
+            hop_distance: descriptor.hop_distance,
+        }
+    }
 }
 
 impl Sets {
     /// Makes sets for `descriptors`, which know the host of every rank.
     pub fn new(world: Box<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
         let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
-        Sets { world, descriptors, piece_bytes }
+        Sets { world, descriptors, piece_bytes, kept: Mutex::default() }
+    }
+
+    /// The communicator of this rank's set, made at its first use.
+    fn communicator(
+        &self,
+        division: Division,
+        (color, key): (usize, usize),
+    ) -> Result<Arc<dyn Comm>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, comm)) = kept.iter().find(|(known, _)| *known == division) {
+            return Ok(comm.clone());
+        }
+        let comm = self.world.split(color as i64, key as i64)?;
+        let none = || Error::Comm("a split gave no communicator".to_string());
+        let comm: Arc<dyn Comm> = comm.ok_or_else(none)?.into();
+        kept.push((division, comm.clone()));
+        Ok(comm)
     }
 }
 
@@ -31,12 +74,12 @@ impl Protect for Sets {
 
     fn choose(&self, descriptor: &KvTree) -> Result<(RedundancySet, KvTree)> {
         let (member, complete) = self.descriptors.choose(descriptor, self.world.rank())?;
-        let comm = self
-            .world
-            .split(member.group_id as i64, member.rank as i64)?
-            .ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))?;
+        let unreadable =
+            || Error::Unreadable("a dataset's redundancy descriptor is not readable".to_string());
+        let descriptor = RedundancyDesc::from_tree(&complete).ok_or_else(unreadable)?;
+        let failures = descriptor.set_failures;
+        let comm = self.communicator(Division::of(&descriptor), (member.group_id, member.rank))?;
         let hosts = self.descriptors.groups.hosts();
-        let failures = RedundancyDesc::from_tree(&complete).map_or(1, |found| found.set_failures);
         let set = RedundancySet {
             comm,
             hosts: member.members.iter().map(|&rank| hosts[rank].clone()).collect(),
@@ -47,6 +90,10 @@ impl Protect for Sets {
             piece_bytes: self.piece_bytes,
         };
         Ok((set, complete))
+    }
+
+    fn forget_failed(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn piece_bytes(&self) -> usize {
