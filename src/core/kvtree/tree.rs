@@ -81,12 +81,6 @@ impl KvTree {
         slot
     }
 
-    /// Returns the subtree of the pair `key`, `value`, as in `RANK`, `0`.
-    #[must_use]
-    pub fn get_kv(&self, key: &str, value: impl Display) -> Option<&KvTree> {
-        self.get(key)?.get(&value.to_string())
-    }
-
     /// Adds `value` under `key` and returns its subtree. Values that are there stay: a second call
     /// with another value keeps both (000 3.2.3). To replace, use [`KvTree::set_value`].
     pub fn set_kv(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
@@ -154,25 +148,6 @@ impl KvTree {
     /// Removes `key` and returns what was under it; nothing happens if it is not there.
     pub fn remove(&mut self, key: &str) -> Option<KvTree> {
         self.elements.remove(key)
-    }
-
-    /// Removes `value` under `key`, and `key` too if that leaves it empty.
-    pub fn remove_kv(&mut self, key: &str, value: impl Display) -> Option<KvTree> {
-        self.remove_path(&[key, &value.to_string()])
-    }
-
-    /// Removes the last key of the chain, and every parent that this leaves empty.
-    pub fn remove_path(&mut self, path: &[&str]) -> Option<KvTree> {
-        let (first, rest) = path.split_first()?;
-        if rest.is_empty() {
-            return self.remove(first);
-        }
-        let below = self.get_mut(first)?;
-        let removed = below.remove_path(rest)?;
-        if below.is_empty() {
-            self.remove(first);
-        }
-        Some(removed)
     }
 
     /// Takes the keys of `other` into this tree: subtrees of common keys are merged, so nothing is
@@ -266,18 +241,6 @@ mod tests {
     }
 
     #[test]
-    fn removing_the_last_value_removes_its_parents() {
-        let mut tree = KvTree::new();
-        tree.path_mut(&["RANK", "0", "CKPT", "10"]);
-        tree.path_mut(&["RANK", "1"]);
-        assert!(tree.remove_path(&["RANK", "0", "CKPT", "11"]).is_none());
-        assert!(tree.remove_path(&["RANK", "0", "CKPT", "10"]).is_some());
-        assert_eq!(tree.child("RANK").keys().collect::<Vec<_>>(), ["1"]);
-        assert!(tree.remove_kv("RANK", 1).is_some());
-        assert!(tree.is_empty());
-    }
-
-    #[test]
     fn merge_keeps_both_sides() {
         let (mut left, mut right) = (KvTree::new(), KvTree::new());
         left.path_mut(&["RANK", "0", "A"]);
@@ -295,7 +258,6 @@ mod tests {
         tree.set("KEY", KvTree::new());
         assert_eq!(tree.get("KEY"), Some(&KvTree::new()));
         assert_eq!(tree.child("NONE").child("NONE").len(), 0);
-        assert!(tree.get_kv("NONE", 1).is_none());
     }
 
     #[test]

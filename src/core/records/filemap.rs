@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, datasets, number};
 use crate::records::{DatasetKey, DatasetRecord};
@@ -89,25 +88,6 @@ impl Filemap {
         self.records.remove(&(rank, key.clone()))
     }
 
-    /// Removes all records of the dataset with this id.
-    pub fn remove_dataset(&mut self, dataset_id: u64) {
-        self.records.retain(|_, record| record.dataset_id != dataset_id);
-    }
-
-    /// Removes and returns all records of `rank`.
-    pub fn extract_rank(&mut self, rank: usize) -> Filemap {
-        let of_rank = self.records.keys().filter(|(owner, _)| *owner == rank).cloned();
-        let keys: Vec<_> = of_rank.collect();
-        let records = keys.into_iter().filter_map(|key| self.records.remove_entry(&key)).collect();
-        Filemap { records }
-    }
-
-    /// Copies all records of `other`; of a record that both have, its one wins.
-    pub fn merge(&mut self, other: &Filemap) {
-        self.records
-            .extend(other.records.iter().map(|(key, record)| (key.clone(), record.clone())));
-    }
-
     /// Returns all records with their ranks, by rank, then key.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &DatasetRecord)> {
         self.records.iter().map(|((rank, _), record)| (*rank, record))
@@ -152,7 +132,7 @@ impl Record for Filemap {
         tree
     }
 
-    fn from_tree(tree: &KvTree) -> std::result::Result<Self, String> {
+    fn from_tree(tree: &KvTree) -> Result<Self, String> {
         let mut map = Filemap::new();
         for (rank, entry) in tree.child("RANK") {
             let rank: usize = number(rank, "a rank")?;
@@ -182,22 +162,6 @@ impl MasterFilemap {
         let path = |local_rank| control_dir.join(filemap_name(local_rank));
         MasterFilemap { files: (0..processes).map(path).collect() }
     }
-
-    /// Reads all listed filemaps into one; files that are gone are left out. The second part lists
-    /// those that could not be read, with the reason.
-    #[must_use]
-    pub fn read_all(&self) -> (Filemap, Vec<crate::error::Error>) {
-        let (mut all, mut damaged) = (Filemap::new(), Vec::new());
-        for path in &self.files {
-            let read: Result<Option<Filemap>> = Filemap::read(path);
-            match read {
-                Ok(Some(map)) => all.merge(&map),
-                Ok(None) => {}
-                Err(error) => damaged.push(error),
-            }
-        }
-        (all, damaged)
-    }
 }
 
 impl Record for MasterFilemap {
@@ -212,7 +176,7 @@ impl Record for MasterFilemap {
         tree
     }
 
-    fn from_tree(tree: &KvTree) -> std::result::Result<Self, String> {
+    fn from_tree(tree: &KvTree) -> Result<Self, String> {
         let list = tree.get("Filemap").ok_or("no key Filemap")?;
         Ok(MasterFilemap { files: list.keys().map(PathBuf::from).collect() })
     }
@@ -257,11 +221,8 @@ mod tests {
         assert_eq!(map.by_dataset(11).count(), 2);
         assert!(map.change(20, &record("a", 0).key, |record| record.expect = 5));
         assert_eq!(map.get_id(20, 10).map(|record| record.expect), Some(5));
-        let taken = map.extract_rank(28);
-        assert_eq!((taken.iter().count(), map.ranks()), (2, vec![20]));
-        map.merge(&taken);
-        map.remove_dataset(11);
-        assert_eq!(map.iter().count(), 2);
+        assert!(map.remove(28, &record("c", 0).key).is_some());
+        assert_eq!((map.iter().count(), map.dataset_ids()), (3, vec![10, 11]));
     }
 
     #[test]

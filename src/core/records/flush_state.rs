@@ -105,15 +105,6 @@ impl FlushState {
         }
         self.names.extend(other.names.clone());
     }
-
-    /// Forgets flushes that an earlier launch had under way.
-    pub fn clear_flushing(&mut self) {
-        let flushing = |id: &u64| self.is_at(*id, Location::Flushing);
-        let ids: Vec<u64> = self.dataset_ids().filter(flushing).collect();
-        for id in ids {
-            self.unset(id, Location::Flushing);
-        }
-    }
 }
 
 impl Record for FlushState {
