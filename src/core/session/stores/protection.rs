@@ -1,6 +1,6 @@
 //! Schemes and redundancy sets on the placement of this launch.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cache::Protect;
 use crate::comm::Comm;
@@ -21,7 +21,7 @@ pub struct Sets {
 }
 
 /// What divides the ranks into sets; the same on all ranks.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Division {
     scheme: SchemeKind,
     group: String,
@@ -49,20 +49,24 @@ impl Sets {
         Sets { world, descriptors, piece_bytes, kept: Mutex::default() }
     }
 
+    fn kept(&self) -> MutexGuard<'_, Vec<(Division, Arc<dyn Comm>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The communicator of this rank's set, made at its first use.
     fn communicator(
         &self,
         division: Division,
         (color, key): (usize, usize),
     ) -> Result<Arc<dyn Comm>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, comm)) = kept.iter().find(|(known, _)| *known == division) {
-            return Ok(comm.clone());
+        let known = self.kept().iter().find(|(known, _)| *known == division).cloned();
+        if let Some((_, comm)) = known {
+            return Ok(comm);
         }
         let comm = self.world.split(color as i64, key as i64)?;
         let none = || Error::Comm("a split gave no communicator".to_string());
         let comm: Arc<dyn Comm> = comm.ok_or_else(none)?.into();
-        kept.push((division, comm.clone()));
+        self.kept().push((division, comm.clone()));
         Ok(comm)
     }
 }
@@ -93,7 +97,7 @@ impl Protect for Sets {
     }
 
     fn forget_failed(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.kept().clear();
     }
 
     fn piece_bytes(&self) -> usize {
