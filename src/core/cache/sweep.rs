@@ -6,7 +6,7 @@ use super::disk::{files_below, names_in};
 use super::layout::{OWN_FOLDER, sealed_id};
 use super::seal::protection_of;
 use super::sharing::{RECORDS, StorageGroup};
-use super::{Catalog, Ctx, seal};
+use super::{Catalog, Ctx, Evicted, seal};
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
@@ -22,7 +22,7 @@ pub(crate) fn is_dataset_name(name: &str) -> bool {
 /// Tells whether a name in a cache directory is that of something of ours which lives with the
 /// datasets.
 pub(super) fn goes_with_datasets(name: &str) -> bool {
-    is_dataset_name(name) || Spares::is_folder(name)
+    is_dataset_name(name) || Spares::is_folder(name) || Evicted::is_folder(name)
 }
 
 /// Removes dataset directories that no record of this node's ranks names, and in those of the

@@ -158,3 +158,31 @@ fn a_shared_store_that_its_leader_cannot_list_is_an_error_of_all() {
     let texts: Vec<String> = outcome.results.into_iter().flatten().collect();
     assert!(texts.len() == 4 && texts.iter().all(|text| text.contains("list")), "{texts:?}");
 }
+
+#[test]
+fn what_is_set_aside_has_left_the_cache_and_is_removed_later_by_each_rank() {
+    let cluster = Cluster::with_more_stores();
+    let all = [dataset(1, ("XOR", 1), "ram", 2), dataset(2, ("XOR", 1), "ram", 2)];
+    run(&cluster, "ab", &all);
+    let store = |node: &str| cluster.layout(node).cache_dir("ram").to_owned();
+    let left = |node: &str| store(node).join("scr.evicted.scr.dataset.1");
+    cluster.launch("ab").run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let evicted = cache::set_aside(ctx, 1).unwrap();
+        let node = ["a", "b"][ctx.world.rank()];
+        assert!(ctx.filemap.get_id(1).is_none() && left(node).is_dir());
+        assert!(!store(node).join("scr.dataset.1").exists());
+        if node == "b" {
+            evicted.iter().for_each(|evicted| evicted.remove().unwrap());
+            evicted.iter().for_each(|evicted| evicted.remove().unwrap());
+        }
+    });
+    assert!(left("a").is_dir() && !left("b").exists());
+    assert_eq!(offered_ids(&restart(&cluster, "ab", &all)), [2]);
+    assert!(!left("a").exists(), "the next start has removed it");
+
+    std::fs::create_dir(left("a")).unwrap();
+    std::fs::write(left("a").join("f"), "x").unwrap();
+    cache::remove_evicted(&store("a")).unwrap();
+    assert!(!left("a").exists() && store("a").join("scr.dataset.2").is_dir());
+}

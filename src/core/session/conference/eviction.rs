@@ -34,7 +34,7 @@ impl Session {
         }
         let outcome = match id {
             0 => cache::drop_open(&ctx, &self.record_key(key)),
-            _ => cache::evict(&ctx, id),
+            _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted)),
         };
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),

@@ -57,6 +57,7 @@ impl Session {
         self.sweep_wanted();
         self.forget_moved();
         self.record_end();
+        self.evicted.remove();
         self.site.layout.stores.iter().for_each(|store| self.give_up_spares(store));
         self.clear_cache(links)?;
         self.record_places();

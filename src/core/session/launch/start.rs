@@ -37,6 +37,7 @@ use crate::session::report::events::Events;
 use crate::session::report::tally::Tally;
 use crate::session::report::unprotected::Unmatched;
 use crate::session::restart::arrival::{purge, take_over_other_size};
+use crate::session::stores::leftovers::Leftovers;
 use crate::session::stores::protection::Sets;
 use crate::session::stores::resources;
 use crate::session::stores::setback::Setbacks;
@@ -317,6 +318,7 @@ fn build(
         setbacks: Setbacks::default(),
         places: Mutex::default(),
         events: Events::default(),
+        evicted: Leftovers::default(),
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),

@@ -98,7 +98,7 @@ impl Session {
         while let Some(left) = period.checked_sub(begin.elapsed()) {
             let Some(work) = unread.as_mut().filter(|work| !work.is_over()) else {
                 *unread = None;
-                return std::thread::sleep(left);
+                return self.nap(left);
             };
             for _ in 0..STEP_MIB {
                 match work.step(&self.site.filemap) {
@@ -109,11 +109,17 @@ impl Session {
                     }
                 }
             }
-            std::thread::sleep(PAUSE.min(left));
+            self.nap(PAUSE.min(left));
             if self.is_ended() {
                 return;
             }
         }
+    }
+
+    /// Sleeps, unless something is evicted: that is removed.
+    fn nap(&self, time: Duration) {
+        std::thread::park_timeout(time);
+        self.evicted.remove();
     }
 
     /// The program may have begun from it.
@@ -143,6 +149,7 @@ impl Session {
         let body = move || {
             block_signals();
             self.site.host.enter_thread();
+            self.evicted.leave_to_this_thread();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
             let links = self.links();

@@ -33,6 +33,7 @@ use crate::session::program::Program;
 use crate::session::report::events::Events;
 use crate::session::report::tally::Tally;
 use crate::session::report::unprotected::Unmatched;
+use crate::session::stores::leftovers::Leftovers;
 use crate::session::stores::setback::Setbacks;
 use crate::session::updates::elsewhere::ToldElsewhere;
 use crate::session::updates::moves::Moves;
@@ -158,6 +159,7 @@ pub struct Session {
     /// What the flush file says, as far as it is ours to say.
     pub(in crate::session) places: Mutex<Option<Places>>,
     pub(in crate::session) events: Events,
+    pub(in crate::session) evicted: Leftovers,
     pub(in crate::session) neighbours: Neighbours,
     pub(in crate::session) counter: Counter,
     pub(in crate::session) need: Mutex<Need>,

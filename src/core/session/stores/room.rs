@@ -53,6 +53,10 @@ impl Session {
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
         let wanted = wanted.saturating_add(beside);
         if left.bytes <= wanted || left.files < FILES_MIN {
+            self.remove_evicted(store);
+            left = self.left(state, store)?;
+        }
+        if left.bytes <= wanted || left.files < FILES_MIN {
             self.give_up_spares(store);
             left = self.left(state, store)?;
         }
@@ -131,6 +135,13 @@ impl Session {
     /// Gives up the spares, since there is better use for the room that they take.
     pub(in crate::session) fn give_up_spares(&self, store: &Store) {
         if let Err(error) = self.spares(store).clear() {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// Removes now what is left of datasets that were evicted: the room is needed.
+    fn remove_evicted(&self, store: &Store) {
+        if let Err(error) = cache::remove_evicted(&store.cache_dir) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
     }

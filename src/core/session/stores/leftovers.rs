@@ -1,0 +1,44 @@
+//! What evicted datasets have left in the store: their pages and blocks are given back by the
+//! helper thread, so that no sync point waits for it.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+
+use crate::cache::Evicted;
+use crate::log;
+
+/// What is to be removed, and who does it.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    waiting: Mutex<Vec<Evicted>>,
+    /// Held while something is removed: who adds something does not wait for that.
+    removing: Mutex<()>,
+    helper: OnceLock<Thread>,
+}
+
+impl Leftovers {
+    /// Leaves it to the calling thread, which is unparked when there is something.
+    pub fn leave_to_this_thread(&self) {
+        let _ = self.helper.set(std::thread::current());
+    }
+
+    /// Takes more of it; removed at once if there is no such thread.
+    pub fn add(&self, evicted: Vec<Evicted>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(evicted);
+        match self.helper.get() {
+            Some(helper) => helper.unpark(),
+            None => self.remove(),
+        }
+    }
+
+    /// Removes all that is there, or waits until another thread has.
+    pub fn remove(&self) {
+        let _one = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = || self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(evicted) = waiting() {
+            if let Err(error) = evicted.remove() {
+                log::message(1, format_args!("an evicted checkpoint stays: {error}"));
+            }
+        }
+    }
+}
