@@ -202,8 +202,11 @@ install: build
 	ln -sf scr/$(PLAIN_MPI)/libscr.so $(DESTDIR)$(PREFIX)/lib/libscr.so
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
-# Who answers for the packages that are made here, and where they are put.
-PACKAGER ?= The SCR developers <scr@example.org>
+# Who answers for the packages that are made here, as Debian's own tools are told it; and where they
+# are put.
+DEBFULLNAME ?= The SCR developers
+DEBEMAIL    ?= scr@example.org
+PACKAGER    ?= $(DEBFULLNAME) <$(DEBEMAIL)>
 DEB      ?= $(CURDIR)/target/deb
 ## deb: packages for Debian, in target/deb: scr, scr-openmpi, scr-mpich, scr-dev
 deb: PACKAGES += debhelper

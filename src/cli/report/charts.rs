@@ -15,7 +15,7 @@ const LANES: usize = 16;
 /// Failures that are drawn; the newest.
 const FAILURES: usize = 12;
 /// Nodes that are drawn; the slowest.
-const NODES: usize = 12;
+const NODES: usize = 6;
 
 /// A chart: what it is, what it shows in words, its height, its picture.
 pub struct Figure {
@@ -33,10 +33,10 @@ pub fn all(report: &Report) -> Vec<Figure> {
         time_line(report),
         seconds(report),
         rates(report),
-        nodes(report),
         bytes(report),
         failures(report),
         interval(report),
+        nodes(report),
     ];
     figures.into_iter().flatten().collect()
 }

@@ -36,7 +36,12 @@ fn failure(runs: &[RunStory], at: usize, run: &RunStory) -> Failure {
     let from = next.and_then(|next| next.went_on_from.clone());
     let points = || before.iter().flat_map(|run| &run.points);
     let sealed = |id: u64| points().filter(|point| point.id == id).map(|point| point.sealed).max();
-    let back_to = from.as_ref().and_then(|(id, _)| sealed(*id)).unwrap_or(start);
+    let back_to = match (next, &from) {
+        // Nobody knows yet what the next one will find: the newest at best.
+        (None, _) => points().map(|point| point.sealed).max(),
+        (Some(_), from) => from.as_ref().and_then(|(id, _)| sealed(*id)),
+    };
+    let back_to = back_to.unwrap_or(start);
     let flushed = |point: &&Point| point.flushed.is_some_and(|time| time <= run.seen);
     let on_prefix = points().filter(flushed).map(|point| point.sealed).max().unwrap_or(start);
     Failure {
@@ -46,7 +51,7 @@ fn failure(runs: &[RunStory], at: usize, run: &RunStory) -> Failure {
         next: next.map(|next| next.started),
         went_on_from: from,
         lost_seconds: worked(before, back_to, run.seen),
-        saved_seconds: worked(before, on_prefix, back_to),
+        saved_seconds: next.map_or(0, |_| worked(before, on_prefix, back_to)),
     }
 }
 
@@ -84,6 +89,13 @@ mod tests {
         // The second one has done nothing that anybody has kept.
         assert_eq!((found[1].lost_seconds, found[1].saved_seconds), (60, 70));
         assert_eq!((found[1].run, found[1].next), (1, Some(2000)));
+    }
+
+    #[test]
+    fn what_the_next_run_will_find_is_not_saved_yet() {
+        let run = run(0, 100, Close::Killed, &[(1, 20, Some(25)), (2, 60, None)]);
+        let found = failures(&[run]);
+        assert_eq!((found[0].lost_seconds, found[0].saved_seconds), (40, 0));
     }
 
     #[test]
