@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> ExitCode {
 fn time(text: &str) -> std::result::Result<String, String> {
     let shape = "0000-00-00T00:00:00";
     let fits = |(c, like): (char, char)| if like == '0' { c.is_ascii_digit() } else { c == like };
-    let text = text.replacen(' ', "T", 1);
+    let text = text.strip_suffix('Z').unwrap_or(text).replacen(' ', "T", 1);
     match text.len() >= 4 && text.len() <= shape.len() && text.chars().zip(shape.chars()).all(fits)
     {
         true => Ok(text),
@@ -155,7 +155,8 @@ fn in_json(one: &Logged) -> Value {
         _ => None,
     };
     let mut object = Map::new();
-    object.insert("time".to_owned(), Value::String(one.time.clone()));
+    // ISO 8601: the log is in UTC.
+    object.insert("time".to_owned(), Value::String(format!("{}Z", one.time)));
     for (key, text) in &one.fields {
         let value = value(key, text).unwrap_or_else(|| Value::String(text.clone()));
         object.insert((*key).to_owned(), value);

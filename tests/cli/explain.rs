@@ -91,3 +91,46 @@ fn the_page_of_the_guide_is_what_the_code_says() {
     let named: BTreeSet<String> = named.collect();
     assert!(named.len() > 5 && named.is_subset(&known), "{named:?}");
 }
+
+/// Names that the texts have beside those of parameters.
+const OTHER_NAMES: [&str; 4] = ["SCR_CONFIG", "SCR_VIEW", "SCR_INIT", "SCR_FINALIZE"];
+
+#[test]
+fn the_texts_name_parameters_and_commands_that_there_are() {
+    let ask = |words: &[&str]| out(&scr(Path::new("/"), words).output().unwrap());
+    let parameters = ask(&["config"]);
+    let tools = super::manual::tools();
+    for one in messages::all() {
+        for text in [one.title, one.cause, one.done, one.cure] {
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+            let words: Vec<&str> = words.collect();
+            for word in words.iter().filter(|word| word.starts_with("SCR_") && word.len() > 4) {
+                let is_upper = !word.contains(|c: char| c.is_ascii_lowercase());
+                let name = word.trim_end_matches("_2");
+                let is_known =
+                    !is_upper || parameters.contains(name) || OTHER_NAMES.contains(&name);
+                assert!(is_known, "{}: {word} is no parameter", one.id);
+            }
+            // A command with an option is meant to be typed.
+            for typed in words.windows(3).filter(|three| three[0] == "scr") {
+                if typed[2].starts_with("--") && typed[1] != "COMMAND" {
+                    assert!(tools.iter().any(|tool| tool == typed[1]), "{}: {typed:?}", one.id);
+                    let help = ask(&[typed[1], "--help"]);
+                    assert!(help.contains(typed[2]), "{}: {typed:?}", one.id);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_want_them() {
+    let coloured = |text: String| text.contains("\x1b[");
+    for words in [&["--help"][..], &["explain"], &["config", "FLUSH"], &["nonsense"]] {
+        let mut on = on_terminal(&scr(Path::new("/"), words));
+        let off = out(&on.stdin(Stdio::null()).env("NO_COLOR", "1").output().unwrap());
+        assert!(!off.contains("\x1b[3") && !off.contains("\x1b[1m"), "{words:?}: {off:?}");
+        let piped = scr(Path::new("/"), words).output().unwrap();
+        assert!(!coloured(out(&piped)) && !coloured(err(&piped)), "{words:?}");
+    }
+}

@@ -31,6 +31,8 @@ fn what_is_added_is_shown_as_text_and_as_json() {
     assert_eq!(show(&["--dataset", "6", "--job", "8"]), "");
     let json: serde_json::Value = serde_json::from_str(&show(&["--json"])).unwrap();
     assert_eq!((&json[0]["dset"], &json[0]["jobid"]), (&6.into(), &"7".into()));
+    assert_eq!(json[0]["time"], "1970-01-01T00:01:00Z");
+    assert_eq!(show(&["--since", "1971-01-01T00:00:00Z"]).lines().count(), 1);
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn a_missing_engine_is_named() {
     let output = run(&place, &own_shim(&place), &[]);
     let said = text(&output.stderr);
     assert!(said.contains("scr/mpich/libscr.so is missing"), "{said}");
+    assert!(said.ends_with(" (SCR-1202)\n"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let other_rank = run(&place, &own_shim(&place), &[("PMI_RANK", "3")]);
     assert_eq!(text(&other_rank.stderr), "", "one rank speaks for all");
@@ -53,6 +54,7 @@ fn an_unknown_mpi_is_named() {
     let output = run(&place, &library(), &[("FAKE_MPI_VERSION", "HAL 9000")]);
     let said = text(&output.stderr);
     assert!(said.contains("not known to us: \"HAL 9000\"") && said.lines().count() == 1, "{said}");
+    assert!(said.ends_with(" (SCR-1201)\n"), "{said}");
 }
 
 #[test]

@@ -97,15 +97,15 @@ messages! {
         title: "A call for a cached file failed",
         cause: "The storage has refused what the call needs (open for a change, rename, link). \
              The text has file and answer.",
-        done: "The program's call fails with the same error, as it would without SCR; where the \
-             call had succeeded already, the name is put right at the next agreement.",
+        done: "A call of the program that waits for the answer gets this error, as it would \
+             without SCR.",
         cure: "Mend the storage that is named. If the program gives up for it, SCR_ENABLE=0 does \
              without the cache.",
     }
     NOT_MOVED = 2013 {
         title: "A file could not be moved out of the cache",
         cause: "The parallel file system refuses it: no room, no permission, an error.",
-        done: "The file stays in the cache, and SCR tries again.",
+        done: "The file stays in the cache; SCR tries again where it can.",
         cure: "Mend what the text names before the job ends: what only the cache has is lost with \
              the node.",
     }

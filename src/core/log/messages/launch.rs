@@ -131,7 +131,8 @@ messages! {
         cause: "A live run has the lock of the prefix directory or of this node's cache; or a \
              command (scr scavenge, scr index) has it for a moment. The text names host and \
              process.",
-        done: "This run goes on without checkpoint caching; the other one is left alone.",
+        done: "A run goes on without checkpoint caching, a command does nothing; the other one is \
+             left alone.",
         cure: "Wait until the other one has ended, or give this run another SCR_PREFIX or \
              SCR_JOB_ID.",
     }
@@ -219,14 +220,15 @@ messages! {
         title: "scr learn cannot watch this run",
         cause: "The place for what is seen cannot be written.",
         done: "The program runs as without SCR; no patterns are proposed.",
-        cure: "Make the place that is named writable, or choose another with TMPDIR.",
+        cure: "Let scr learn work in a prefix directory that can be written: the ranks write \
+             below its .scr directory.",
     }
     NO_THREAD = 1208 {
         title: "The system gives no thread",
         cause: "The limit of threads or processes (ulimit -u, pids of the cgroup), or memory, is \
              used up.",
-        done: "What the thread would have done in the background waits for the program's next \
-             collective call.",
+        done: "What the thread would have done in the background waits for the next collective \
+             call of the program; what is closed right before _exit may be lost.",
         cure: "Raise the limit, or start fewer processes on the node.",
     }
 }

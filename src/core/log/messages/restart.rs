@@ -44,8 +44,8 @@ messages! {
     }
     NOT_ASIDE = 3006 {
         title: "Checkpoints cannot be encoded beside the program",
-        cause: "The threads of two ranks cannot reach each other by sockets: a firewall between the \
-             nodes, no network but that of MPI, or a container for each rank.",
+        cause: "The threads of two ranks cannot reach each other by sockets: a firewall between \
+             the nodes, no network but that of MPI, or a container for each rank.",
         done: "The program waits while redundancy data is computed. After two such failures in a \
              row that is no longer tried in this run.",
         cure: "Set SCR_SEAL=BLOCKING, or let the nodes of a job connect to each other's TCP ports.",

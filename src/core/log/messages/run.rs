@@ -9,8 +9,8 @@ messages! {
              has asked for it. The text names it.",
         done: "The newest checkpoint is on the parallel file system; the run ends there, or goes \
              on if SCR_HALT_EXIT=0.",
-        cure: "scr halt --unset-reason (or scr halt --list) before the next run, if it is to go \
-             on.",
+        cure: "scr halt --list shows what is asked for; scr halt --unset all takes it back, if \
+             the next run is to go on.",
     }
     HALT_FILE = 5002 {
         title: "The halt file cannot be used",
