@@ -218,7 +218,7 @@ fn prepare_unvoted(
     })
 }
 
-/// As [`agree`]; the sentence names the node, whose storage it is.
+/// Does what [`agree`] does; the sentence names the node, whose storage it is.
 pub(super) fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
     let here = |error| match error {
         Error::Comm(_) => error,
