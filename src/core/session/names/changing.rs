@@ -15,6 +15,15 @@ use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
+/// A cached file that is renamed.
+struct Old<'a> {
+    name: &'a str,
+    key: &'a machine::DatasetKey,
+    here: &'a Path,
+    /// What becomes of its old name.
+    deletion: Option<Deletion>,
+}
+
 impl Session {
     /// Answers chmod, chown, utime, truncate by path: like a write-open that keeps the content.
     pub fn change(&self, path: &Path) -> Answer {
@@ -230,8 +239,9 @@ impl Session {
                 let (key, here) = (key.clone(), here.clone());
                 let put = |target: &Path| self.move_file(&here, target, last.is_some());
                 if !self.put_in_cache(state, &placed, to, put) {
-                    let old = (name.unwrap_or_default(), &key, here.as_path());
-                    return self.rename_onto_prefix(state, old, to, &placed.key, renamed.from);
+                    let name = name.unwrap_or_default();
+                    let old = Old { name, key: &key, here: &here, deletion: renamed.from };
+                    return self.rename_onto_prefix(state, &old, to, &placed.key);
                 }
                 self.replace_private(state, &self.site.on_prefix(to));
                 if let Some(name) = name {
@@ -279,11 +289,11 @@ impl Session {
     fn rename_onto_prefix(
         &self,
         state: &mut State,
-        (name, key, here): (&str, &machine::DatasetKey, &Path),
+        old: &Old<'_>,
         to: &str,
         target: &machine::DatasetKey,
-        deletion: Option<Deletion>,
     ) -> Result<Answer> {
+        let Old { name, key, here, deletion } = *old;
         let reason = state.machine.reason_of(target, to).unwrap_or(Reason::StoreFailed);
         if state.tokens.count(name) > 0 {
             self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
