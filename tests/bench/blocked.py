@@ -102,12 +102,13 @@ def beside(mpi, programs, scratch, turns):
         aims.not_there("helper XOR", "one core")
         return
     kinds = {("alone", ALONE): {}}
-    for seal in ("", "background", "slices"):
-        if seal and not NOW.knows("SCR_SEAL"):
-            row(f"2 x {MIB} MiB on one core, SCR_SEAL={seal}", "", "not there", "")
-            continue
-        more = {"SCR_SEAL": seal} if seal else {}
-        kinds[f"XOR{seal and ', '}{seal}", NOW] = {"SCR_COPY_TYPE": "XOR", **more}
+    for way in ("BLOCKING", "BACKGROUND", "SLICES"):
+        if NOW.knows("SCR_SEAL") and NOW.knows(way):
+            kinds[f"XOR, {way}", NOW] = {"SCR_COPY_TYPE": "XOR", "SCR_SEAL": way}
+        elif way == "BLOCKING":
+            kinds[f"XOR, {way}", NOW] = {"SCR_COPY_TYPE": "XOR"}
+        else:
+            row(f"2 x {MIB} MiB on one core: SCR_SEAL={way}", "", "not there", "")
     binding = ["--bind-to", "none"] if mpi == "openmpi" else ["-bind-to", "none"]
     found = measured(mpi, scratch, programs, kinds, COUNT, [MIB << 10, CALLS, PAUSE, "work"],
                      before=["taskset", "-c", str(cores[0])], mpirun=binding, ranks=2, turns=turns)
@@ -122,13 +123,13 @@ def beside(mpi, programs, scratch, turns):
         added = (mine[UNTIL_NEXT] - alone[UNTIL_NEXT]) / alone[WRITTEN]
         row(f"{what}: {name}", "", told(mine[UNTIL_NEXT]), f"+ {added:.2f}",
             f"of a write; longest later call {told(mine[LONGEST])}, cpu {told(mine[PROCESSOR])}")
-        if name == "XOR, background":
+        if name == "XOR, BACKGROUND":
             aims.note("helper XOR", added)
-        if name == "XOR, slices":
+        if name == "XOR, SLICES":
             aims.note("slices XOR", 1e3 * (mine[LONGEST] - alone[LONGEST]))
-    if ("XOR, background", NOW) not in found:
-        aims.not_there("helper XOR", "not there")
-        aims.not_there("slices XOR", "not there")
+    for aim, way in (("helper XOR", "BACKGROUND"), ("slices XOR", "SLICES")):
+        if (f"XOR, {way}", NOW) not in found:
+            aims.not_there(aim, "not there")
 
 
 PARTS = {"blocked": large, "small": small, "helper": beside}

@@ -54,7 +54,9 @@ class Job:
         return output(self.command(*program), self.environment(), self.prefix)
 
     def environment(self):
-        return yields.asked(environment(self.build, **self.settings), self.mpi, self.ranks)
+        asked = yields.asked(environment(self.build, **self.settings), self.mpi, self.ranks)
+        # What Open MPI shares between ranks stays behind where they are killed.
+        return {**asked, "OMPI_MCA_btl_vader_backing_directory": str(self.top)}
 
     def run_to_death(self, *program, mpirun=()):
         """The lines of numbers of one that kills itself."""

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 4 << 20, BARRIERS = 60, LAST = 2 };
+enum { PIECE = 4 << 20, BARRIERS = 100, LAST = 2 };
 
 static size_t bytes;
 static char *data;
@@ -57,7 +57,7 @@ static double now(void) {
 static void settle(void) {
   for (int i = 0; i < BARRIERS; i++) {
     MPI_Barrier(MPI_COMM_WORLD);
-    usleep(2000);
+    usleep(5000);
   }
 }
 

@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::files::{CopyOptions, Pace};
 use crate::params::{Settings, keys};
 
-/// Bytes between two syncs of a file on its way in the background.
-pub(super) const SYNC_BYTES: u64 = 32 << 20;
+/// Bytes between two syncs of a file on its way in the background: what is copied once more after a
+/// crash. The copy waits for the disk at each.
+pub(super) const SYNC_BYTES: u64 = 128 << 20;
 
 /// How files travel between cache and prefix; the same on all ranks.
 #[derive(Debug, Clone, Copy)]
