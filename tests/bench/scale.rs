@@ -1,17 +1,19 @@
-//! What a rank of 10^3 to 10^6 has to do, by itself and with what all others tell it: time, and
-//! memory for each rank of the job. Each part and size is a process of its own, so that its memory
-//! can be told.
+//! What a rank of 10^3 to 10^6 has to do, by itself and with what all others tell it: the
+//! processor's time, and memory for each rank of the job. Each part and size is a process of its
+//! own, so that its memory can be told.
 //!
 //! `cargo run --release -p scr-core --example scale [RANKS ...]`
 
+#[path = "processor.rs"]
+mod processor;
 #[path = "../core/support/scale.rs"]
 mod scale;
 
 use std::error::Error;
 use std::fs;
 use std::process::Command;
-use std::time::Instant;
 
+use processor::processor_time;
 use scale::PARTS;
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -31,7 +33,10 @@ fn main() -> Result<(), Failed> {
     if sizes.is_empty() {
         sizes = SIZES.to_vec();
     }
-    println!("{:32}{:18}{:>10}{:>12}{:>14}{:>16}", "", "by", "ranks", "time", "memory", "a rank");
+    println!(
+        "{:32}{:18}{:>10}{:>12}{:>14}{:>16}",
+        "", "by", "ranks", "processor", "memory", "a rank"
+    );
     for (number, part) in PARTS.iter().enumerate() {
         let mut before: Option<(usize, f64)> = None;
         for ranks in &sizes {
@@ -71,9 +76,10 @@ fn one(part: usize, ranks: usize) -> Result<(), Failed> {
     let work = (part.prepare)(ranks, dir.path());
     let before = memory("VmRSS:")?;
     fs::write("/proc/self/clear_refs", "5")?; // the peak counts from now on
-    let begun = Instant::now();
+    let begun = processor_time();
     work();
-    println!("{} {}", begun.elapsed().as_secs_f64(), memory("VmHWM:")?.saturating_sub(before));
+    let seconds = (processor_time() - begun).as_secs_f64();
+    println!("{seconds} {}", memory("VmHWM:")?.saturating_sub(before));
     Ok(())
 }
 
