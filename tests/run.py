@@ -11,7 +11,7 @@ usage: run.py [--full] [part ...]
 
 Without --full, the parts that start MPI programs take the two MPIs in turn where it makes no
 difference which one it is, and programs that are alike the cases; with it, they run everything on
-both, half as many file calls more fail, and the packages are tried. CONTRIBUTING.md has the list.
+both, twice as many file calls fail, and the packages are tried. CONTRIBUTING.md has the list.
 """
 
 import os
