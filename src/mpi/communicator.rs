@@ -7,9 +7,10 @@
 use std::ffi::{c_int, c_void};
 
 use mpi::ffi;
-use scr_core::comm::Comm;
+use scr_core::comm::{Comm, Pending};
 use scr_core::error::Result;
 
+use super::pending::Exchange;
 use super::{check, sparse, wait};
 
 /// Longest single message; well below the `int` that counts it.
@@ -328,6 +329,15 @@ impl Comm for MpiComm {
             check(code, "MPI_Sendrecv")?;
         }
         Ok(())
+    }
+
+    fn begin_exchange(
+        &self,
+        out: Vec<u8>,
+        to: usize,
+        expected: (usize, usize),
+    ) -> Result<Box<dyn Pending>> {
+        Ok(Box::new(Exchange::begin(self, out, to, expected)?))
     }
 
     fn send(&self, bytes: &[u8], to: usize) -> Result<()> {

@@ -7,6 +7,7 @@
 mod communicator;
 mod flavour;
 mod lifecycle;
+mod pending;
 mod sparse;
 mod world;
 

@@ -118,11 +118,16 @@ pub struct Job {
 }
 
 impl Job {
-    /// Makes a job of what a seal is asked for; `comm` is the set's, and used by nobody else.
+    /// Makes a job of what a seal is asked for; `comm` is the set's, and used by nobody else; it
+    /// carries pieces of `piece_bytes`.
     ///
     /// # Errors
     /// There is no such scheme.
-    pub fn new(ctx: &Ctx, request: &SealRequest, comm: Box<dyn Comm>) -> Result<Job> {
+    pub fn new(
+        ctx: &Ctx,
+        request: &SealRequest,
+        (comm, piece_bytes): (Box<dyn Comm>, usize),
+    ) -> Result<Job> {
         let of = request.set;
         let type_name = request.descriptor.get_value("TYPE").unwrap_or_default();
         let scheme = scheme_by_name(type_name).ok_or_else(|| {
@@ -135,7 +140,7 @@ impl Job {
             group_id: of.group_id,
             world_size: of.world_size,
             failures: of.failures,
-            piece_bytes: of.piece_bytes,
+            piece_bytes,
         };
         Ok(Job {
             set,
@@ -214,17 +219,18 @@ impl Encoder {
         Encoder(place)
     }
 
-    /// Tells whether it has ended, well or not.
+    /// Tells whether it has ended well; `None` if it goes on.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    pub fn ended(&self) -> Option<bool> {
+        let outcome = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.as_ref().map(|outcome| outcome.as_ref().is_ok_and(|one| one.checked.is_ok()))
     }
 
     /// Waits for its end, calling `meanwhile` every `period`.
     ///
     /// # Errors
     /// What the thread has met; never [`Error::Comm`], since that is about its own communicator.
-    pub fn wait(self, period: Duration, mut meanwhile: impl FnMut()) -> Result<Encoded> {
+    pub fn wait(&self, period: Duration, mut meanwhile: impl FnMut()) -> Result<Encoded> {
         let (place, ended) = &*self.0;
         let mut outcome = place.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

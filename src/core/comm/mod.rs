@@ -2,10 +2,12 @@
 //!
 //! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
 //! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher; a thread
-//! beside the program's has sockets of its own ([`sockets`]).
+//! beside the program's has sockets of its own ([`sockets`]), or has its messages carried by the
+//! program's thread, a piece at a time ([`slices`]).
 
 pub mod mesh;
 pub mod ranks;
+pub mod slices;
 pub mod sockets;
 pub mod solo;
 pub mod threads;
@@ -13,6 +15,21 @@ pub mod trees;
 pub mod words;
 
 use crate::error::Result;
+
+/// An exchange that has begun.
+pub trait Pending: Send {
+    /// Gives what has arrived, once both ways are through; never waits.
+    fn advance(&mut self) -> Result<Option<Vec<u8>>>;
+}
+
+/// An exchange that was over when it began.
+struct Arrived(Vec<u8>);
+
+impl Pending for Arrived {
+    fn advance(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(Some(std::mem::take(&mut self.0)))
+    }
+}
 
 /// A group of ranks that can talk to one another. All calls but [`Comm::send`], [`Comm::receive`]
 /// and [`Comm::exchange`] are collective over the group: every member makes them in the same order.
@@ -40,6 +57,18 @@ pub trait Comm: Send + Sync {
     /// Sparse all-to-all: each `(destination, bytes)` arrives as `(source, bytes)`, sorted by
     /// source. Destinations need not know their sources in advance. Self-sends are allowed.
     fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>>;
+    /// Begins to send `out` to `to` and to receive `length` bytes from `from`; it goes on in
+    /// [`Pending::advance`]. A kind that cannot do so does all at once.
+    fn begin_exchange(
+        &self,
+        out: Vec<u8>,
+        to: usize,
+        (length, from): (usize, usize),
+    ) -> Result<Box<dyn Pending>> {
+        let mut into = vec![0; length];
+        self.exchange(&out, to, &mut into, from)?;
+        Ok(Box::new(Arrived(into)))
+    }
     /// Makes a group of the same ranks for one other thread of each, which may use it while this
     /// one is in use; `None` if this kind has none. Collective.
     fn aside(&self) -> Result<Option<Box<dyn Comm>>> {

@@ -14,6 +14,8 @@
 //! received counts as one call for [`ThreadWorld::kill_after`]; a rank can therefore die in the
 //! middle of a collective, some members having its result and some not, as in real life.
 
+mod coming;
+
 use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
@@ -22,9 +24,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
-use super::Comm;
+use super::{Comm, Pending};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
+
+use coming::Coming;
 
 /// Runs `body` on `ranks` threads and returns their results in rank order. A panic of a rank is
 /// passed on after all have ended (the first one, since the others' may follow from it).
@@ -413,6 +417,16 @@ impl Comm for ThreadComm {
             }
             Ok(routed)
         })
+    }
+
+    fn begin_exchange(
+        &self,
+        out: Vec<u8>,
+        to: usize,
+        (length, from): (usize, usize),
+    ) -> Result<Box<dyn Pending>> {
+        self.send(&out, to)?;
+        Ok(Box::new(Coming::new(self, length, from)))
     }
 
     fn aside(&self) -> Result<Option<Box<dyn Comm>>> {

@@ -29,6 +29,8 @@ pub(super) struct Vote {
     pub bytes: u64,
     /// Every rank has encoded it.
     pub encoded: bool,
+    /// That has failed on some rank.
+    pub failed: bool,
     /// Some rank has changed it since that began.
     pub spoiled: bool,
     /// The first rank that calls it invalid, and why.
@@ -152,6 +154,7 @@ impl Machine {
             ),
             bytes: self.cached_bytes(&dataset.key),
             encoded: dataset.encoding.is_some_and(|encoding| encoding.ended),
+            failed: dataset.encoding.is_some_and(|encoding| encoding.failed),
             spoiled: dataset.encoding.is_some_and(|encoding| encoding.spoiled),
             begun: dataset.begun,
             order: dataset.order,
@@ -351,6 +354,7 @@ impl Machine {
             };
             vote.bytes = vote.bytes.max(dataset.bytes);
             vote.encoded &= dataset.encoded;
+            vote.failed |= dataset.failed;
             vote.spoiled |= dataset.spoiled;
             vote.open += dataset.open;
             vote.files += dataset.files;

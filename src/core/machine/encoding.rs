@@ -29,6 +29,8 @@ pub struct UnderWay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Encoding {
     pub ended: bool,
+    /// Others may wait for it in vain.
+    pub failed: bool,
     pub spoiled: bool,
 }
 
@@ -54,11 +56,12 @@ impl Machine {
         self.aside = able;
     }
 
-    /// Notes that this rank's part of what [`Step::Encode`] has begun is over, well or not.
-    pub fn encoded(&mut self, key: &DatasetKey) {
+    /// Notes that this rank's part of what [`Step::Encode`] has begun is over, `well` or not.
+    pub fn encoded(&mut self, key: &DatasetKey, well: bool) {
         let own = self.series[key.series].find_mut(key);
         if let Some(encoding) = own.and_then(|own| own.encoding.as_mut()) {
             encoding.ended = true;
+            encoding.failed = !well;
         }
     }
 
@@ -88,7 +91,7 @@ impl Machine {
                         && self.status(&later.key) == Status::Open
                 });
                 match encoding.ended {
-                    _ if followed => IS_WAITED_FOR,
+                    _ if followed || encoding.failed => IS_WAITED_FOR,
                     false => GOES,
                     true => 0,
                 }
@@ -132,7 +135,7 @@ impl Machine {
         }
         let dataset = self.local_mut(&plan.key);
         let spoiled = dataset.touched || dataset.open_files() > 0;
-        dataset.encoding = Some(Encoding { ended: false, spoiled });
+        dataset.encoding = Some(Encoding { spoiled, ..Encoding::default() });
     }
 
     /// Decides what follows on an encoding: `None` if it goes on.
@@ -144,17 +147,24 @@ impl Machine {
         conference: &mut Conference,
     ) -> Option<Step> {
         let followed = vote.followed || self.is_followed(index, at);
-        let waits =
-            followed || conference.ending || conference.halt != 0 || self.shared.fallen_back;
+        let waits = vote.failed
+            || followed
+            || conference.ending
+            || conference.halt != 0
+            || self.shared.fallen_back;
         let dataset = &mut self.shared.series[index].datasets[at];
         let under_way = dataset.encoding.as_mut()?;
         if conference.encode_tried.contains(&dataset.key) || (!vote.encoded && !waits) {
             return None; // of this conference, or not at its end
         }
         let key = dataset.key.clone();
+        if vote.failed {
+            conference.encode_tried.insert(key.clone()); // at once, with the program waiting
+            return Some(Step::Discard { key, failed: true });
+        }
         let spoiled = under_way.spoiled || vote.spoiled || vote.open > 0 || vote.invalid.is_some();
         if spoiled {
-            return Some(Step::Discard { key });
+            return Some(Step::Discard { key, failed: false });
         }
         let is_over = followed || self.config.series[index].seals_once;
         under_way.plan.confirmed = Self::confirms(vote, conference, is_over);

@@ -240,7 +240,10 @@ impl Machine {
     pub fn done(&mut self, step: &Step, outcome: Outcome) {
         match step {
             Step::Encode(plan) => self.encode_done(plan, outcome),
-            Step::Discard { key } => drop(self.end_encoding(key)),
+            Step::Discard { key, failed } => {
+                let aside = self.end_encoding(key);
+                self.note_encoding(aside && *failed, Outcome::Failed);
+            }
             Step::Seal(plan) => self.seal_done(plan, outcome),
             Step::Confirm { key, .. } => self.confirm_done(key, outcome),
             Step::Adopt { from, into, .. } => {

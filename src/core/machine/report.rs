@@ -83,6 +83,8 @@ pub struct DatasetReport {
     pub bytes: u64,
     /// It has been encoded beside the program here.
     pub encoded: bool,
+    /// That has failed here.
+    pub failed: bool,
     /// It has changed here since that began.
     pub spoiled: bool,
     /// This rank wrote to it (else it only knows of it).

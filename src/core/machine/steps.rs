@@ -27,6 +27,8 @@ pub enum Step {
     Discard {
         /// The dataset.
         key: DatasetKey,
+        /// Some rank's part has failed: it is not waited for what others may never send.
+        failed: bool,
     },
     /// Seal a dataset, in two phases; see [`super::Machine`]. Of one that was encoded beside the
     /// program, wait for the end of that, and take it.

@@ -109,7 +109,8 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
         dataset.after.is_some(),
         dataset.sealed,
     ]);
-    out.flags(&[dataset.returns, dataset.output, dataset.encoded, dataset.spoiled]);
+    out.flags(&[dataset.returns, dataset.output]);
+    out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled]);
     out.list(&dataset.replaced, put_counted);
     if let Some(reason) = &dataset.invalid {
         out.counted(reason.as_bytes());
@@ -125,7 +126,8 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
     let (quiet_ms, since_begun_ms, bytes) = (from.word()?, from.word()?, from.word()?);
     let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
     let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
-    let [returns, output, encoded, spoiled] = from.flags()?;
+    let [returns, output] = from.flags()?;
+    let [encoded, failed, spoiled] = from.flags()?;
     Some(DatasetReport {
         key,
         order,
@@ -136,6 +138,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
         on_prefix,
         bytes,
         encoded,
+        failed,
         spoiled,
         begun,
         complete,
@@ -194,6 +197,7 @@ mod tests {
                 on_prefix: 3,
                 bytes: 13,
                 encoded: true,
+                failed: true,
                 spoiled: false,
                 begun: true,
                 order: 9,
@@ -217,7 +221,7 @@ mod tests {
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0x67cf_d5aa, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0xb4e9_81da, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

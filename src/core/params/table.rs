@@ -150,8 +150,9 @@ parameters! {
         SEAL: Choice = "AUTO", "",
             "How redundancy data of a closed checkpoint is computed. BLOCKING: while the program \
              waits. BACKGROUND: by a thread of each rank, while the program goes on. AUTO: so, \
-             where each rank has a processor to spare and 4 MiB or more.",
-            choices(&["AUTO", "BLOCKING", "BACKGROUND"]);
+             where each rank has a processor to spare and 4 MiB or more. SLICES: in BACKGROUND, \
+             but its messages go with the program's collective calls, a MiB each.",
+            choices(&["AUTO", "BLOCKING", "BACKGROUND", "SLICES"]);
         MPI_BUF_SIZE: ByteSize = "128KB", "bytes",
             "Size of the pieces in which redundancy data travels.", at_least(4096);
     }

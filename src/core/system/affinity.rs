@@ -41,6 +41,20 @@ pub fn bind_thread(processors: &BTreeSet<usize>) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the processors on which this process may run if it wants to, whatever it is bound to.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn permitted() -> io::Result<BTreeSet<usize>> {
+    let find = || {
+        bind_thread(&(0..SET_WORDS * 64).collect())?;
+        processors(0)
+    };
+    // What a thread binds itself to is its own.
+    let thread = std::thread::Builder::new().spawn(find)?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has stopped")))
+}
+
 /// Returns the process that has started this one, and what it is called.
 #[must_use]
 pub fn parent() -> (i32, String) {
@@ -77,6 +91,7 @@ mod tests {
             bind_thread(&last).unwrap();
             assert_eq!(processors(0).unwrap(), last);
             assert!(bind_thread(&BTreeSet::new()).is_err());
+            assert!(permitted().unwrap().is_superset(&all));
         })
         .join()
         .unwrap();

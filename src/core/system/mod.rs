@@ -24,7 +24,7 @@ mod shared_log;
 mod space;
 
 pub use access::{is_denied, may_write};
-pub use affinity::{bind_thread, parent, processor_time, processors};
+pub use affinity::{bind_thread, parent, permitted, processor_time, processors};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{
     begin_writeback, has_writers, is_locked, next_data, try_lock, unlock, will_read_in_order,

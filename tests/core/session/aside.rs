@@ -35,8 +35,11 @@ fn gate(rank: &Rank) -> Arc<Gate> {
     gate
 }
 
-fn cluster() -> Cluster {
-    Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_SEAL=BACKGROUND", "SCR_DEBUG=1"])
+/// In either way.
+fn each_way(test: impl Fn(Cluster)) {
+    for seal in ["SCR_SEAL=BACKGROUND", "SCR_SEAL=SLICES"] {
+        test(Cluster::new(&["SCR_COPY_TYPE=XOR", seal, "SCR_DEBUG=1"]));
+    }
 }
 
 fn write(rank: &Rank, step: u64, launch: u64) {
@@ -80,141 +83,147 @@ fn has_told(outcome: &Outcome<()>, text: &str) -> usize {
 
 #[test]
 fn the_program_goes_on_while_its_checkpoint_is_encoded() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        write(rank, 1, 1);
-        rank.calm();
-        let gate = gate(rank);
-        write(rank, 2, 1);
-        go_on(rank, 20);
-        assert!(rank.is_encoding() && newest(rank) == 1);
-        gate.open();
-        rank.calm();
-        assert_eq!(newest(rank), 2);
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            write(rank, 1, 1);
+            rank.calm();
+            let gate = gate(rank);
+            write(rank, 2, 1);
+            go_on(rank, 20);
+            assert!(rank.is_encoding() && newest(rank) == 1);
+            gate.open();
+            rank.calm();
+            assert_eq!(newest(rank), 2);
+        });
+        assert_eq!(has_told(&outcome, "was encoded beside the program"), 2, "{:?}", outcome.told);
+        assert_eq!(has_told(&outcome, "with the program waiting"), 0, "{:?}", outcome.told);
+        assert_eq!(offered(&cluster, 'b', "acd"), Some((2, 1)));
     });
-    assert_eq!(has_told(&outcome, "was encoded beside the program"), 2, "{:?}", outcome.told);
-    assert_eq!(has_told(&outcome, "with the program waiting"), 0, "{:?}", outcome.told);
-    assert_eq!(offered(&cluster, 'b', "acd"), Some((2, 1)));
 }
 
 #[test]
 fn what_is_written_meanwhile_is_encoded_again() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        let gate = gate(rank);
-        write(rank, 1, 1);
-        go_on(rank, 20);
-        assert!(rank.is_encoding());
-        if rank.rank == 1 {
-            // Part of the same checkpoint, in place and by itself.
-            rank.files.write_file(&file(1, 1), &content(2, 1, 1)).unwrap();
-        }
-        rank.barrier();
-        gate.open();
-        rank.calm();
-        assert_eq!(newest(rank), 0, "a checkpoint that is written on may not be whole");
-        write(rank, 2, 1);
-        rank.calm();
-        assert!(newest(rank) > 0);
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            let gate = gate(rank);
+            write(rank, 1, 1);
+            go_on(rank, 20);
+            assert!(rank.is_encoding());
+            if rank.rank == 1 {
+                // Part of the same checkpoint, in place and by itself.
+                rank.files.write_file(&file(1, 1), &content(2, 1, 1)).unwrap();
+            }
+            rank.barrier();
+            gate.open();
+            rank.calm();
+            assert_eq!(newest(rank), 0, "a checkpoint that is written on may not be whole");
+            write(rank, 2, 1);
+            rank.calm();
+            assert!(newest(rank) > 0);
+        });
+        outcome.all();
+        cluster.lose('b');
+        let outcome = cluster.run("acd", |rank| {
+            // Rank 1 has what it wrote last, and no mixture of both.
+            let launch = if rank.rank == 1 { 2 } else { 1 };
+            let bytes = rank.files.read_file(&file(1, rank.rank)).unwrap();
+            assert!(bytes == content(launch, 1, rank.rank));
+        });
+        outcome.all();
     });
-    outcome.all();
-    cluster.lose('b');
-    let outcome = cluster.run("acd", |rank| {
-        // Rank 1 has what it wrote last, and no mixture of both.
-        let launch = if rank.rank == 1 { 2 } else { 1 };
-        let bytes = rank.files.read_file(&file(1, rank.rank)).unwrap();
-        assert!(bytes == content(launch, 1, rank.rank));
-    });
-    outcome.all();
 }
 
 #[test]
 fn the_older_one_is_there_if_a_node_is_lost_meanwhile() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        for step in 1..=2 {
-            write(rank, step, 1);
-            rank.calm();
-        }
-        assert_eq!(newest(rank), 2);
-        let gate = gate(rank);
-        write(rank, 3, 1);
-        go_on(rank, 20);
-        assert!(rank.is_encoding() && newest(rank) == 2);
-        rank.barrier();
-        gate.open(); // the run has been killed
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            for step in 1..=2 {
+                write(rank, step, 1);
+                rank.calm();
+            }
+            assert_eq!(newest(rank), 2);
+            let gate = gate(rank);
+            write(rank, 3, 1);
+            go_on(rank, 20);
+            assert!(rank.is_encoding() && newest(rank) == 2);
+            rank.barrier();
+            gate.open(); // the run has been killed
+        });
+        outcome.all();
+        assert_eq!(offered(&cluster, 'c', "abd"), Some((2, 1)));
     });
-    outcome.all();
-    assert_eq!(offered(&cluster, 'c', "abd"), Some((2, 1)));
 }
 
 #[test]
 fn the_next_checkpoint_waits_for_the_one_before() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        let gate = gate(rank);
-        write(rank, 1, 1);
-        go_on(rank, 20);
-        assert!(rank.is_encoding());
-        // Its first open makes all ranks wait for the thread, which opens the gate.
-        write(rank, 2, 1);
-        go_on(rank, 2);
-        assert!(newest(rank) >= 1);
-        gate.open();
-        rank.calm();
-        assert_eq!(newest(rank), 2);
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            let gate = gate(rank);
+            write(rank, 1, 1);
+            go_on(rank, 20);
+            assert!(rank.is_encoding());
+            // Its first open makes all ranks wait for the thread, which opens the gate.
+            write(rank, 2, 1);
+            go_on(rank, 2);
+            assert!(newest(rank) >= 1);
+            gate.open();
+            rank.calm();
+            assert_eq!(newest(rank), 2);
+        });
+        assert_eq!(
+            has_told(&outcome, "the end of it with the program waiting"),
+            1,
+            "{:?}",
+            outcome.told
+        );
+        assert_eq!(offered(&cluster, 'a', "bcd"), Some((2, 1)));
     });
-    assert_eq!(
-        has_told(&outcome, "the end of it with the program waiting"),
-        1,
-        "{:?}",
-        outcome.told
-    );
-    assert_eq!(offered(&cluster, 'a', "bcd"), Some((2, 1)));
 }
 
 #[test]
 fn the_end_waits_for_it() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        gate(rank);
-        write(rank, 1, 1);
-        go_on(rank, 20);
-        assert!(rank.is_encoding());
-        rank.finish();
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            gate(rank);
+            write(rank, 1, 1);
+            go_on(rank, 20);
+            assert!(rank.is_encoding());
+            rank.finish();
+        });
+        assert_eq!(
+            has_told(&outcome, "the end of it with the program waiting"),
+            1,
+            "{:?}",
+            outcome.told
+        );
+        for rank in 0..3 {
+            let found = std::fs::read(cluster.prefix().join(file(1, rank))).unwrap();
+            assert!(found == content(1, 1, rank));
+        }
     });
-    assert_eq!(
-        has_told(&outcome, "the end of it with the program waiting"),
-        1,
-        "{:?}",
-        outcome.told
-    );
-    for rank in 0..3 {
-        let found = std::fs::read(cluster.prefix().join(file(1, rank))).unwrap();
-        assert!(found == content(1, 1, rank));
-    }
 }
 
 #[test]
 fn one_that_fails_is_encoded_while_the_program_waits() {
-    let cluster = cluster();
-    let outcome = cluster.run("abc", |rank| {
-        let fails = Arc::new(AtomicBool::new(rank.rank == 2));
-        let asked = fails.clone();
-        rank.files.let_encoders(move || {
-            if asked.swap(false, Ordering::SeqCst) {
-                std::panic::resume_unwind(Box::new("a thread that stops"));
-            }
+    each_way(|cluster| {
+        let outcome = cluster.run("abc", |rank| {
+            let fails = Arc::new(AtomicBool::new(rank.rank == 2));
+            let asked = fails.clone();
+            rank.files.let_encoders(move || {
+                if asked.swap(false, Ordering::SeqCst) {
+                    std::panic::resume_unwind(Box::new("a thread that stops"));
+                }
+            });
+            write(rank, 1, 1);
+            rank.calm();
+            assert!(!fails.load(Ordering::SeqCst));
+            // The next one is encoded beside the program again.
+            write(rank, 2, 1);
+            rank.calm();
+            assert_eq!(newest(rank), 2);
         });
-        write(rank, 1, 1);
-        rank.calm();
-        assert!(!fails.load(Ordering::SeqCst));
-        // The next one is encoded beside the program again.
-        write(rank, 2, 1);
-        rank.calm();
-        assert_eq!(newest(rank), 2);
+        assert_eq!(has_told(&outcome, "was encoded beside the program"), 1, "{:?}", outcome.told);
+        assert_eq!(has_told(&outcome, "rank 2: checkpoint 1: the encoding has stopped"), 1);
+        assert_eq!(offered(&cluster, 'b', "acd"), Some((2, 1)));
     });
-    assert_eq!(has_told(&outcome, "was encoded beside the program"), 2, "{:?}", outcome.told);
-    assert_eq!(has_told(&outcome, "the encoding beside the program: rank 2 is gone"), 1);
-    assert_eq!(offered(&cluster, 'b', "acd"), Some((2, 1)));
 }

@@ -28,9 +28,11 @@ pub const JOBS: [Job; 3] = [
 ];
 
 /// The same beside the program.
-const ASIDE: [Job; 3] = [
+const ASIDE: [Job; 5] = [
     Job { seal: "BACKGROUND", ..JOBS[1] },
     Job { seal: "BACKGROUND", ..JOBS[2] },
+    Job { seal: "SLICES", ..JOBS[1] },
+    Job { seal: "SLICES", ..JOBS[2] },
     Job { hosts: "abcd", scheme: "RS", by_calls: false, seal: "BACKGROUND" },
 ];
 
@@ -191,7 +193,7 @@ fn a_store_fails_at_every_step() {
 #[test]
 fn ranks_and_nodes_die_and_steps_fail_while_the_program_goes_on() {
     let fails = What::Fails(libc::EIO, false);
-    sweep(&ASIDE, 29, &[What::Rank, What::Node, What::Power, fails], |_| true);
+    sweep(&ASIDE, 43, &[What::Rank, What::Node, What::Power, fails], |_| true);
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Sim {
     pub fn perform(&mut self, rank: usize, step: Step, stage: u32) -> Checked {
         match step.clone() {
             Step::Encode(plan) => return self.encode(rank, step, &plan.key, stage),
-            Step::Discard { key } => _ = self.ranks[rank].encoding.remove(&key),
+            Step::Discard { key, .. } => _ = self.ranks[rank].encoding.remove(&key),
             Step::Seal(plan) => return self.seal(rank, step, &plan, stage),
             Step::Confirm { key, .. } => return self.confirm(rank, step, &key, stage),
             Step::Flush { key, along, .. } => {
@@ -124,7 +124,8 @@ impl Sim {
             if self.rng.u8(..12) == 0 {
                 let part = self.read_files(rank, &key);
                 self.ranks[rank].encoding.insert(key.clone(), Some(part));
-                self.ranks[rank].machine.encoded(&key);
+                let well = self.rng.u8(..20) > 0;
+                self.ranks[rank].machine.encoded(&key, well);
             }
         }
     }

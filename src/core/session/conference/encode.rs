@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cache::agree::{agree, any};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _, SealRequest};
 use crate::comm::mesh::{Link, Mesh};
+use crate::comm::slices::Slices;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
@@ -25,6 +26,12 @@ use crate::transfer::about;
 
 /// How often the wait for a thread looks around; it is woken at its end.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The same where its messages are carried meanwhile.
+const CARRY: Duration = Duration::from_micros(20);
+
+/// Bytes that are carried at once.
+const SLICE_BYTES: usize = 1 << 20;
 
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 1 << 20;
@@ -60,6 +67,17 @@ struct UnderWay {
     encoder: Encoder,
     asked: Asked,
     begun: Instant,
+    /// What the program's thread carries for it.
+    slices: Option<Arc<Slices>>,
+}
+
+impl UnderWay {
+    /// Carries its messages a little further.
+    fn advance(&self) {
+        if let Some(slices) = &self.slices {
+            slices.advance(&*self.asked.set.comm);
+        }
+    }
 }
 
 /// Connections of the set that encoded last, with its world ranks.
@@ -86,10 +104,18 @@ impl Session {
     /// Tells the machine which of this rank's encodings have ended.
     pub(in crate::session) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
-            if one.encoder.has_ended() {
-                state.machine.encoded(key);
+            if let Some(well) = one.encoder.ended() {
+                state.machine.encoded(key, well);
             }
         }
+    }
+
+    /// Carries messages of threads that encode; tells whether there are any. Sync points that come
+    /// without an agreement serve that, too.
+    pub(in crate::session) fn carry_on(&self) -> bool {
+        let all = self.encoders.all();
+        all.values().for_each(UnderWay::advance);
+        all.values().any(|one| one.slices.is_some())
     }
 
     /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
@@ -105,9 +131,12 @@ impl Session {
     pub(in crate::session) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
         let asked = self.ask(links, plan)?;
-        let comm = agree(links.world.as_ref(), self.aside(&asked.set));
-        let started = comm
-            .and_then(|comm| EncoderJob::new(&links.ctx(&self.site), &asked.request(plan), comm));
+        let slices = self.spare.carries().then(|| Arc::new(Slices::new()));
+        let comm = agree(links.world.as_ref(), self.aside(&asked.set, slices.as_ref()));
+        let piece_bytes = slices.as_ref().map_or(asked.set.piece_bytes, |_| SLICE_BYTES);
+        let started = comm.and_then(|comm| {
+            EncoderJob::new(&links.ctx(&self.site), &asked.request(plan), (comm, piece_bytes))
+        });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
@@ -131,17 +160,21 @@ impl Session {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                self.encoders.all().insert(plan.key.clone(), UnderWay { encoder, asked, begun });
+                let under_way = UnderWay { encoder, asked, begun, slices };
+                self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
         }
     }
 
     /// A communicator of the set for a thread of each member. Collective over the set.
-    fn aside(&self, set: &RedundancySet) -> Result<Box<dyn Comm>> {
+    fn aside(&self, set: &RedundancySet, slices: Option<&Arc<Slices>>) -> Result<Box<dyn Comm>> {
         let comm = &*set.comm;
         if comm.size() == 1 {
             return Ok(Box::new(Solo::new()));
+        }
+        if let Some(slices) = slices {
+            return Ok(Box::new(Mesh::new(slices.clone(), comm.rank(), comm.size())));
         }
         if let Some(aside) = comm.aside()? {
             return Ok(aside);
@@ -156,21 +189,27 @@ impl Session {
     }
 
     /// Waits for what is being encoded of the dataset, and forgets it.
-    pub(in crate::session) fn discard(&self, key: &DatasetKey) {
+    pub(in crate::session) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
-        if let Some(one) = under_way {
-            drop(self.await_encoder(one.encoder));
+        let Some(one) = under_way else { return };
+        if let Some(slices) = one.slices.as_ref().filter(|_| failed) {
+            slices.close();
+        }
+        if let Err(error) = self.await_encoder(one).1 {
+            let (rank, title) = (self.site.rank, self.title(key));
+            log::message(1, format_args!("rank {rank}: {title}: {error}"));
         }
     }
 
     /// Waits for a thread, with no lock held.
-    fn await_encoder(&self, encoder: Encoder) -> Result<Encoded> {
-        let outcome = self.site.host.outside(|| encoder.wait(LOOK, || ()));
+    fn await_encoder(&self, one: UnderWay) -> (Asked, Result<Encoded>) {
+        let period = if one.slices.is_some() { CARRY } else { LOOK };
+        let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
         if outcome.is_err() {
             // Members may be at different places of what they have said to each other.
             self.encoders.kept().take();
         }
-        outcome
+        (one.asked, outcome)
     }
 
     /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
@@ -185,15 +224,15 @@ impl Session {
     ) -> Result<(Asked, Option<Result<Encoded>>)> {
         let under_way = self.encoders.all().remove(&plan.key);
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
-        let waits = !one.encoder.has_ended();
-        let encoded = self.await_encoder(one.encoder);
+        let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
+        let (asked, encoded) = self.await_encoder(one);
         if self.site.rank == 0 {
-            let (title, seconds) = (self.title(&plan.key), one.begun.elapsed().as_secs_f64());
+            let (title, seconds) = (self.title(&plan.key), begun.elapsed().as_secs_f64());
             let waited = if waits { ", the end of it with the program waiting" } else { "" };
             let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
             log::message(1, text);
         }
-        Ok((one.asked, Some(encoded)))
+        Ok((asked, Some(encoded)))
     }
 
     fn ask(&self, links: &Links, plan: &SealPlan) -> Result<Asked> {

@@ -30,7 +30,7 @@ impl Session {
                 self.adopt(from, into, files, *begin, *revoke);
             }
             Step::Encode(plan) => return self.encode(links, plan),
-            Step::Discard { key } => self.discard(key),
+            Step::Discard { key, failed } => self.discard(key, *failed),
             Step::Seal(plan) => {
                 let outcome = self.seal(links, step, plan)?;
                 self.tally.sealed(plan, outcome);

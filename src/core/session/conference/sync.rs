@@ -22,13 +22,14 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
+        let carries = self.carry_on();
         let mut state = self.end_lent();
         if state.view.has_far_news() && !state.machine.note_deletions() {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
         let words = state.machine.sync_point(kind, monotonic_ms());
-        self.idle.grant(state.machine.idle_points());
+        self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
         drop(state);
         let Some(words) = words else { return };
         let Some(links) = self.links() else { return };
@@ -39,7 +40,7 @@ impl Session {
             self.stop_agreements(&error);
         }
         let state = self.state();
-        self.idle.grant(state.machine.idle_points());
+        self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
     }
 
     /// Returns what the door of the program counts down: so many collectives and barriers on the

@@ -15,7 +15,7 @@ use crate::bytes::{Reader, Writer};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::params::{Settings, keys};
-use crate::system::{bind_thread, parent, processor_time, processors};
+use crate::system::{bind_thread, parent, permitted, processor_time, processors};
 
 /// A shorter time tells nothing of how many processors a program uses.
 const MEASURED_LEAST: Duration = Duration::from_millis(500);
@@ -29,6 +29,17 @@ const FOREIGN_LAUNCHERS: [&str; 2] = ["slurmstepd", "srun"];
 /// With `SCR_SEAL=AUTO`, bytes of a rank in a dataset from which on a thread is worth its while.
 const AUTO_BYTES: u64 = 4 << 20;
 
+/// Processors beside those that the rank is bound to, as far as they are the job's. Whoever asks
+/// for threads himself has kept free what the kernel permits.
+fn of_launcher(mode: &str) -> Option<BTreeSet<usize>> {
+    if mode != "AUTO" {
+        return permitted().ok();
+    }
+    let (process, name) = parent();
+    let of_job = !FOREIGN_LAUNCHERS.contains(&name.as_str());
+    if of_job { processors(process).ok() } else { None }
+}
+
 /// Processor time at a moment, and the processors used until then; 0: not known yet.
 struct Used {
     at: Instant,
@@ -39,10 +50,7 @@ struct Used {
 /// What a rank knows of its processors.
 pub(in crate::session) struct Spare {
     mode: String,
-    /// Processors that no rank of the node is bound to; empty: it does not matter where.
-    free: BTreeSet<usize>,
-    /// The part of this rank in the node's processors.
-    share: usize,
+    node: Node,
     used: Mutex<Used>,
     /// Processor time of threads that encode.
     own: Arc<Mutex<Duration>>,
@@ -51,7 +59,11 @@ pub(in crate::session) struct Spare {
 /// What is known of a node's processors before the program has done anything.
 #[derive(Debug, PartialEq, Eq)]
 struct Node {
+    /// Processors that no rank of the node is bound to; empty: it does not matter where.
     free: BTreeSet<usize>,
+    /// No other rank has these.
+    is_own: bool,
+    /// The part of each rank in the node's processors.
     share: usize,
 }
 
@@ -64,13 +76,15 @@ impl Node {
         let all: BTreeSet<usize> = all.union(&taken).copied().collect();
         let free: Vec<usize> = all.difference(&taken).copied().collect();
         let width = free.len() / ranks;
-        let free = free.into_iter().skip(rank * width).take(width).collect();
-        Node { free, share: all.len() / ranks }
+        let is_own = width > 0;
+        let (first, width) = if is_own { (rank * width, width) } else { (0, free.len()) };
+        let free = free.into_iter().skip(first).take(width).collect();
+        Node { free, is_own, share: all.len() / ranks }
     }
 
     /// Whether a rank that uses so many processors (0: not known) has one more.
     fn has_room(&self, used: usize) -> bool {
-        !self.free.is_empty() || (used > 0 && self.share > used)
+        self.is_own || (used > 0 && self.share > used)
     }
 }
 
@@ -81,21 +95,17 @@ impl Spare {
     /// Communication failed.
     pub fn find(host: &dyn Host, settings: &Settings, node: &dyn Comm) -> Result<Spare> {
         let mode = settings.get(keys::SEAL);
-        let mut found = Node { free: BTreeSet::new(), share: 0 };
-        if mode != "BLOCKING" && host.owns_process() {
+        let mut found = Node { free: BTreeSet::new(), is_own: false, share: 0 };
+        if matches!(mode.as_str(), "AUTO" | "BACKGROUND") && host.owns_process() {
             let own = processors(0).unwrap_or_default();
-            let (process, name) = parent();
-            let of_job = !FOREIGN_LAUNCHERS.contains(&name.as_str());
-            let launcher =
-                if of_job { processors(process).unwrap_or_default() } else { own.clone() };
+            let launcher = of_launcher(&mode).unwrap_or_else(|| own.clone());
             let bytes = Writer::new().list(&list(&own), put).list(&list(&launcher), put).take();
             let masks = node.all_gather(&bytes)?;
             let masks: Option<Vec<_>> = masks.iter().map(|bytes| read(bytes)).collect();
             found = Node::of(&masks.unwrap_or_default(), node.rank());
         }
         let used = Used { at: Instant::now(), time: processor_time(false), processors: 0 };
-        let Node { free, share } = found;
-        Ok(Spare { mode, free, share, used: Mutex::new(used), own: Arc::default() })
+        Ok(Spare { mode, node: found, used: Mutex::new(used), own: Arc::default() })
     }
 
     /// Returns from how many bytes a rank on datasets are encoded beside the program, if any is.
@@ -107,13 +117,18 @@ impl Spare {
         }
     }
 
+    /// Tells whether the program's thread carries the messages of the one that encodes.
+    pub fn carries(&self) -> bool {
+        self.mode == "SLICES"
+    }
+
     /// Tells whether this rank can encode beside the program now.
     pub fn is_there(&self) -> bool {
         match self.mode.as_str() {
             "BLOCKING" => false,
             "AUTO" => {
-                let node = Node { free: self.free.clone(), share: self.share };
-                self.share > 1 && node.has_room(self.used())
+                let used = self.used();
+                self.node.has_room(used)
             }
             _ => true,
         }
@@ -134,7 +149,7 @@ impl Spare {
 
     /// Returns what a thread that encodes calls first, and at its end.
     pub fn enter(&self) -> (impl FnOnce() + Send + 'static, impl FnOnce() + Send + 'static) {
-        let (free, own) = (self.free.clone(), self.own.clone());
+        let (free, own) = (self.node.free.clone(), self.own.clone());
         let begin = move || {
             if !free.is_empty() {
                 let _ = bind_thread(&free); // else it shares the rank's own
@@ -178,10 +193,13 @@ mod tests {
     fn processors_beside_those_that_ranks_are_bound_to_are_free() {
         let all: &[usize] = &[0, 1, 2, 3];
         let found = node(&[(&[0], all), (&[1], all)], 1);
-        assert_eq!(found, Node { free: BTreeSet::from([3]), share: 2 });
+        assert_eq!(found, Node { free: BTreeSet::from([3]), is_own: true, share: 2 });
         assert!(found.has_room(0), "bound: what it uses does not matter");
         let full = node(&[(&[0, 1], all), (&[2, 3], all)], 0);
-        assert_eq!(full, Node { free: BTreeSet::new(), share: 2 });
+        assert_eq!(full, Node { free: BTreeSet::new(), is_own: false, share: 2 });
+        let one = node(&[(&[0], &[0, 1]), (&[0], &[0, 1])], 1);
+        assert_eq!(one, Node { free: BTreeSet::from([1]), is_own: false, share: 1 });
+        assert!(!one.has_room(1), "both would share it");
     }
 
     #[test]

@@ -1,0 +1,141 @@
+//! Messages of a thread that may not communicate itself: the program's thread carries one exchange
+//! at a time for it, a little further whenever it comes by. So what is in flight is bounded by the
+//! pieces of the exchanges, and so is the time that each visit takes.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::mesh::Link;
+use super::{Comm, Pending};
+use crate::error::{Error, Result};
+
+/// Where the one exchange is.
+enum Desk {
+    Free,
+    /// The thread has asked for it: what to send to whom, how much to expect from whom.
+    Asked(Vec<u8>, usize, (usize, usize)),
+    UnderWay(Box<dyn Pending>),
+    Done(Result<Vec<u8>>),
+    /// Nobody carries anything any more.
+    Closed,
+}
+
+/// What the two threads of a rank have in common.
+pub struct Slices {
+    desk: Mutex<Desk>,
+    changed: Condvar,
+}
+
+impl Slices {
+    /// Makes a desk with nothing on it.
+    #[must_use]
+    pub fn new() -> Self {
+        Slices { desk: Mutex::new(Desk::Free), changed: Condvar::new() }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries on what the thread has asked for, over `comm`; never waits.
+    pub fn advance(&self, comm: &dyn Comm) {
+        let mut desk = self.desk();
+        if let Desk::Asked(out, to, expected) = &mut *desk {
+            *desk = match comm.begin_exchange(std::mem::take(out), *to, *expected) {
+                Ok(pending) => Desk::UnderWay(pending),
+                Err(error) => Desk::Done(Err(error)),
+            };
+        }
+        if let Desk::UnderWay(pending) = &mut *desk {
+            match pending.advance() {
+                Ok(None) => return,
+                Ok(Some(arrived)) => *desk = Desk::Done(Ok(arrived)),
+                Err(error) => *desk = Desk::Done(Err(error)),
+            }
+        }
+        drop(desk);
+        self.changed.notify_all();
+    }
+
+    /// Lets the thread hear an error from now on, whatever it waits for.
+    pub fn close(&self) {
+        *self.desk() = Desk::Closed;
+        self.changed.notify_all();
+    }
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Link for Slices {
+    fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
+        let mut desk = self.desk();
+        if !matches!(*desk, Desk::Free) {
+            return Err(closed());
+        }
+        *desk = Desk::Asked(out.to_vec(), to, (into.len(), from));
+        loop {
+            match &mut *desk {
+                Desk::Asked(..) | Desk::UnderWay(_) => {}
+                Desk::Done(outcome) => {
+                    let arrived = std::mem::replace(outcome, Err(closed()))?;
+                    *desk = Desk::Free;
+                    if arrived.len() != into.len() {
+                        return Err(Error::Comm(format!("a message of {} bytes", arrived.len())));
+                    }
+                    into.copy_from_slice(&arrived);
+                    return Ok(());
+                }
+                Desk::Free | Desk::Closed => return Err(closed()),
+            }
+            desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::Comm("nobody carries messages any more".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+    use crate::comm::mesh::Mesh;
+    use crate::comm::threads::run;
+
+    #[test]
+    fn the_ranks_carry_what_their_threads_say() {
+        run(3, |comm| {
+            let (me, slices) = (comm.rank(), Arc::new(Slices::new()));
+            let mesh = Mesh::new(slices.clone(), me, 3);
+            let work = thread::spawn(move || mesh.all_gather(&vec![me as u8; me]).unwrap());
+            loop {
+                slices.advance(&*comm);
+                let mut waits = [i64::from(!work.is_finished())];
+                comm.all_max(&mut waits).unwrap(); // the program's own
+                if waits == [0] {
+                    break;
+                }
+            }
+            assert_eq!(work.join().unwrap(), [vec![], vec![1], vec![2; 2]]);
+        });
+    }
+
+    #[test]
+    fn a_thread_hears_that_nobody_carries_for_it() {
+        let slices = Arc::new(Slices::new());
+        let mesh = Mesh::new(slices.clone(), 0, 2);
+        let work = thread::spawn(move || (mesh.send(b"a", 1), mesh.send(b"b", 1)));
+        while !matches!(*slices.desk(), Desk::Asked(..)) {
+            thread::yield_now();
+        }
+        slices.close();
+        let (first, second) = work.join().unwrap();
+        assert!(first.is_err() && second.is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! An exchange that goes on while the program does: one nonblocking send and one receive.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+
+use mpi::ffi;
+use scr_core::comm::Pending;
+use scr_core::error::Result;
+
+use super::check;
+use super::communicator::{MpiComm, TAG_EXCHANGE, address};
+
+/// Both requests, with the buffers that they work on.
+pub struct Exchange {
+    requests: [ffi::MPI_Request; 2],
+    out: Vec<u8>,
+    into: Vec<u8>,
+    is_over: bool,
+}
+
+// SAFETY: a request handle is a plain value for MPI; the engine makes its MPI calls on one thread
+// at a time, and moving the handles and buffers does not move what MPI works on: the heap.
+unsafe impl Send for Exchange {}
+
+impl Exchange {
+    /// Begins it. `out` and `length` are below what an `int` counts.
+    ///
+    /// # Errors
+    /// [`scr_core::error::Error::Comm`] when MPI refuses.
+    pub fn begin(
+        comm: &MpiComm,
+        out: Vec<u8>,
+        to: usize,
+        (length, from): (usize, usize),
+    ) -> Result<Exchange> {
+        // SAFETY: a constant of the MPI library, defined before main.
+        let null = unsafe { [ffi::RSMPI_REQUEST_NULL; 2] };
+        let mut one = Exchange { requests: null, out, into: vec![0; length], is_over: false };
+        // SAFETY: the pointer and the count describe `into`, which is neither touched nor dropped
+        // before the request is over.
+        let code = unsafe {
+            ffi::PMPI_Irecv(
+                one.into.as_mut_ptr().cast::<c_void>(),
+                length as c_int,
+                ffi::RSMPI_UINT8_T,
+                from as c_int,
+                TAG_EXCHANGE,
+                comm.raw,
+                &mut one.requests[0],
+            )
+        };
+        check(code, "MPI_Irecv")?;
+        // SAFETY: as above, of `out`.
+        let code = unsafe {
+            ffi::PMPI_Isend(
+                address(&one.out),
+                one.out.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                to as c_int,
+                TAG_EXCHANGE,
+                comm.raw,
+                &mut one.requests[1],
+            )
+        };
+        check(code, "MPI_Isend")?;
+        Ok(one)
+    }
+}
+
+impl Pending for Exchange {
+    fn advance(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut flag = 0;
+        // SAFETY: two requests of ours; no statuses are wanted, and the flag is a local.
+        let code = unsafe {
+            let (all, nothing) = (self.requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE);
+            ffi::PMPI_Testall(2, all, &mut flag, nothing)
+        };
+        check(code, "MPI_Testall")?;
+        self.is_over = flag != 0;
+        Ok(self.is_over.then(|| std::mem::take(&mut self.into)))
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // MPI may write to them, or read them, as long as the process lives.
+            std::mem::forget(std::mem::take(&mut self.into));
+            std::mem::forget(std::mem::take(&mut self.out));
+        }
+    }
+}
