@@ -67,20 +67,28 @@ struct UnderWay {
     encoder: Encoder,
     asked: Asked,
     begun: Instant,
-    /// What the program's thread carries for it.
-    slices: Option<Arc<Slices>>,
+    ways: Ways,
+}
+
+/// How the thread communicates.
+#[derive(Default)]
+struct Ways {
+    /// What the program's thread carries for it, and over what: nothing else uses that.
+    slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
+    /// Its connections: nobody else uses them before its end.
+    link: Option<Arc<dyn Link>>,
 }
 
 impl UnderWay {
     /// Carries its messages a little further.
     fn advance(&self) {
-        if let Some(slices) = &self.slices {
-            slices.advance(&*self.asked.set.comm);
+        if let Some((slices, comm)) = &self.ways.slices {
+            slices.advance(&**comm);
         }
     }
 }
 
-/// Connections of the set that encoded last, with its world ranks.
+/// Connections of the set that encoded last, with its world ranks; not while they are in use.
 type Kept = (Vec<usize>, Arc<dyn Link>);
 
 /// What this rank encodes beside the program.
@@ -115,7 +123,7 @@ impl Session {
     pub(in crate::session) fn carry_on(&self) -> bool {
         let all = self.encoders.all();
         all.values().for_each(UnderWay::advance);
-        all.values().any(|one| one.slices.is_some())
+        all.values().any(|one| one.ways.slices.is_some())
     }
 
     /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
@@ -131,11 +139,12 @@ impl Session {
     pub(in crate::session) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
         let asked = self.ask(links, plan)?;
-        let slices = self.spare.carries().then(|| Arc::new(Slices::new()));
-        let comm = agree(links.world.as_ref(), self.aside(&asked.set, slices.as_ref()));
-        let piece_bytes = slices.as_ref().map_or(asked.set.piece_bytes, |_| SLICE_BYTES);
-        let started = comm.and_then(|comm| {
-            EncoderJob::new(&links.ctx(&self.site), &asked.request(plan), (comm, piece_bytes))
+        let ways = agree(links.world.as_ref(), self.aside(&asked.set));
+        let started = ways.and_then(|(comm, ways)| {
+            let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
+            let piece_bytes = of_slices.unwrap_or(asked.set.piece_bytes);
+            let request = asked.request(plan);
+            Ok((EncoderJob::new(&links.ctx(&self.site), &request, (comm, piece_bytes))?, ways))
         });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
@@ -151,7 +160,7 @@ impl Session {
                 }
                 Ok(Outcome::Failed)
             }
-            Ok(job) => {
+            Ok((job, ways)) => {
                 let host = self.site.host.clone();
                 let (begin, end) = self.spare.enter();
                 let enter = move || {
@@ -160,7 +169,7 @@ impl Session {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                let under_way = UnderWay { encoder, asked, begun, slices };
+                let under_way = UnderWay { encoder, asked, begun, ways };
                 self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
@@ -168,31 +177,35 @@ impl Session {
     }
 
     /// A communicator of the set for a thread of each member. Collective over the set.
-    fn aside(&self, set: &RedundancySet, slices: Option<&Arc<Slices>>) -> Result<Box<dyn Comm>> {
-        let comm = &*set.comm;
+    fn aside(&self, set: &RedundancySet) -> Result<(Box<dyn Comm>, Ways)> {
+        let (comm, mut ways) = (&*set.comm, Ways::default());
         if comm.size() == 1 {
-            return Ok(Box::new(Solo::new()));
+            return Ok((Box::new(Solo::new()), ways));
         }
-        if let Some(slices) = slices {
-            return Ok(Box::new(Mesh::new(slices.clone(), comm.rank(), comm.size())));
+        if self.spare.carries() {
+            let own = comm.split(0, comm.rank() as i64)?;
+            let own = own.ok_or_else(|| Error::Comm("a split gave no group".to_string()))?;
+            let slices = Arc::new(Slices::new());
+            ways.slices = Some((slices.clone(), own));
+            return Ok((Box::new(Mesh::new(slices, comm.rank(), comm.size())), ways));
         }
         if let Some(aside) = comm.aside()? {
-            return Ok(aside);
+            return Ok((aside, ways));
         }
         let kept = self.encoders.kept().take().filter(|(ranks, _)| *ranks == set.world_ranks);
         let link = match (any(comm, kept.is_none())?, kept) {
             (false, Some((_, link))) => link,
             _ => sockets::connect(comm)?,
         };
-        *self.encoders.kept() = Some((set.world_ranks.clone(), link.clone()));
-        Ok(Box::new(Mesh::new(link, comm.rank(), comm.size())))
+        ways.link = Some(link.clone());
+        Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
     }
 
     /// Waits for what is being encoded of the dataset, and forgets it.
     pub(in crate::session) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
-        if let Some(slices) = one.slices.as_ref().filter(|_| failed) {
+        if let Some((slices, _)) = one.ways.slices.as_ref().filter(|_| failed) {
             slices.close();
         }
         if let Err(error) = self.await_encoder(one).1 {
@@ -203,11 +216,11 @@ impl Session {
 
     /// Waits for a thread, with no lock held.
     fn await_encoder(&self, one: UnderWay) -> (Asked, Result<Encoded>) {
-        let period = if one.slices.is_some() { CARRY } else { LOOK };
+        let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
         let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
-        if outcome.is_err() {
-            // Members may be at different places of what they have said to each other.
-            self.encoders.kept().take();
+        // After a failure members may be at different places of what they have said.
+        if let (Ok(_), Some(link)) = (&outcome, one.ways.link) {
+            *self.encoders.kept() = Some((one.asked.set.world_ranks.clone(), link));
         }
         (one.asked, outcome)
     }
