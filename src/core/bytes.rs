@@ -182,13 +182,15 @@ impl<'a> Reader<'a> {
         self.raw(length)
     }
 
-    /// Reads the elements behind their number, a word. The list grows as they are read.
+    /// Reads the elements behind their number, a word. The list grows as they are read; many lists
+    /// of one element are read, as many as ranks, so there is no room for more in the end.
     pub fn list<T>(&mut self, element: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let length = self.word()?;
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(usize::from(length > 0));
         for _ in 0..length {
             list.push(element(self)?);
         }
+        list.shrink_to_fit();
         Some(list)
     }
 
