@@ -264,7 +264,7 @@ const FAULTS: [(Fault, &str, u64); 12] = [
     (Fault::SkipSyncPoint, "promise 4", 1),
     (Fault::IgnoreNames, "promise 1", 10),
     (Fault::TrustEarly, "promise 1", 647),
-    (Fault::TakeSpoiled, "promise", 203),
+    (Fault::TakeSpoiled, "promise", 1343),
 ];
 
 #[test]
