@@ -135,6 +135,9 @@ fn what_its_writer_has_written_since_stays_its_own() {
 }
 
 /// Its writer would read its own copy until the next conference.
+/// What changes the file on another rank.
+type Change<'a> = &'a dyn Fn(&mut [Machine], &FileRef);
+
 #[test]
 fn a_file_that_another_rank_changes_is_told_at_once_though_files_are_open() {
     let by_rank = |ranks: &mut [Machine], own: &FileRef| {
@@ -143,8 +146,7 @@ fn a_file_that_another_rank_changes_is_told_at_once_though_files_are_open() {
     let by_child = |ranks: &mut [Machine], own: &FileRef| {
         ranks[0].changed_by_child(own, 1002);
     };
-    let ways: [&dyn Fn(&mut [Machine], &FileRef); 2] = [&by_rank, &by_child];
-    for change in ways {
+    for change in [&by_rank as Change<'_>, &by_child] {
         let mut ranks = ranks(&[]);
         let own = file("5", 1);
         for open in [&own, &file("5", 2)] {

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> ExitCode {
             faults.extend(copy(one, &brought, to).err());
         }
         drop(shown);
-        faults.iter().for_each(|error| crate::complain("cp", &error));
+        faults.iter().for_each(|error| crate::complain("cp", error));
         Ok(failed | !faults.is_empty())
     });
     match done {

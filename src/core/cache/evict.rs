@@ -153,7 +153,7 @@ fn remove_data(
         for dir in here.flat_map(|(_, record)| directories(ctx.layout, record)) {
             names.child_mut(dir.display());
         }
-        let all = trees::all_gather(&*group.comm, &names)?;
+        let all = trees::all_gather(group.comm, &names)?;
         let all: BTreeSet<_> = all.iter().flat_map(KvTree::keys).map(PathBuf::from).collect();
         dirs.borrow_mut().extend(all.iter().map(|dir| (dir.clone(), group.leads())));
         let mut doomed = all.iter().filter(|_| group.leads());

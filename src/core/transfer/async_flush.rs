@@ -401,8 +401,8 @@ impl Job {
     }
 
     fn note_durable(&self, stager: &mut Stager, ledger: &mut Ledger<'_>) -> Result<()> {
-        let durable = stager.take_durable().into_iter();
-        durable.map(|(name, bytes)| ledger.set(&self.key_of(&name), bytes)).collect()
+        let mut durable = stager.take_durable().into_iter();
+        durable.try_for_each(|(name, bytes)| ledger.set(&self.key_of(&name), bytes))
     }
 
     fn rest(&self, throttle: &Throttle, begun: Instant) {

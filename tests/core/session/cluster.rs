@@ -324,7 +324,7 @@ impl Cluster {
         let (rank, size) = (comm.rank(), comm.size());
         let world = comm.split(0, rank as i64).ok().flatten()?;
         let comm = match &self.calls {
-            Some(calls) => Counted::new(comm, calls.clone()),
+            Some(calls) => Counted::around(comm, calls.clone()),
             None => comm,
         };
         let session = if shim { self.join(hosts, comm, &files) } else { None };

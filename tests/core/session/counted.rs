@@ -27,7 +27,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    pub fn new(inner: Box<dyn Comm>, calls: Arc<Calls>) -> Box<dyn Comm> {
+    pub fn around(inner: Box<dyn Comm>, calls: Arc<Calls>) -> Box<dyn Comm> {
         let rank = inner.rank();
         Box::new(Counted { inner, calls, rank })
     }
