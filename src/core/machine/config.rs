@@ -108,7 +108,7 @@ pub(super) const BARRIER_STRIDE_MAX: u64 = 8;
 pub const CONFERENCE_MS: u64 = 1000;
 
 /// Files that are open for longer than this, ms, are not waited for at every sync point.
-pub const BUSY_MS: u64 = 20;
+pub const BUSY_MS: u64 = 200;
 
 /// Sync points from one agreement to the next while files stay open, at most: the checkpoint that
 /// follows may be written by slow steps.
