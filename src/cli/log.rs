@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use scr_core::error::Result;
 use scr_core::events::{Event, Filter, Logged};
 use scr_core::log::messages;
@@ -13,8 +16,8 @@ use serde_json::{Map, Value};
 /// Arguments of `scr log`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A run writes the log unless SCR_LOG_ENABLE=0. Times are UTC. The exit status is 0, also if no \
-event fits; 1 if the log cannot be read or written. Examples:\n
+A run writes the log unless SCR_LOG_ENABLE=0. Its times are UTC; they are shown as local ones \
+with their zone, with --json in UTC. The exit status is 0, also if no event fits; 1 if the log cannot be read or written. Examples:\n
     scr log show --event FLUSH_END --last 3
     scr log add NODE_FAIL --note 'n3: does not answer'")]
 pub struct Args {
@@ -45,7 +48,8 @@ struct Show {
     /// Only events of this job.
     #[arg(short, long, value_name = "ID")]
     job: Option<String>,
-    /// Only events of this time (UTC) and later: 2027-01-31T18:00:00, or the beginning of it.
+    /// Only events of this local time and later: 2027-01-31T18:00:00 (with +01:00 or Z: of that
+    /// zone), or, in UTC, the beginning of it.
     #[arg(short, long, value_name = "TIME", value_parser = time)]
     since: Option<String>,
     /// Only the last N.
@@ -101,13 +105,19 @@ pub fn run(args: &Args) -> ExitCode {
     )
 }
 
+/// Takes a time, in this machine's zone if none is told, as the log writes it; or the beginning of
+/// what the log writes, such as a year.
 fn time(text: &str) -> std::result::Result<String, String> {
+    let local = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok();
     let shape = "0000-00-00T00:00:00";
+    let whole = text.len() >= shape.len();
+    let moment = || text.parse::<Timestamp>().ok().or_else(|| Some(local()?.timestamp()));
+    if let Some(moment) = Some(()).filter(|()| whole).and_then(|()| moment()) {
+        return Ok(moment.strftime(CIVIL).to_string());
+    }
     let fits = |(c, like): (char, char)| if like == '0' { c.is_ascii_digit() } else { c == like };
-    let text = text.strip_suffix('Z').unwrap_or(text).replacen(' ', "T", 1);
-    match text.len() >= 4 && text.len() <= shape.len() && text.chars().zip(shape.chars()).all(fits)
-    {
-        true => Ok(text),
+    match text.len() >= 4 && !whole && text.chars().zip(shape.chars()).all(fits) {
+        true => Ok(text.to_owned()),
         false => Err("a time is 2027-01-31T18:00:00, or the beginning of that".to_owned()),
     }
 }
@@ -145,7 +155,19 @@ fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
         let all = found.events.iter().map(in_json).collect();
         return Ok(format!("{:#}\n", Value::Array(all)));
     }
+    found.events.iter_mut().for_each(|one| one.time = in_local_time(&one.time));
     Ok(found.events.iter().map(|one| format!("{}\n", one.line())).collect())
+}
+
+/// Form of the log's own times, which are UTC.
+const CIVIL: &str = "%Y-%m-%dT%H:%M:%S";
+
+/// Writes a time of the log in this machine's zone, which is told.
+fn in_local_time(time: &str) -> String {
+    let moment = time.parse::<DateTime>().ok().and_then(|one| one.to_zoned(TimeZone::UTC).ok());
+    let local = moment.map(|moment| moment.with_time_zone(TimeZone::system()));
+    local
+        .map_or_else(|| time.to_owned(), |local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
 }
 
 fn in_json(one: &Logged) -> Value {
