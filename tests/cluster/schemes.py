@@ -52,6 +52,29 @@ def reed_solomon_on_too_few_nodes(mpi):
         assert len(lines) == 1, f"said {len(lines)} times{scene.story}"
 
 
+def encoded_beside_the_program(mpi, way):
+    """By threads that reach each other, or by the program's own calls: what they have made
+    serves. The checkpoint of step 30 counts if they had ended before the loss."""
+    with Scene(POSIX, mpi, ranks=8, spare=1, SCR_COPY_TYPE="XOR", SCR_SEAL=way, SCR_FLUSH="0",
+               SCR_LEARN="0") as scene:
+        run = scene.pause_at(35, SCR_DEBUG="1")
+        scene.cluster.kill("node3")
+        scene.ended(run)
+        assert "checkpoint 20 was encoded beside the program" in scene.story, scene.story
+        scene.expect(scene.restart(least=20), "rebuilt", "XOR")
+
+
+def encoded_by_threads(mpi):
+    """Over TCP between nodes, over Unix sockets on each."""
+    encoded_beside_the_program(mpi, "BACKGROUND")
+
+
+def encoded_in_slices(mpi):
+    """Over MPI."""
+    encoded_beside_the_program(mpi, "SLICES")
+
+
 STORIES = [
     reed_solomon_two_nodes_of_one_set, partner_with_two_copies, reed_solomon_on_too_few_nodes,
+    encoded_by_threads, encoded_in_slices,
 ]
