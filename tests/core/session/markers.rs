@@ -19,7 +19,7 @@ fn first(truth: &Truth) -> Program<'_> {
 /// The last marker that rank 0 writes in an undisturbed run: the step's number.
 fn marks_at() -> usize {
     let plain = cluster().launch(HOSTS, None, |rank| first(&Truth::default()).run(rank));
-    let marks = |step: &String| step.contains("CONFIRMED");
+    let marks = |step: &String| step.contains("scr.dataset.3/.scr/.CONFIRMED");
     plain.steps[0].iter().rposition(marks).expect("no marker was written")
 }
 
