@@ -82,7 +82,7 @@ def spares_make_room_for_a_checkpoint(mpi, program):
     left_kib, mib, never = 9 << 10, 64, 1 << 20
     with place(mpi, program) as plain, place(mpi, program) as here:
         words = [STEPS, EVERY, KIB, never, "none", 20, left_kib]
-        want = plain.run(2, "bulky", *words, "eaten", shim=False)
+        want = plain.run(2, "bulky", STEPS, EVERY, KIB, shim=False)  # nothing is taken
         store = here.base / "small"
         made = nodes.Nodes(store, 2, 1)
         wrapper = here.base / "asnode"
