@@ -210,8 +210,15 @@ fn publish(
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
     let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
-    publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted)
-        .map(|(_, wanted)| wanted)
+    let done = publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted);
+    match done {
+        Ok((_, wanted)) => Ok(wanted),
+        // The program may have moved the directory away meanwhile: the file is not wanted any more.
+        Err(error) => {
+            let mut error = Some(error);
+            publish_if(&file.name, &mut || error.take().map_or(Ok(()), Err))
+        }
+    }
 }
 
 fn marks_folder(prefix: &Path, id: u64) -> PathBuf {

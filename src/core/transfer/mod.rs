@@ -97,7 +97,7 @@ pub use repair::{Repaired, ids_with_folder, repair_prefix};
 pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
-pub use stage::{is_staged_name, staged_name};
+pub use stage::{is_staged_name, remove_staged_below, staged_name};
 pub use underway::{Progress, flushes_under_way};
 pub use verify::{
     Check, Unchecked, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,

@@ -182,6 +182,17 @@ pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
     remove_file_if_there(&staged)
 }
 
+/// Removes all that is staged in the directory `dir` and below it. What cannot be removed stays.
+pub fn remove_staged_below(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_staged_below(&entry.path());
+        } else if entry.file_name().to_str().is_some_and(is_staged_name) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +250,24 @@ mod tests {
         assert_eq!(stage_one("one more", 1), []);
         stager.finish().unwrap();
         assert_eq!(stager.take_durable(), [("one more".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn what_is_staged_in_a_tree_goes_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (top, other) = (dir.path().join("top"), dir.path().join("other"));
+        for folder in [&top.join("a"), &other] {
+            fs::create_dir_all(folder).unwrap();
+            for name in ["file", &staged_name("file", 7)] {
+                fs::write(folder.join(name), "").unwrap();
+            }
+        }
+        std::os::unix::fs::symlink(&other, top.join("link")).unwrap();
+        remove_staged_below(&top);
+        remove_staged_below(&top.join("missing"));
+        let left = |dir: &Path| fs::read_dir(dir).unwrap().count();
+        assert_eq!((left(&top.join("a")), left(&top), left(&other)), (1, 2, 2));
+        assert!(top.join("a/file").exists());
     }
 
     #[test]

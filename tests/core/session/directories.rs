@@ -256,13 +256,14 @@ fn a_directory_of_which_the_prefix_has_files_gets_its_name() {
     // Because no pattern matches them: the others are there, too, when it gets its name, whoever is
     // killed; a restart finds the old checkpoint or the new one, whole.
     let mixed = ["SCR_CHECKPOINT_PATTERN=ckpt/chk{id}/Level_*/*"];
+    // What is sealed by then, the other node's helper thread brings there.
     let (want, files) = plain(whole(60));
-    let cluster = here(&mixed);
+    let cluster = here(&mixed).helped();
     let got = cluster.run(HOSTS, |rank| whole(60).run(rank));
     assert_eq!(*got.first(), want, "{:?}", got.told);
     assert_same_files(&files, &cluster.tree(), &got.told);
     for step in [20, 40] {
-        let cluster = here(&mixed);
+        let cluster = here(&mixed).helped();
         kill_at(&cluster, step, Where::Renamed);
         let got = cluster.run(HOSTS, |rank| whole(60).run(rank));
         let (begin, came_to) = *got.first();

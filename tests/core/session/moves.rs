@@ -1,6 +1,8 @@
 //! Checkpoints and their directories are renamed, removed and pointed to: all ranks find what they
 //! would find without SCR.
 
+use scr_core::transfer::staged_name;
+
 use super::cluster::Rank;
 use super::scene::{assert_same_files, place, same};
 use super::sim::{Sim, file, scan, steady};
@@ -286,6 +288,51 @@ fn directories_move_on_and_the_oldest_goes() {
         let want = plain.run_plain("abcd", rotate);
         let got = cluster.run("abcd", rotate);
         assert_eq!(want.results, got.results, "{learn}: {:?}", got.told);
+        assert_same_files(&plain.tree(), &cluster.tree(), &got.told);
+    }
+}
+
+/// Rank 0 rotates the directory of each checkpoint, and removes the one before the last. Before
+/// that, `stage` is given the directory's name. What rank 0 is told.
+fn rotate_at_once(rank: &Rank, stage: impl Fn(&str)) -> Vec<Result<(), Option<i32>>> {
+    let (files, mut told) = (&rank.files, Vec::new());
+    for step in 1..=4 {
+        if rank.rank == 0 {
+            if step > 2 {
+                stage("prev");
+                told.extend((0..rank.size).map(|of| files.unlink(&format!("prev/c{of}"))));
+                told.push(files.rmdir("prev"));
+            }
+            if step > 1 {
+                stage("now");
+                told.push(files.rename("now", "prev"));
+            }
+            told.push(files.mkdir("now"));
+        }
+        rank.barrier();
+        let text = format!("step {step} of rank {}", rank.rank);
+        files.write_file(&format!("now/c{}", rank.rank), text.as_bytes()).unwrap();
+        rank.calm();
+    }
+    rank.finish();
+    told.into_iter().map(|one| one.map_err(|error| error.raw_os_error())).collect()
+}
+
+#[test]
+fn a_directory_moves_while_a_thread_brings_its_files_to_the_prefix() {
+    // What is not complete there yet does not go along: the directory can be removed and replaced,
+    // and nothing of it is left at the end.
+    let plain = place(&[]);
+    let want = plain.run_plain("aa", |rank| rotate_at_once(rank, |_| ()));
+    for pattern in ["now/c{rank}", "now/c{rank}, prev/c{rank}"] {
+        let pattern = format!("SCR_CHECKPOINT_PATTERN={pattern}");
+        let cluster = place(&["SCR_FLUSH=1", &pattern]);
+        let stage = |dir: &str| {
+            let staged = format!("{dir}/{}", staged_name("c1", 7));
+            std::fs::write(cluster.prefix().join(staged), "half").unwrap();
+        };
+        let got = cluster.run("aa", |rank| rotate_at_once(rank, stage));
+        assert_eq!(want.results, got.results, "{pattern}: {:?}", got.told);
         assert_same_files(&plain.tree(), &cluster.tree(), &got.told);
     }
 }

@@ -12,6 +12,7 @@ use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
+use crate::transfer::remove_staged_below;
 
 impl Session {
     /// Answers link or symlink of `target` as `path`.
@@ -161,8 +162,8 @@ impl Session {
         if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
             self.complain(messages::OPERATION_FAILED, &error);
         }
-        if let Err(error) = std::fs::rename(from, to) {
-            return Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO));
+        if let Err(errno) = move_on_prefix(from, to) {
+            return Answer::Fail(errno);
         }
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
         for (old, place) in &places {
@@ -193,6 +194,7 @@ impl Session {
                 self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
             }
         }
+        remove_staged_below(&self.site.on_prefix(dir));
         remove_empty_dirs(&self.site.on_prefix(dir));
         let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
         for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
@@ -296,4 +298,14 @@ impl Session {
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
+}
+
+/// Renames a directory of the PFS. What a thread, of any rank, has staged in it does not go along:
+/// its file has left the directory's old name, and nobody would look for it under the new one,
+/// which could not be removed. `Err` is what rename(2) says.
+pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
+    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    // Now: before, a thread could stage something there again.
+    remove_staged_below(to);
+    Ok(())
 }

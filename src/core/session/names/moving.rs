@@ -15,6 +15,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::links::move_on_prefix;
 use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
@@ -105,9 +106,8 @@ impl Session {
 
     fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
         let back = Move { from: one.to.clone(), to: one.from.clone(), ..one };
-        let moved = move_in_cache(state, &one).map_err(|_| libc::EXDEV).and_then(|()| {
-            std::fs::rename(from, to).map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
-        });
+        let moved = move_in_cache(state, &one).map_err(|_| libc::EXDEV);
+        let moved = moved.and_then(|()| move_on_prefix(from, to));
         if let Err(errno) = moved {
             let _ = move_in_cache(state, &back);
             return Answer::Fail(errno);
