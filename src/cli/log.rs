@@ -16,8 +16,9 @@ use serde_json::{Map, Value};
 /// Arguments of `scr log`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A run writes the log unless SCR_LOG_ENABLE=0. Its times are UTC; they are shown as local ones \
-with their zone, with --json in UTC. The exit status is 0, also if no event fits; 1 if the log cannot be read or written. Examples:\n
+A run writes the log unless SCR_LOG_ENABLE=0. Its times are UTC; they are shown as local ones with \
+their zone, with --json in UTC. The exit status is 0, also if no event fits; 1 if the log cannot \
+be read or written. Examples:\n
     scr log show --event FLUSH_END --last 3
     scr log add NODE_FAIL --note 'n3: does not answer'")]
 pub struct Args {
