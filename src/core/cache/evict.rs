@@ -34,6 +34,8 @@ pub struct Evicted {
     dir: PathBuf,
     /// This rank's files in it, relative to it.
     files: Vec<String>,
+    /// Their bytes.
+    bytes: u64,
     /// This rank removes the directory, with all that others have left in it.
     leads: bool,
 }
@@ -43,6 +45,12 @@ impl Evicted {
     #[must_use]
     pub fn is_folder(name: &str) -> bool {
         name.starts_with(EVICTED_PREFIX)
+    }
+
+    /// Counts the bytes of this rank's files in it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Removes it. Local: each rank its own files, which takes no longer on a node of many.
@@ -82,11 +90,12 @@ pub fn set_aside(ctx: &Ctx, id: u64) -> Result<Vec<Evicted>> {
     agree(ctx.node, ctx.filemap.forget(&gone))?;
     let files = own.iter().flat_map(|record| {
         let in_cache = record.files.iter().filter(|file| !file.on_prefix).cloned();
-        in_cache.chain(protection_of(record)).map(|file| file.name)
+        in_cache.chain(protection_of(record)).map(|file| (file.name, file.size))
     });
-    let files: Vec<String> = files.collect();
+    let (files, sizes): (Vec<String>, Vec<u64>) = files.unzip();
+    let bytes = sizes.iter().sum();
     let dirs = dirs.into_iter().map(|(dir, leads)| (aside(&dir), leads));
-    Ok(dirs.map(|(dir, leads)| Evicted { dir, files: files.clone(), leads }).collect())
+    Ok(dirs.map(|(dir, leads)| Evicted { dir, files: files.clone(), bytes, leads }).collect())
 }
 
 fn aside(dir: &Path) -> PathBuf {

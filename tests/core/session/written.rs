@@ -45,7 +45,7 @@ fn sealed(hosts: &str, write: impl Fn(&Cluster, &Rank) + Sync) -> u32 {
 
 #[test]
 fn what_was_seen_in_order_is_not_read_and_all_else_is() {
-    let bytes = vec![7; 2_000_000];
+    let bytes = vec![7; 9_000_000];
     let (seen, there) = (crc32(&bytes), crc32(&[b"!", &bytes[1..]].concat()));
     let in_order = |_: &Cluster, rank: &Rank| rank.files.write_file(NAME, &bytes).unwrap();
     assert_eq!(sealed("a", in_order), seen);
@@ -76,7 +76,7 @@ fn what_was_seen_in_order_is_not_read_and_all_else_is() {
 
 #[test]
 fn what_another_rank_of_the_node_writes_too_is_read() {
-    let bytes = vec![7; 2_000_000];
+    let bytes = vec![7; 9_000_000];
     let there = crc32(&[b"!", &bytes[1..]].concat());
     let both = |_: &Cluster, rank: &Rank| match rank.rank {
         0 => {

@@ -34,7 +34,7 @@ const CARRY: Duration = Duration::from_micros(20);
 const SLICE_BYTES: usize = 1 << 20;
 
 /// To read less takes no longer than to find out whether somebody may have written unseen.
-const KNOWN_BYTES_MIN: u64 = 1 << 20;
+const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
 /// All that a seal needs to know of this rank's part.
 pub(in crate::session) struct Asked {

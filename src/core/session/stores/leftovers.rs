@@ -7,6 +7,9 @@ use std::thread::Thread;
 use crate::cache::Evicted;
 use crate::log;
 
+/// To wake a thread takes longer than to remove less, a rank.
+const AT_ONCE_BYTES: u64 = 8 << 20;
+
 /// What is to be removed, and who does it.
 #[derive(Debug, Default)]
 pub struct Leftovers {
@@ -22,12 +25,13 @@ impl Leftovers {
         let _ = self.helper.set(std::thread::current());
     }
 
-    /// Takes more of it; removed at once if there is no such thread.
+    /// Takes more of it; removed at once if it is small, or there is no such thread.
     pub fn add(&self, evicted: Vec<Evicted>) {
+        let is_small = evicted.iter().map(Evicted::bytes).sum::<u64>() < AT_ONCE_BYTES;
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(evicted);
         match self.helper.get() {
-            Some(helper) => helper.unpark(),
-            None => self.remove(),
+            Some(helper) if !is_small => helper.unpark(),
+            _ => self.remove(),
         }
     }
 
