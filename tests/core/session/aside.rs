@@ -56,6 +56,15 @@ fn go_on(rank: &Rank, points: usize) {
     (0..points).for_each(|_| _ = rank.all_max(0).unwrap());
 }
 
+/// Writes a checkpoint, of which the encoding goes on until the gate is opened.
+fn encoding(rank: &Rank, step: u64) -> Arc<Gate> {
+    let gate = gate(rank);
+    write(rank, step, 1);
+    go_on(rank, 20);
+    assert!(rank.is_encoding());
+    gate
+}
+
 /// The newest checkpoint that is known to be complete.
 fn newest(rank: &Rank) -> u64 {
     rank.session().newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap())
@@ -87,10 +96,8 @@ fn the_program_goes_on_while_its_checkpoint_is_encoded() {
         let outcome = cluster.run("abc", |rank| {
             write(rank, 1, 1);
             rank.calm();
-            let gate = gate(rank);
-            write(rank, 2, 1);
-            go_on(rank, 20);
-            assert!(rank.is_encoding() && newest(rank) == 1);
+            let gate = encoding(rank, 2);
+            assert!(newest(rank) == 1);
             gate.open();
             rank.calm();
             assert_eq!(newest(rank), 2);
@@ -105,10 +112,7 @@ fn the_program_goes_on_while_its_checkpoint_is_encoded() {
 fn what_is_written_meanwhile_is_encoded_again() {
     each_way(|cluster| {
         let outcome = cluster.run("abc", |rank| {
-            let gate = gate(rank);
-            write(rank, 1, 1);
-            go_on(rank, 20);
-            assert!(rank.is_encoding());
+            let gate = encoding(rank, 1);
             if rank.rank == 1 {
                 // Part of the same checkpoint, in place and by itself.
                 rank.files.write_file(&file(1, 1), &content(2, 1, 1)).unwrap();
@@ -142,10 +146,8 @@ fn the_older_one_is_there_if_a_node_is_lost_meanwhile() {
                 rank.calm();
             }
             assert_eq!(newest(rank), 2);
-            let gate = gate(rank);
-            write(rank, 3, 1);
-            go_on(rank, 20);
-            assert!(rank.is_encoding() && newest(rank) == 2);
+            let gate = encoding(rank, 3);
+            assert!(newest(rank) == 2);
             rank.barrier();
             gate.open(); // the run has been killed
         });
@@ -158,13 +160,10 @@ fn the_older_one_is_there_if_a_node_is_lost_meanwhile() {
 fn the_next_checkpoint_waits_for_the_one_before() {
     each_way(|cluster| {
         let outcome = cluster.run("abc", |rank| {
-            let gate = gate(rank);
-            write(rank, 1, 1);
-            go_on(rank, 20);
-            assert!(rank.is_encoding());
+            let gate = encoding(rank, 1);
             // Its first open makes all ranks wait for the thread, which opens the gate.
             write(rank, 2, 1);
-            go_on(rank, 2);
+            go_on(rank, 20); // one in eight of them carries an agreement, at least
             assert!(newest(rank) >= 1);
             gate.open();
             rank.calm();
