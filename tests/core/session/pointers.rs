@@ -210,3 +210,51 @@ fn a_pointer_beside_the_wrong_pattern_is_told_of() {
         assert_eq!(text, "step_40\n");
     }
 }
+
+/// The directory of what rank 0 has under temporary names is gone from the cache of its node, and
+/// cannot be made again.
+fn break_temporaries(cluster: &Cluster) {
+    let is_theirs = |path: &&std::path::PathBuf| path.ends_with("scr.shadow");
+    let cached = cluster.cached("a");
+    let folder = cached.iter().find(is_theirs).expect("no temporary file").join("0/ckpt");
+    fs::remove_file(folder.join("latest.tmp")).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    fs::write(folder, "").unwrap();
+}
+
+#[test]
+fn a_pointer_whose_temporary_name_the_cache_can_have_no_more() {
+    // What the cache had under that name is not what the program renames.
+    for renames in [true, false] {
+        let cluster = here();
+        let got = cluster.run("aa", |rank| {
+            let mut sim = Sim::new(rank);
+            for step in 1..=3 {
+                sim.step(rank);
+                rank.files.make_dir("ckpt").unwrap();
+                rank.files.make_dir(&format!("ckpt/step_{step}")).unwrap();
+                sim.checkpoint(rank);
+                if rank.rank == 0 && step < 3 {
+                    point(rank, step, false);
+                }
+                rank.calm();
+            }
+            if rank.rank == 0 {
+                rank.files.write_file("ckpt/latest.tmp", b"step_2.5\n").unwrap();
+                break_temporaries(&cluster);
+                rank.files.write_file("ckpt/latest.tmp", b"step_3\n").unwrap();
+                if renames {
+                    rank.files.rename("ckpt/latest.tmp", LATEST).unwrap();
+                }
+            }
+            rank.barrier();
+            let found = read_pointer(rank);
+            rank.finish();
+            found
+        });
+        assert_eq!(got.first(), &if renames { 3 } else { 2 }, "{:?}", got.told);
+        let name = if renames { LATEST } else { "ckpt/latest.tmp" };
+        assert_eq!(fs::read_to_string(cluster.prefix().join(name)).unwrap(), "step_3\n");
+        assert!(got.told.iter().any(|line| line.contains("SCR-2019")), "{:?}", got.told);
+    }
+}

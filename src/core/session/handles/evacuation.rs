@@ -6,7 +6,7 @@ use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::session::namespace::answer::Answer;
 use crate::session::namespace::{Intent, Manner, Place};
 use crate::session::rank::holdings::{Tracked, Way, stamp};
@@ -44,10 +44,11 @@ impl Session {
                     Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
                         self.tell_unmoved(&mut state, &one, &error);
                     }
-                    _ => {
-                        let rank = self.site.rank;
-                        log::warn_once(messages::NOT_MOVED, format_args!("rank {rank}: {error}"));
+                    Some(one) => {
+                        let what = format!("{} cannot be moved out of the cache", one.name);
+                        self.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
                     }
+                    None => self.complain(messages::NOT_MOVED, &error),
                 }
                 -1
             }

@@ -132,19 +132,20 @@ impl Session {
     }
 
     /// Publishes a file that the program never renamed: it ends on the PFS under its temporary
-    /// name.
-    pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) {
-        let Some(here) = state.view.take_private(name) else { return };
+    /// name. Returns whether the PFS has it; if not, that was told.
+    pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) -> bool {
+        let Some(here) = state.view.take_private(name) else { return true };
         let (target, reason) = (self.on_prefix_now(name), Reason::Temporary);
         let done = self
             .publish(Single { source: &here, target: &target, reason }, Gate::Open)
             .and_then(|_| ns::remove(&here));
-        if let Err(error) = done {
+        if let Err(error) = &done {
             log::warn(
                 messages::FILE_NOT_WRITTEN,
                 format_args!("rank {}: {name}: {error}", self.site.rank),
             );
         }
+        done.is_ok()
     }
 
     /// Publishes all temporary files that are closed.

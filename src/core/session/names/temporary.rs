@@ -43,13 +43,9 @@ impl Session {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        if state.kept_out.contains(name) {
+        if state.kept_out.remove(name) {
             // The cache has it, or would, and could not open it.
-            if held && state.tokens.count(name) == 0 {
-                self.publish_private(&mut state, name);
-            }
-            state.kept_out.remove(name);
-            return Answer::PASS;
+            return self.pass_private(&mut state, name, intent);
         }
         let room = last.as_ref().and_then(|last| self.has_room(&state, &file_ref(name, last)));
         if !held && ((found.exists && !intent.truncate) || room.is_none()) {
@@ -67,9 +63,29 @@ impl Session {
             }
             Err(error) => {
                 self.complain(messages::TEMPORARY_PASSED, &error);
-                Answer::PASS
+                self.pass_private(&mut state, name, intent)
             }
         }
+    }
+
+    /// Opens on the PFS what the cache cannot open or make. What the cache has under that name
+    /// goes there first, or is forgotten if the open empties it: it must not come back when the
+    /// program renames the new one, or at the end.
+    fn pass_private(&self, state: &mut State, name: &str, intent: Intent) -> Answer {
+        let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
+        if state.tokens.count(name) > 0 {
+            return Answer::Fail(libc::EIO); // one name cannot be two files
+        }
+        if !intent.truncate {
+            return if self.publish_private(state, name) {
+                Answer::PASS
+            } else {
+                Answer::Fail(libc::EIO)
+            };
+        }
+        state.view.take_private(name);
+        let _ = ns::remove(&here);
+        Answer::PASS
     }
 
     /// Learns from a rename on the PFS how the program names its temporary files.
