@@ -203,8 +203,8 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if id == 0 {
         return Verdict::Delete("it was still being written".into());
     }
-    if let Some(open) = claims.iter().find(|claim| !claim.prepared) {
-        return Verdict::Delete(format!("on rank {} it was not sealed", open.owner));
+    if claims.iter().any(|claim| !claim.prepared) {
+        return Verdict::Delete("it was not sealed on all ranks".into());
     }
     if let Some(stray) = claims.iter().find(|claim| claim.owner >= world_size) {
         return Verdict::Withhold(format!("it has files of rank {}", stray.owner));

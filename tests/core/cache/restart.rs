@@ -277,7 +277,7 @@ fn a_revoked_dataset_is_gone_and_so_is_one_that_was_never_sealed() {
     assert_eq!(offered_ids(&report), [1]);
     let mut why: Vec<_> = report.withheld.iter().map(|w| (w.id, w.reason.as_str())).collect();
     why.sort_unstable();
-    let expected = [(0, "it was still being written"), (2, "on rank 2 it was not sealed")];
+    let expected = [(0, "it was still being written"), (2, "it was not sealed on all ranks")];
     assert_eq!(why, expected);
     assert_eq!(cluster.datasets("a"), ["scr.dataset.1"]);
 }

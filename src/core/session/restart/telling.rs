@@ -64,6 +64,8 @@ impl Session {
         for one in lost {
             let title = self.title_withheld(one);
             match by_reason.iter_mut().find(|(reason, _)| *reason == one.reason) {
+                // Ranks may have it of several launches or seals.
+                Some((_, titles)) if titles.contains(&title) => {}
                 Some((_, titles)) => titles.push(title),
                 None => by_reason.push((&one.reason, vec![title])),
             }
