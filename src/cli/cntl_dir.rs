@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use scr_core::session::JobPlaces;
+use scr_core::launch::JobPlaces;
 
 /// Arguments of `scr cntl-dir`.
 #[derive(clap::Args)]

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use scr_core::error::Result;
+use scr_core::launch::JobPlaces;
 use scr_core::operations::HostList;
 use scr_core::operations::run::{Real, find};
 use scr_core::params::keys;
-use scr_core::session::JobPlaces;
 use scr_core::system::unix_seconds;
 use serde_json::{Map, Value};
 

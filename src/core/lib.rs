@@ -11,10 +11,12 @@
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6 | [`session`], [`operations`] |
+//! | L6 | [`namespace`], [`account`], [`launch`], [`restart`] |
+//! | L7 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]
 
+pub mod account;
 pub mod bytes;
 pub mod cache;
 pub mod comm;
@@ -23,14 +25,17 @@ pub mod error;
 pub mod events;
 pub mod files;
 pub mod kvtree;
+pub mod launch;
 pub mod log;
 pub mod machine;
+pub mod namespace;
 pub mod operations;
 pub mod params;
 pub mod patterns;
 pub mod progress;
 pub mod records;
 pub mod redundancy;
+pub mod restart;
 pub mod session;
 pub mod system;
 pub mod transfer;

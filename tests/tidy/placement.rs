@@ -3,13 +3,14 @@
 use crate::source::Source;
 
 /// The layers of `src/core`, lowest first.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["bytes", "error", "log", "progress"],
     &["files", "system"],
     &["kvtree", "params", "comm", "patterns"],
     &["records", "descriptors", "events", "machine"],
     &["redundancy"],
     &["cache", "transfer"],
+    &["namespace", "account", "launch", "restart"],
     &["session", "operations"],
 ];
 

@@ -5,8 +5,7 @@ use crate::source::Source;
 const SESSION: &str = "src/core/session/";
 
 /// Lowest first. `rank` holds the state of all of them and is used by all.
-const ROOMS: [&str; 13] = [
-    "namespace",
+const ROOMS: [&str; 12] = [
     "report",
     "stores",
     "updates",
@@ -84,7 +83,7 @@ mod tests {
     #[test]
     fn an_arrow_that_points_up_is_found() {
         let of = |text: &str| upward(&Source::of("src/core/session/names/opening.rs", text));
-        assert!(of("use crate::session::namespace::View;").is_empty());
+        assert!(of("use crate::session::stores::Room;").is_empty());
         assert!(of("use crate::session::rank::site;").is_empty());
         let up = of("use crate::session::{self};\nuse crate::session::flush::places::Places;");
         assert_eq!(up, [("names/opening.rs".to_string(), "flush/places".to_string())]);

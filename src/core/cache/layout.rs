@@ -3,6 +3,7 @@
 //! All names follow from the job, the dataset's key and its id, so the ranks of a node find one
 //! another's files without talking.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::records::{DatasetKey, DatasetRecord};
@@ -53,6 +54,17 @@ impl Layout {
             layout.add_store(root, base, (user, job), true);
         }
         layout
+    }
+
+    /// Returns user and job id, as the control directory has them.
+    #[must_use]
+    pub fn user_and_job(&self) -> (String, String) {
+        let text = |name: Option<&OsStr>| {
+            name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let job = text(self.control_dir.file_name());
+        let user = text(self.control_dir.parent().and_then(Path::file_name));
+        (user, job.strip_prefix("scr.").unwrap_or(&job).to_string())
     }
 
     /// Takes the user's word that several nodes reach this store.

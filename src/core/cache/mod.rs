@@ -7,7 +7,10 @@
 //! | `catalog.rs` | what a dataset holds: path, owner, size of every file of every rank |
 //! | `seal.rs` | the two phases of a seal, confirmation |
 //! | `encoder.rs` | the encoding of a seal on a thread beside the program |
+//! | `spare.rs` | whether a rank has a processor to spare for that |
 //! | `evict.rs` | removal: data first, record after |
+//! | `leftovers.rs` | what it has left in the store |
+//! | `protection.rs` | redundancy sets on the placement of a launch |
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
 //! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
@@ -44,10 +47,12 @@ mod health;
 mod identity;
 mod judged;
 pub mod layout;
+mod leftovers;
 mod mend;
 mod node_catalog;
 mod on_prefix;
 mod packed;
+mod protection;
 pub mod rebuild;
 mod recheck;
 mod recover;
@@ -56,6 +61,7 @@ mod replicate;
 mod scatter;
 pub mod seal;
 mod sharing;
+mod spare;
 mod store;
 mod survey;
 mod sweep;
@@ -85,11 +91,13 @@ pub use identity::{finish, holds_value};
 pub use judged::{Health, Judged, Prospect, Trouble, judge};
 pub(crate) use layout::sealed_id;
 pub use layout::{Layout, Store, on_node};
+pub use leftovers::Leftovers;
 pub use mend::{Left, Mended, Put};
 pub(crate) use mend::{mend_node, parts_of};
 pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;
+pub use protection::Sets;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub use recheck::{Damaged, Recheck};
 pub(crate) use remains::{Remains, Whole};
@@ -101,6 +109,7 @@ pub use seal::{
     trust, void,
 };
 pub use sharing::Sharing;
+pub use spare::Spare;
 pub use store::{FilemapFile, Held, stores_in_records};
 pub(crate) use store::{read_records, write_records};
 pub(crate) use sweep::is_dataset_name;

@@ -43,6 +43,7 @@
 //! [perform]: Machine::next_step
 
 mod agreement;
+mod calls;
 mod conference;
 mod config;
 mod contested;
@@ -50,6 +51,7 @@ mod decide;
 mod encoding;
 mod explicit;
 mod files;
+mod idle;
 mod keys;
 mod knowledge;
 mod local;
@@ -71,11 +73,13 @@ mod watched;
 mod wire;
 
 pub use agreement::{SyncKind, WORDS};
+pub use calls::{Call, ProgramState};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
 pub use contested::{Contested, contested_reason};
 pub use encoding::UnderWay;
+pub use idle::Idle;
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
 pub use moved::LeftBehind;

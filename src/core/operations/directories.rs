@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::{forget_halt_reason, reset_nodes_file};
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result};
+use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
-use crate::session::JobPlaces;
 use crate::system::{hostname, may_write, space};
 
 /// A directory that has to be on every node. As text: its path, and `=BYTES` if it has to have so

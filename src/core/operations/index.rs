@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use super::salvage::alone_on_prefix;
 use super::scavenge::holder;
 use super::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
-use crate::session::alone_on_prefix;
 use crate::transfer::{repair_prefix, set_aside_datasets};
 
 /// Returns the index; an empty one if the prefix has none.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::account::{log_database, log_sinks, log_text};
 use crate::error::{Error, Result};
 use crate::events::{Database, Event, Filter, Job, Logged, parse_line};
 use crate::files::read_optional;
+use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
-use crate::session::{JobPlaces, log_database, log_sinks, log_text};
 use crate::system;
 
 /// What a log has.

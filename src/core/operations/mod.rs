@@ -17,12 +17,14 @@ mod reach;
 mod rebuild;
 pub mod report;
 pub mod run;
+mod salvage;
 mod scavenge;
 mod status;
+mod transfers;
 mod verify;
 
 pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put, Trouble};
-pub use crate::session::JobPlaces;
+pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{
     Brought, Caches, Exchange, Listed, Listing, Place, Question, Repair, VerifyCaches, answer_text,
@@ -39,10 +41,12 @@ pub use log::{LogEntries, log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
 pub use reach::Reach;
 pub use rebuild::publish_directories;
+pub use salvage::{Copied, Salvaged, alone_on_prefix, copy_node, publish_copies};
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
 pub use status::{Life, Status, read_status};
+pub use transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
 
 /// Returns the folder of a prefix directory in which the records are.

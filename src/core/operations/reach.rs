@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::read_nodes_file;
 use super::run::{Commands, Shell};
 use crate::error::{Error, Result};
+use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
 use crate::progress::{self, Total};
-use crate::session::JobPlaces;
 use crate::system;
 
 /// Which nodes are asked, and how they are reached.

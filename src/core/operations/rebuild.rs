@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 
+use super::salvage::publish_found;
 use super::scavenge::{Scavenged, holder, published};
 use crate::error::Result;
+use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings};
-use crate::session::{JobPlaces, publish_found};
 use crate::transfer::Which;
 
 /// Rebuilds and publishes what is found below `dirs`, which stay as they are; only dataset `id`, if

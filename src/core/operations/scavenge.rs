@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::reach::{Inquiry, Reach};
+use super::salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copies};
 use super::state_dir;
 use crate::error::{Error, Result};
+use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings};
-use crate::session::{Copied, JobPlaces, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::system;
 use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix};
 

@@ -127,6 +127,12 @@ impl Settings {
         !matches!(self.source(name), Source::Default | Source::SystemFile)
     }
 
+    /// Tells whether anybody has set the parameter, the file of the system included.
+    #[must_use]
+    pub fn is_chosen(&self, name: &str) -> bool {
+        self.source(name) != Source::Default
+    }
+
     /// Gives one parameter a value, as [`Source::Program`] does, whatever the old value's source
     /// was.
     ///

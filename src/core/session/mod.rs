@@ -2,11 +2,10 @@
 //!
 //! | room | job |
 //! |---|---|
-//! | `namespace/` | what the program sees below the prefix |
 //! | `program/` | programs that call SCR themselves |
-//! | `rank/` | the session of one rank: what it is built from, its state, and its helper thread |
-//! | `launch/` | before the first collective, and the collective start |
-//! | `restart/` | what an earlier launch left, and with what the program goes on |
+//! | `rank/` | the session of one rank: its state, and its helper thread |
+//! | `launch/` | the collective start |
+//! | `restart/` | what an earlier launch left, and how the program goes on with it |
 //! | `prefix/` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
 //! | `stores/` | where a dataset lies on a node, and what happens where it finds no room |
 //! | `names/` | calls that name a file: open, rename, unlink, link, and look-ups |
@@ -23,7 +22,6 @@ mod flush;
 mod handles;
 mod launch;
 mod names;
-pub mod namespace;
 mod prefix;
 mod program;
 mod rank;
@@ -40,23 +38,15 @@ use std::time::Duration;
 
 use crate::bytes;
 
+pub use crate::launch::program_setting;
+pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
+pub use crate::machine::{Call, ProgramState};
+pub use crate::namespace::{Answer, Attributes, Entry};
 pub use ending::need::{Need, NeedLimits};
-pub use flush::salvage::{
-    Copied, Salvaged, alone_on_prefix, clear_copies, copy_node, publish_copies, publish_found,
-};
-pub use flush::transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
-pub use launch::aliases::Alias;
-pub use launch::check::Herald;
-pub use launch::prepare::{Arrival, program_setting};
-pub use launch::required::Required;
-pub use namespace::answer::{Answer, Attributes, Entry};
-pub use program::{Call, Consent, FILENAME_MAX, Flags, ProgramState};
+pub use program::{Consent, FILENAME_MAX, Flags};
 pub use rank::holdings::TOKEN_LAZY;
 pub use rank::hooked::Note;
-pub use rank::host::{Door, Host, Surroundings};
 pub use rank::runtime::Session;
-pub use report::log_places::{log_database, log_sinks, log_text};
-pub use stores::job::JobPlaces;
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_core::operations::{Finished, serve_transfers};
 use scr_core::params::{Environment, Inputs, Settings, load};
 use scr_core::records::{Record, Transfer, TransferCommand, TransferFile};
-use scr_core::session::{Finished, serve_transfers};
 use scr_core::transfer::{self, Options};
 
 use super::background::left_unfinished;

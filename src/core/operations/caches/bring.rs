@@ -12,9 +12,9 @@ use crate::cache::{Layout, parts_of, unsealed_dirs};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
 use crate::kvtree::KvTree;
+use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
 use crate::records::FileMeta;
-use crate::session::JobPlaces;
 use crate::system::space;
 
 /// The list of wanted files in the folder: `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.

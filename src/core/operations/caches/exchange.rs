@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, remove_tree};
+use crate::launch::JobPlaces;
 use crate::operations::state_dir;
 use crate::records::text::epoch_text;
-use crate::session::JobPlaces;
 use crate::system::{random_u64, try_lock};
 
 /// Folder of all of them in the prefix's own one.

@@ -9,11 +9,11 @@ use super::question::Question;
 use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
 use crate::error::{Error, Result};
 use crate::files::normalize;
+use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
 use crate::operations::{read_index, state_dir};
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 use crate::records::{DatasetKey, FileMeta, Summary};
-use crate::session::JobPlaces;
 use crate::system::hostname;
 
 /// Where a file can be read.

@@ -17,7 +17,7 @@ mod verify;
 use super::reach::{Inquiry, Reach};
 use crate::error::Result;
 use crate::kvtree::KvTree;
-use crate::session::JobPlaces;
+use crate::launch::JobPlaces;
 
 pub use bring::Brought;
 pub use exchange::Exchange;

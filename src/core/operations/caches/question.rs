@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::files::lease::{self, Taken};
 use crate::kvtree::KvTree;
 use crate::kvtree::file::{from_file_bytes, to_file_bytes};
+use crate::launch::JobPlaces;
 use crate::operations::scavenge::holder;
 use crate::records::text::{hex_text, parse_hex};
-use crate::session::JobPlaces;
 use crate::transfer::{copy_parts, put_parts_back};
 
 /// A question to a node.

@@ -8,12 +8,13 @@ use super::exchange::Exchange;
 use super::question::Question;
 use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
 use crate::error::{Error, Result};
+use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
+use crate::operations::salvage::alone_on_prefix;
 use crate::operations::scavenge::holder;
 use crate::operations::{read_index, state_dir};
 use crate::params::keys;
 use crate::records::{FlushState, Record as _};
-use crate::session::{JobPlaces, alone_on_prefix};
 use crate::transfer::{Options, rebuild_parts};
 
 /// What is to be looked at.

@@ -14,6 +14,7 @@ pub use scan::is_older_directory;
 
 use scan::{FILEMAP, SIDECAR, Scan, scan};
 
+use super::salvage::alone_on_prefix;
 use super::scavenge::holder;
 use super::state_dir;
 use crate::cache::Flat;
@@ -22,7 +23,6 @@ use crate::files::{create_dirs, relative_to, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::text::crc_text;
 use crate::records::{DatasetKey, IndexEntry, PROGRAM, Summary};
-use crate::session::alone_on_prefix;
 use crate::transfer::{Restored, enter_flat, publish_file, record_incomplete, restore_flat};
 
 /// What came of a directory.

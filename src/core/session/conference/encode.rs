@@ -13,14 +13,13 @@ use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, SealPlan};
+use crate::namespace::{self as ns, OnPrefix};
 use crate::records::{self, FileMeta};
 use crate::redundancy::RedundancySet;
-use crate::session::namespace::{self as ns, OnPrefix};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
-use crate::session::report::events::user_and_job;
 use crate::system::{self, has_kernel_queues};
 use crate::transfer::about;
 
@@ -272,7 +271,7 @@ impl Session {
         if series.output || self.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
-        let (_, job) = user_and_job(&self.site.layout.control_dir);
+        let (_, job) = self.site.layout.user_and_job();
         tags.insert(about::TAG_JOB.to_string(), job);
         tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
         tags

@@ -3,13 +3,12 @@
 use crate::cache::{self, Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
+use crate::namespace::{self as ns, OnPrefix, Remote, SHADOWS};
 use crate::params::keys;
-use crate::session::namespace::SHADOWS;
-use crate::session::namespace::{self as ns, OnPrefix, Remote};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
 
 impl Session {
     /// Removes the dataset of `key` from this node. Collective over the node.

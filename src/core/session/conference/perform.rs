@@ -10,12 +10,12 @@ use crate::cache::agree::twice;
 use crate::cache::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
-use crate::session::namespace as ns;
+use crate::namespace as ns;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 

@@ -4,14 +4,14 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{Next, Report, SyncKind, WORDS};
-use crate::session::namespace as ns;
+use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
-use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, random_u64};
 
 impl Session {

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;

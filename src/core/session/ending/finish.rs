@@ -4,15 +4,15 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crate::account::tally::Count;
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
-use crate::session::namespace::parent;
+use crate::namespace::parent;
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
-use crate::session::report::tally::Count;
 use crate::system::{Planted, monotonic_ms, planted};
 
 impl Session {
@@ -65,7 +65,7 @@ impl Session {
         self.tell_unprotected(links)?;
         self.gather_passed(links)?;
         self.gather_paces(links)?;
-        self.tell_tally(links)
+        self.tally.tell(links.world.as_ref())
     }
 
     /// What the program deleted goes for real now.

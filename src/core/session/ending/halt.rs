@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::{Source, keys};
 use crate::records::{FINALIZE_CALLED, HaltFile, Record, update};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::system::unix_seconds;
 
 /// Between two looks at the halt file on behalf of a program that asks.

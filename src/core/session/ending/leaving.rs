@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::launch::host::Host;
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, DatasetState};
-use crate::session::rank::host::Host;
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Background, announce_background};
 

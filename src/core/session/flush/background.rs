@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::cache::{Catalog, RebuildReport};
 use crate::error::{Error, Result};
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::records::DatasetRecord;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{
     Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
     complete_background, roll_back, settle_background,

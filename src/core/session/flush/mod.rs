@@ -7,15 +7,11 @@
 //! | `unsealed.rs` | files that no agreement comes for |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `run_record.rs` | the run record, for people |
-//! | `transfers.rs` | flushes of a run that is gone |
-//! | `salvage.rs` | what a job that died has left on its nodes |
 //! | `serving.rs` | what ranks of other nodes wait for |
 
 pub(super) mod background;
 pub(super) mod places;
 pub(super) mod run_record;
-pub(super) mod salvage;
 pub(super) mod serving;
 pub(super) mod together;
-pub(super) mod transfers;
 pub(super) mod unsealed;

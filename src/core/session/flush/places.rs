@@ -12,7 +12,6 @@ use crate::log;
 use crate::machine::{DatasetState, SharedDataset};
 use crate::records::{Nodes, Record as _};
 use crate::session::rank::runtime::Session;
-use crate::session::report::events::user_and_job;
 use crate::transfer::record_places;
 
 /// Ids in cache, and of those the ones that are being flushed in the background.
@@ -66,7 +65,7 @@ impl Session {
     fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
         let path = self.site.state_dir().join(Nodes::NAME);
         let before = Nodes::read(&path).ok().flatten();
-        let (_, job) = user_and_job(&self.site.layout.control_dir);
+        let (_, job) = self.site.layout.user_and_job();
         let mut now = Nodes::of_launch(hosts, &job);
         let mut former = before.clone().unwrap_or_default();
         former.hosts.retain(|host, _| !now.hosts.contains_key(host));

@@ -6,15 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::account::run_book::Seen;
 use crate::descriptors::RedundancyDesc;
+use crate::launch::host::Door;
 use crate::log;
 use crate::machine::DatasetState;
 use crate::params::Setting;
 use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
-use crate::session::rank::host::Door;
 use crate::session::rank::runtime::Session;
-use crate::session::report::events::{is_chosen, user_and_job};
-use crate::session::report::run_book::Seen;
 use crate::system::unix_seconds;
 
 impl Session {
@@ -24,12 +23,12 @@ impl Session {
             return;
         }
         let (site, settings) = (&self.site, &self.site.settings);
-        let (user, job) = user_and_job(&site.layout.control_dir);
+        let (user, job) = site.layout.user_and_job();
         let mut nodes: BTreeMap<String, RunNode> = BTreeMap::new();
         for host in hosts {
             nodes.entry(host.clone()).or_default().ranks += 1;
         }
-        let chosen = settings.all().filter(|one| is_chosen(settings, &one.named.name()));
+        let chosen = settings.all().filter(|one| settings.is_chosen(&one.named.name()));
         let setting =
             |one: &Setting| (one.named.name(), (one.origin.text.clone(), one.origin.place.clone()));
         // SCR takes part in this one.

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{Along, FlushReport, flush_with};
 
 impl Session {

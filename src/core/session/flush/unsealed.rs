@@ -1,13 +1,13 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
+use crate::account::tally::Count;
 use crate::log::{self, messages};
 use crate::machine::{Gone, Overdue, Reason};
+use crate::namespace as ns;
 use crate::params::keys;
-use crate::session::namespace as ns;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
-use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
 
 impl Session {

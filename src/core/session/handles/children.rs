@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::log;
-use crate::session::namespace::answer::{Answer, Entry};
+use crate::namespace::{Answer, Entry};
 use crate::session::rank::hooked::Note;
 use crate::session::rank::runtime::Session;
 use crate::session::wire::{self, Known, Question, Reply, What};

@@ -14,7 +14,7 @@ use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::session::namespace::{Claim, Place, Writing};
+use crate::namespace::{Claim, Place, Writing};
 use crate::session::rank::holdings::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};

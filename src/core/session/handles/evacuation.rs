@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::log::messages;
-use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{Intent, Manner, Place};
+use crate::namespace::{Answer, Intent, Manner, Place};
 use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::space::{descriptor_info, open_alike};

@@ -6,7 +6,7 @@ use super::co_writers::Change;
 use crate::error::Result;
 use crate::log::messages;
 use crate::machine::{self, Placement};
-use crate::session::namespace::{self as ns, Place};
+use crate::namespace::{self as ns, Place};
 use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::log::{self, messages};
-use crate::session::namespace::Place;
+use crate::namespace::Place;
 use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;

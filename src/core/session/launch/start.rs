@@ -6,17 +6,22 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::aliases;
-use super::prepare::Arrival;
-use super::prepare::Preparation;
-use super::required::Required;
-use crate::cache::{FilemapFile, Sharing, Takeover, rebuild};
+use crate::account::tally::Tally;
+use crate::account::unmatched::Unmatched;
+use crate::cache::{FilemapFile, Leftovers, Sets, Sharing, Spare, Takeover, rebuild};
 use crate::comm::{Comm, trees, words};
 use crate::descriptors::{Descriptors, Groups};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
+use crate::launch::aliases;
+use crate::launch::prepare::Arrival;
+use crate::launch::prepare::Preparation;
+use crate::launch::required::Required;
+use crate::launch::resources;
+use crate::launch::site::{Links, Site};
 use crate::log::{self, Id, messages};
-use crate::machine::{Knowledge, Machine, MachineConfig, SeriesConfig};
+use crate::machine::{Idle, Knowledge, Machine, MachineConfig, SeriesConfig};
+use crate::namespace::View;
 use crate::params::{Settings, keys};
 use crate::patterns::{PatternConfig, SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
@@ -24,22 +29,13 @@ use crate::session::ending::halt::Halt;
 use crate::session::ending::need::Need;
 use crate::session::handles::children::Counter;
 use crate::session::names::directories::Directories;
-use crate::session::namespace::View;
 use crate::session::program::Program;
 use crate::session::rank::checksums::Checksums;
 use crate::session::rank::holdings::Tokens;
-use crate::session::rank::idle::Idle;
 use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::{Links, Site};
-use crate::session::rank::spare::Spare;
 use crate::session::report::events::Events;
-use crate::session::report::tally::Tally;
-use crate::session::report::unprotected::Unmatched;
 use crate::session::restart::arrival::{purge, take_over_other_size};
-use crate::session::stores::leftovers::Leftovers;
-use crate::session::stores::protection::Sets;
-use crate::session::stores::resources;
 use crate::session::stores::setback::Setbacks;
 use crate::session::updates::elsewhere::ToldElsewhere;
 use crate::session::updates::knowledge;
@@ -148,7 +144,7 @@ impl Preparation {
         if site.rank == 0 {
             warn(&site, &series, &sharing);
         }
-        let spare = Spare::find(&*site.host, &site.settings, node.as_ref())?;
+        let spare = Spare::find(site.host.owns_process(), &site.settings, node.as_ref())?;
         let links = Links { world, node, node_ranks, leaders, sets, sharing };
         let left = recover_journal(&links.ctx(&site))?;
         let mut events = purge(&links, &site)?;
@@ -207,7 +203,7 @@ impl Preparation {
         let take =
             |path: &Path, patience| lease::take(path, &holder, patience, enter_thread.clone());
         if self.rank == 0 {
-            let dir = self.prefix.join(crate::session::namespace::STATE_FOLDER);
+            let dir = self.prefix.join(crate::namespace::STATE_FOLDER);
             let failed = |error| Error::io("cannot create the directory", &dir, error);
             if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
                 trouble = Some(error); // told below: the others wait there

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::machine::Reason;
-use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Intent, Place};
+use crate::namespace::{self as ns, Answer, Intent, Place};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 

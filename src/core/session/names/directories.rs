@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::machine::Knowledge;
+use crate::namespace as ns;
 use crate::patterns::{Match, Template};
-use crate::session::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 
 /// Before the text of such a template among those of temporary names.

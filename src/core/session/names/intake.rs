@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::machine::FileRef;
-use crate::session::namespace as ns;
+use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::setback::Setback;
 use crate::system::has_writers;

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::session::namespace::answer::{Answer, Entry};
-use crate::session::namespace::{self as ns, Place};
+use crate::namespace::{self as ns, Answer, Entry, Place};
 use crate::session::rank::runtime::Session;
 
 impl Session {

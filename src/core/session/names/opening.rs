@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use crate::account::tally::Count;
 use crate::machine::{self, Placed, Placement, Reason};
+use crate::namespace::{self as ns, Answer, Found, Intent, Manner, Place};
 use crate::patterns::Match;
-use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Found, Intent, Manner, Place};
 use crate::session::rank::holdings::Room;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::runtime::{Session, State};
-use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
 
 impl Session {

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
+use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
-use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{self as ns, Claim, Found, Intent, OnPrefix, Place, Writing};
+use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
 use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::report::tally::Count;
 use crate::session::updates::neighbours::Locked;
 use crate::system::{is_denied, may_write, monotonic_ms};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::machine::{self, Deletion};
-use crate::session::namespace::{self as ns, Layer, OnPrefix, Place};
+use crate::namespace::{self as ns, Layer, OnPrefix, Place};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 

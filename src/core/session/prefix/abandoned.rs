@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use super::hiding::own_dirs;
 use crate::cache::{Offered, RebuildReport};
 use crate::files::{has_no_file, remove_empty_dirs};
+use crate::namespace as ns;
 use crate::patterns::Match;
-use crate::session::namespace as ns;
 use crate::session::rank::runtime::Session;
 
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.

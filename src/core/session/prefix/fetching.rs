@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::index::Listed;
 use crate::cache::RebuildReport;
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
+use crate::restart::index::Listed;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{self, Fetched};
 
 /// What became of it.

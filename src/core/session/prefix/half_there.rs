@@ -5,14 +5,14 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::hiding::Hidden;
-use super::index::Index;
 use crate::cache::{Catalog, RebuildReport, Withheld};
 use crate::comm::trees;
 use crate::error::Result;
 use crate::kvtree::KvTree;
+use crate::launch::site::Links;
 use crate::records::FileMeta;
+use crate::restart::index::Index;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 
 impl Session {
     /// Adds those names to what is hidden. Collective.

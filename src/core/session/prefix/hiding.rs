@@ -10,11 +10,11 @@ use crate::cache::RebuildReport;
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
-use crate::session::namespace::{self as ns, HiddenDir};
+use crate::namespace::{self as ns, HiddenDir};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::put_back;
 
 /// What a restart leaves out.

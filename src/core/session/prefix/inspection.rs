@@ -6,15 +6,14 @@
 use std::time::Instant;
 
 use super::fetching::Fetching;
-use super::index::Listed;
 use crate::cache::RebuildReport;
 use crate::error::Result;
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::messages;
 use crate::params::{Settings, keys};
+use crate::restart::index::Listed;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
-use crate::session::report::events::is_chosen;
 use crate::transfer::{
     Check, Unchecked, Verified, note_attempt, verify_on_prefix, verify_outdated,
 };
@@ -119,7 +118,7 @@ impl Session {
 /// How thoroughly what is not copied is looked at: in full what the program restarts from. Of the
 /// rest whoever sets SCR_CRC_ON_FLUSH=1 himself wants every byte read, however long it takes.
 fn check_of(settings: &Settings, restarts: bool) -> Check {
-    let wanted = restarts || is_chosen(settings, keys::CRC_ON_FLUSH.param.name);
+    let wanted = restarts || settings.is_chosen(keys::CRC_ON_FLUSH.param.name);
     match (settings.get(keys::CRC_ON_FLUSH), wanted) {
         (false, _) => Check::Sizes,
         (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),

@@ -2,7 +2,6 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `index.rs` | what is there |
 //! | `inspection.rs` | whether one is what it was |
 //! | `fetching.rs` | which to fetch |
 //! | `hiding.rs` | which to hide |
@@ -14,6 +13,5 @@ pub(super) mod abandoned;
 pub(super) mod fetching;
 pub(super) mod half_there;
 pub(super) mod hiding;
-pub(super) mod index;
 pub(super) mod inspection;
 pub(super) mod spoiled;

@@ -1,12 +1,12 @@
 //! Cached checkpoints whose files on the prefix are not what was sealed (`cache/on_prefix.rs`).
 
-use super::index::newest_left;
-use super::index::{Index, Listed};
 use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
+use crate::launch::site::Links;
 use crate::log::messages;
+use crate::restart::index::newest_left;
+use crate::restart::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{Verified, names_on_prefix};
 
 impl Session {

@@ -4,11 +4,12 @@
 use super::consent::no_communication;
 use super::names::dataset_name;
 use crate::error::{Error, Result};
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
+use crate::restart::candidates::{self as restart, Begin};
+use crate::restart::index::Index;
 use crate::session::Session;
-use crate::session::rank::site::Links;
-use crate::session::restart::candidates::{self as restart, Begin};
 use crate::transfer::{
     Check, delete_datasets, forget_datasets, note_failure, note_success, verify_on_prefix,
 };
@@ -28,7 +29,7 @@ pub(super) struct Candidate {
 impl Session {
     /// All that is there, newest first; the same on all ranks. Collective.
     fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
-        let index = self.read_index(links)?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
         let current = index.current().map(|current| current.id);
         let next_id = self.state().machine.next_id();
         let mut progress = self.program.progress();

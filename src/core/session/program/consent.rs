@@ -3,8 +3,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::Call;
 use crate::error::{Error, Result};
+use crate::machine::Call;
 use crate::session::Session;
 
 /// What a rank brings to a call of all ranks.

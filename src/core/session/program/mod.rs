@@ -3,7 +3,6 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `calls.rs` | which call is valid in which state; pure |
 //! | `consent.rs` | whether all ranks make the same call with the same arguments |
 //! | `writing.rs` | a dataset from its begin to its seal |
 //! | `names.rs` | names of datasets, and of files below the prefix |
@@ -12,7 +11,6 @@
 //! | `asking.rs` | whether a checkpoint is due, and whether to stop |
 
 mod asking;
-mod calls;
 mod candidates;
 mod consent;
 mod names;
@@ -23,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use calls::{Call, ProgramState};
 pub use consent::Consent;
 pub use writing::{FILENAME_MAX, Flags};
 
@@ -32,7 +29,7 @@ use restarting::Reading;
 use writing::Writing;
 
 use crate::log::messages;
-use crate::session::restart::candidates::Begin;
+use crate::restart::candidates::Begin;
 
 /// What the program has told us.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::writing::FILENAME_MAX;
 use crate::error::{Error, Result};
 use crate::files::{normalize, relative_to};
+use crate::namespace as ns;
 use crate::session::Session;
-use crate::session::namespace as ns;
 
 /// Makes the name of a dataset one that index, commands and directories can have: one line, no
 /// slashes, no leading dot.

@@ -8,10 +8,10 @@ use super::candidates::Candidate;
 use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
+use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
 use crate::session::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
 /// What the program reads.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::consent::no_communication;
 use super::names::dataset_name;
+use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
+use crate::namespace as ns;
 use crate::session::Session;
-use crate::session::namespace as ns;
 use crate::session::rank::runtime::State;
-use crate::session::report::tally::Count;
 use crate::system::monotonic_ms;
 
 /// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.

@@ -7,12 +7,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::holdings::{Tracked, Way};
 use super::runtime::{Session, State};
-use super::site::Links;
+use crate::launch::site::Links;
 use crate::machine::{DatasetKey, FileRef};
+use crate::namespace as ns;
 use crate::patterns::Match;
 use crate::records;
 use crate::session::ending::need::Need;
-use crate::session::namespace as ns;
 use crate::transfer::{AsyncFlush, Background};
 
 impl Session {
@@ -50,6 +50,11 @@ impl Session {
     pub(in crate::session) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
+    }
+
+    /// Returns what people call the dataset of a record; `None` as [`Session::machine_key`].
+    pub(in crate::session) fn title_of(&self, key: &records::DatasetKey) -> Option<String> {
+        self.machine_key(key).map(|key| self.title(&key))
     }
 
     pub(in crate::session) fn links(&self) -> Option<Arc<Links>> {

@@ -2,20 +2,19 @@
 //! logged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::log_places::log_sinks;
-use super::paces::pace_events;
 use super::phases::Phases;
-use super::run_book::RunBook;
-use super::tally::Count;
+use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
+use crate::account::log_places::log_sinks;
+use crate::account::paces::pace_events;
+use crate::account::run_book::RunBook;
+use crate::account::tally::Count;
 use crate::events::{Event, EventLog, Job};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
-use crate::params::{Settings, Source, keys};
+use crate::params::keys;
 use crate::records::{Record as _, RunPassed, RunRecord};
 use crate::session::rank::runtime::Session;
 use crate::system::block_signals;
@@ -47,7 +46,7 @@ impl Session {
         if sinks.is_empty() {
             return;
         }
-        let (user, job_id) = user_and_job(&self.site.layout.control_dir);
+        let (user, job_id) = self.site.layout.user_and_job();
         let job = Job {
             user,
             job_id,
@@ -164,29 +163,6 @@ impl Session {
         paces.into_iter().for_each(|event| log.tell(event));
         let begin = self.events.begin.get_or_init(Instant::now);
         log.tell(Event::new(what).seconds(begin.elapsed().as_secs_f64()));
-        log.close(CLOSE_LIMIT, is_chosen(&self.site.settings, keys::LOG_ENABLE.param.name));
+        log.close(CLOSE_LIMIT, self.site.settings.is_chosen(keys::LOG_ENABLE.param.name));
     }
-}
-
-/// Why a dataset has left the prefix for a newer one.
-pub(in crate::session) const OUTSIDE_WINDOW: &str = "outside the window (SCR_PREFIX_SIZE)";
-
-/// Makes an event for each dataset that has left the prefix.
-pub(in crate::session) fn deletions(left: &Left, why: &str) -> impl Iterator<Item = Event> {
-    left.iter().map(move |(id, key)| Event::new("DELETED").dataset(*id, key.title()).note(why))
-}
-
-/// Tells whether somebody has set the parameter.
-pub(in crate::session) fn is_chosen(settings: &Settings, name: &str) -> bool {
-    settings.setting(name).is_some_and(|setting| setting.origin.source != Source::Default)
-}
-
-/// Returns user and job id, as the control directory has them: `<base>/<user>/scr.<job id>`.
-pub(in crate::session) fn user_and_job(control_dir: &Path) -> (String, String) {
-    let text = |name: Option<&OsStr>| {
-        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    };
-    let job = text(control_dir.file_name());
-    let user = text(control_dir.parent().and_then(Path::file_name));
-    (user, job.strip_prefix("scr.").unwrap_or(&job).to_string())
 }

@@ -1,89 +1,16 @@
-//! A launch that protects nothing is told of it: no pattern is set, or no file matched one.
+//! A launch that protects nothing is told of it: no file matched a pattern.
 //!
 //! Which names the program wrote is remembered while nothing has matched, a few kinds of them on
-//! each rank. At the end the ranks agree on whose came nearest to a pattern, and that rank's words
-//! go to rank 0, which tells.
+//! each rank (`account/unmatched.rs`). At the end the ranks agree on whose came nearest to a
+//! pattern, and that rank's words go to rank 0, which tells.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use crate::account::unmatched::SILENCE;
 use crate::error::Result;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::params::Settings;
-use crate::patterns::masked;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
-
-/// Kinds of names (numbers aside) that a rank remembers.
-const KINDS_MAX: usize = 128;
-
-/// Ends each message, for those who want no protection.
-const SILENCE: &str = "SCR_ENABLE=0 switches SCR off, silently";
-
-/// The names that this rank has written while no file of its own matched a pattern.
-#[derive(Debug)]
-pub(in crate::session) struct Unmatched {
-    watching: AtomicBool,
-    matched: AtomicBool,
-    /// An example of each kind.
-    names: Mutex<BTreeMap<String, String>>,
-}
-
-impl Unmatched {
-    pub fn new() -> Self {
-        Unmatched {
-            watching: AtomicBool::new(true),
-            matched: AtomicBool::new(false),
-            names: Mutex::default(),
-        }
-    }
-
-    /// Notes that the program changes a file that a pattern matches.
-    pub fn matches(&self) {
-        if !self.matched.load(Ordering::Relaxed) {
-            self.matched.store(true, Ordering::Relaxed);
-            self.watching.store(false, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes that the program writes a file that no pattern matches.
-    pub fn note(&self, name: &str) {
-        if !self.is_watching() {
-            return;
-        }
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.entry(masked(name)).or_insert_with(|| name.to_string());
-        if names.len() >= KINDS_MAX {
-            self.watching.store(false, Ordering::Relaxed);
-        }
-    }
-
-    fn names(&self) -> Vec<String> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.values().cloned().collect()
-    }
-
-    fn is_watching(&self) -> bool {
-        self.watching.load(Ordering::Relaxed)
-    }
-
-    fn is_matched(&self) -> bool {
-        self.matched.load(Ordering::Relaxed)
-    }
-}
-
-/// Returns what rank 0 says where no pattern is set.
-pub(in crate::session) fn without_pattern(settings: &Settings) -> String {
-    let told = |warning: &String| format!("; {warning}");
-    let warnings: String = settings.warnings.iter().map(told).collect();
-    format!(
-        "no checkpoint is protected: no pattern is set (SCR_CHECKPOINT_PATTERN){warnings}; {}. \
-         {SILENCE}",
-        settings.user_file
-    )
-}
 
 impl Session {
     /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
@@ -183,27 +110,5 @@ impl Session {
             let told = self.series.placeholders();
             told.iter().for_each(|text| log::warn(messages::PLACEHOLDER, text));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_kinds_are_remembered_until_something_matches() {
-        let unmatched = Unmatched::new();
-        ["a_1", "a_22", "b"].iter().for_each(|name| unmatched.note(name));
-        assert_eq!(unmatched.names(), ["a_1", "b"]);
-        unmatched.matches();
-        unmatched.note("c");
-        assert_eq!(unmatched.names(), ["a_1", "b"]);
-        assert!(unmatched.is_matched());
-        let many = Unmatched::new();
-        for index in 0..2 * KINDS_MAX {
-            many.note(&"x".repeat(index + 1));
-        }
-        assert_eq!(many.names().len(), KINDS_MAX);
-        assert!(!many.is_matched());
     }
 }

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::cache::agree::agree;
 use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::{Links, Site};
 use crate::log::{self, messages};
 use crate::params::keys;
-use crate::session::prefix::index::Index;
+use crate::restart::index::Index;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::{Links, Site};
-use crate::session::report::events::{OUTSIDE_WINDOW, deletions};
 use crate::transfer::{
     Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
 };
@@ -176,7 +176,7 @@ impl Session {
             let highest_id = report.highest_id;
             *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
             report.highest_id = report.highest_id.max(highest_id);
-            let again = self.read_index(links)?;
+            let again = Index::read(links.world.as_ref(), &self.site, &self.series)?;
             *known = again;
         }
         Ok(())

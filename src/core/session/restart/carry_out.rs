@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::plan::{Cached, Restart, Wishes};
-use super::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
 use crate::cache::RebuildReport;
 use crate::error::Result;
+use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::params::keys;
+use crate::restart::index::{Index, Listed};
+use crate::restart::plan::{Cached, Restart, Wishes};
+use crate::restart::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
 use crate::session::prefix::abandoned::InPlace;
 use crate::session::prefix::hiding::Hidden;
-use crate::session::prefix::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{
     Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
 };
@@ -72,7 +72,8 @@ impl Session {
         restart.begin();
         let (ends, mut names) = (self.site.settings.get(keys::RESTART_REQUIRED), Names::new());
         let plan = loop {
-            restart.wishes.ends = ends && self.lost_checkpoint(report, &restart.index).is_some();
+            restart.wishes.ends =
+                ends && restart.index.lost_checkpoint(report, |key| self.title_of(key)).is_some();
             let plan = restart.plan();
             self.withdraw_offers(&plan, restart, report, &mut hidden);
             let Some((id, verdict)) = plan.next().cloned() else { break plan };

@@ -3,10 +3,10 @@
 
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::messages;
-use crate::session::prefix::index::{Index, Listed};
+use crate::restart::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::bring_back;
 
 impl Session {

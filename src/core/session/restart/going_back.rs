@@ -3,19 +3,19 @@
 //! have taken their place. Of those on the prefix the index knows which is current; of those that
 //! only the cache has it knows the turn that the run took, as ids are never used again.
 
-use super::plan::Restart;
 use crate::cache::agree::agree;
 use crate::cache::{Ctx, RebuildReport};
 use crate::error::Result;
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
+use crate::restart::index::Index;
+use crate::restart::plan::Restart;
 use crate::session::prefix::hiding::Hidden;
-use crate::session::prefix::index::Index;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{forget_datasets, note_turn};
 
 impl Session {

@@ -1,10 +1,7 @@
-//! What an earlier launch left, and with what the program goes on.
+//! What an earlier launch left, and how the program goes on with it, as `restart/` has planned.
 //!
 //! | file | job |
 //! |---|---|
-//! | `candidates.rs` | what a run may begin with, in the order in which it is to be tried |
-//! | `verdict.rs` | what may become of a dataset |
-//! | `plan.rs` | what becomes of each, decided without a look at any file |
 //! | `carry_out.rs` | the plan, done |
 //! | `restore.rs` | what the cache holds comes into view |
 //! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
@@ -15,15 +12,10 @@
 //! | `links.rs` | symbolic links to a checkpoint that a lost run had made the newest |
 
 pub(super) mod arrival;
-pub(super) mod candidates;
 mod carry_out;
 pub(super) mod generations;
 pub(super) mod going_back;
 pub(super) mod links;
-mod plan;
-#[cfg(test)]
-mod plan_table;
 pub(super) mod restore;
 pub(super) mod stranded;
 pub(super) mod telling;
-mod verdict;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::cache::{Offered, RebuildReport, replicate_small};
 use crate::error::{Error, Result, again};
+use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
+use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
-use crate::session::namespace::{self as ns, Layer};
-use crate::session::prefix::index::{Index, Listed};
+use crate::restart::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{JournalReport, about};
 
 impl Session {
@@ -22,7 +22,7 @@ impl Session {
         elapsed: Duration,
     ) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
-        let index = self.read_index(&links)?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
         self.log_journal(left, &index);
         let mut restart = self.restart_from(index, report);
         self.withhold_spoiled(&links, report, &mut restart.index)?;
@@ -32,7 +32,7 @@ impl Session {
         let mut hidden = self.do_plan(&links, &mut restart, report)?;
         let known = restart.index;
         let report = &*report;
-        let lost = self.lost_checkpoint(report, &known);
+        let lost = known.lost_checkpoint(report, |key| self.title_of(key));
         let numbers = self.numbers(&links, report)?;
         let mut resumed = Resumed {
             last_id: known.last_id,

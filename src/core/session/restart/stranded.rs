@@ -1,18 +1,18 @@
 //! What is whole in the cache, but cannot come to where its ranks run now: it goes to the prefix
 //! from where it is, and from there to its ranks. No copy goes before another one is there.
 
-use super::plan::Restart;
-use super::verdict::Verdict;
 use crate::cache::agree::agree;
 use crate::cache::evict::discard;
 use crate::cache::{RebuildReport, Withheld};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::records::DatasetRecord;
-use crate::session::prefix::index::Index;
+use crate::restart::index::Index;
+use crate::restart::plan::Restart;
+use crate::restart::verdict::Verdict;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
 impl Session {
@@ -49,7 +49,7 @@ impl Session {
             agree(links.world.as_ref(), discard(&links.ctx(&self.site), &chosen, &|_| false))?;
         }
         if any {
-            restart.index = self.read_index(links)?;
+            restart.index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
         }
         Ok(())
     }

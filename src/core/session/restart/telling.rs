@@ -8,9 +8,9 @@ use crate::events::Event;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::records::DatasetRecord;
+use crate::restart::index::Index;
+use crate::restart::index::{newest_left, newest_vanished, vanished_in_words};
 use crate::session::prefix::hiding::Hidden;
-use crate::session::prefix::index::Index;
-use crate::session::prefix::index::{newest_left, newest_vanished, vanished_in_words};
 use crate::session::rank::runtime::Session;
 use crate::transfer::JournalReport;
 
@@ -77,7 +77,7 @@ impl Session {
     }
 
     fn title_withheld(&self, withheld: &Withheld) -> String {
-        let title = self.machine_key(&withheld.key).map(|key| self.title(&key));
+        let title = self.title_of(&withheld.key);
         let title = title.unwrap_or_else(|| withheld.key.series.clone());
         format!("{title} (dataset {})", withheld.id)
     }

@@ -6,10 +6,10 @@ use std::hash::Hash;
 use crate::cache::{Sharing, Store};
 use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
+use crate::launch::site::Site;
 use crate::machine::{DatasetKey, Places};
-use crate::session::namespace as ns;
+use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Site;
 
 impl Site {
     /// Selects the descriptor for the dataset with this number in its series.

@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::cache::NodeCatalog;
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
-use crate::session::namespace::{self as ns, OnPrefix, Place};
+use crate::namespace::{self as ns, OnPrefix, Place};
 use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
 use crate::system::{monotonic_ms, space};
 
 /// Why the cache could not take a file.

@@ -8,12 +8,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::setback::Setback;
+use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::session::namespace::{self as ns, Place};
+use crate::namespace::{self as ns, Place};
 use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::report::tally::Count;
 use crate::system::{monotonic_ms, test_pause};
 
 impl Session {

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::kvtree::KvTree;
+use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
+use crate::namespace::{Layer, Move, Notice, Remote};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
-use crate::session::namespace::{Layer, Move, Notice, Remote};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::Links;
 
 /// Files by name.
 type Files = BTreeMap<String, FileMeta>;

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{Knowledge, Why};
+use crate::namespace::STATE_FOLDER;
 use crate::patterns::SeriesSet;
-use crate::session::namespace::STATE_FOLDER;
 use crate::session::rank::runtime::Session;
-use crate::session::rank::site::Links;
 
 const VERSION: u64 = 1;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::log::messages;
 use crate::machine::{DatasetKey, DatasetState, Reason, Why};
-use crate::session::namespace::{self as ns, Move};
+use crate::namespace::{self as ns, Move};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

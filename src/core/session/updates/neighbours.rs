@@ -13,11 +13,11 @@ use std::sync::{MutexGuard, OnceLock};
 
 use crate::error::Result;
 use crate::files::remove_file_if_there;
+use crate::launch::site::{Links, Site};
 use crate::log;
 use crate::machine::DatasetState;
-use crate::session::namespace::{Claim, Notice};
+use crate::namespace::{Claim, Notice};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::rank::site::{Links, Site};
 use crate::system::{Heard, SharedLog, Telling, thread_id};
 
 /// The file's name in the control directory; it is there while the ranks start only.

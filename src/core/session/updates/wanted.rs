@@ -12,8 +12,7 @@ use std::path::PathBuf;
 use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
-use crate::session::namespace::answer::Answer;
-use crate::session::namespace::{Place, Remote};
+use crate::namespace::{Answer, Place, Remote};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Awaited, Waited, announce_background, is_published};
 

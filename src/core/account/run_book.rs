@@ -1,0 +1,309 @@
+//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`): what this launch is and how far
+//! it has come. Events change it; `flush/run_record.rs` asks the machine for the rest and writes
+//! it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::paces::Paces;
+use crate::cache::NodeCatalog;
+use crate::events::Event;
+use crate::records::{RunDataset, RunEvent, RunPace, RunPassed, RunRecord};
+use crate::system::unix_seconds;
+
+/// Between two times that it is written.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Events that it has.
+const EVENTS_MAX: usize = 32;
+/// Datasets that it has; those in the caches are never left out.
+const DATASETS_MAX: usize = 64;
+
+/// The record of rank 0; nothing on other ranks.
+#[derive(Default)]
+pub(crate) struct RunBook {
+    kept: Mutex<Option<Kept>>,
+    /// Held while the record is written, so that the last word is the last.
+    writing: Mutex<()>,
+}
+
+struct Kept {
+    record: RunRecord,
+    /// By rank.
+    hosts: Vec<String>,
+    /// By rank: the place of its node among the record's.
+    node_of: Vec<usize>,
+    /// Files and bytes that each node has of a dataset, by id, as of its last seal.
+    shares: BTreeMap<u64, BTreeMap<String, (u64, u64)>>,
+    changed: bool,
+    written: Option<Instant>,
+}
+
+/// A dataset as the machine has it now.
+pub(crate) struct Seen {
+    pub id: u64,
+    pub name: String,
+    pub complete: bool,
+    pub due: bool,
+    pub on_prefix: bool,
+    pub flushing: bool,
+    /// Of one that is in the cache.
+    pub catalog: Option<NodeCatalog>,
+}
+
+impl RunBook {
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whether there is a record here.
+    pub fn is_kept(&self) -> bool {
+        self.kept().is_some()
+    }
+
+    /// Takes what has happened into the record, if there is one here.
+    pub fn note(&self, event: &Event) {
+        if let Some(kept) = &mut *self.kept() {
+            kept.changed = true;
+            if let Some((id, _)) = event.dataset.as_ref().filter(|_| event.what == "SEALED") {
+                kept.shares.remove(id);
+            }
+            apply(&mut kept.record, event);
+        }
+    }
+
+    /// Makes a `change` to the record, if there is one here.
+    pub fn change(&self, change: impl FnOnce(&mut RunRecord)) {
+        if let Some(kept) = &mut *self.kept() {
+            kept.changed = true;
+            change(&mut kept.record);
+        }
+    }
+
+    /// Begins the record of a launch whose ranks run on `hosts`, by rank; there is one here from
+    /// now on.
+    pub fn begin(&self, record: RunRecord, hosts: Vec<String>) {
+        let shares = BTreeMap::new();
+        let places: BTreeMap<&String, usize> =
+            record.nodes.keys().enumerate().map(|(at, host)| (host, at)).collect();
+        let place = |host| places.get(host).copied().unwrap_or(usize::MAX);
+        let node_of = hosts.iter().map(place).collect();
+        *self.kept() = Some(Kept { record, hosts, node_of, shares, changed: true, written: None });
+    }
+
+    /// Notes how fast the ranks have sealed and flushed, by rank: of a node, what all of them have
+    /// moved in the time of the slowest.
+    pub fn move_at(&self, by_rank: &[Paces]) {
+        let Some(kept) = &mut *self.kept() else { return };
+        let mut of_nodes = vec![[RunPace::default(); 2]; kept.record.nodes.len()];
+        for (paces, node) in by_rank.iter().zip(&kept.node_of) {
+            let Some(sums) = of_nodes.get_mut(*node) else { continue };
+            for (sum, pace) in sums.iter_mut().zip(paces.chunks_exact(2)) {
+                sum.bytes = sum.bytes.saturating_add(pace[0]);
+                sum.nanos = sum.nanos.max(pace[1]);
+            }
+        }
+        for (node, [sealed, flushed]) in kept.record.nodes.values_mut().zip(of_nodes) {
+            (node.sealed, node.flushed) = (sealed, flushed);
+        }
+    }
+
+    /// Hands the record to `look`, if there is one here.
+    pub fn seen<T>(&self, look: impl FnOnce(&RunRecord) -> T) -> Option<T> {
+        self.kept().as_ref().map(|kept| look(&kept.record))
+    }
+
+    /// Brings the record up to date and hands it to `write`; what one caller writes comes before
+    /// what the next one does. `look` is called first: datasets, and what has gone past the cache
+    /// on this rank, by the reason's words.
+    pub fn write(
+        &self,
+        look: impl FnOnce() -> (Vec<Seen>, BTreeMap<String, RunPassed>),
+        write: impl FnOnce(&RunRecord),
+    ) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seen, here) = look();
+        let record = match &mut *self.kept() {
+            None => return,
+            Some(kept) => {
+                kept.take(seen);
+                if !kept.record.passed_of_all {
+                    kept.record.passed = here;
+                }
+                kept.record.updated = unix_seconds();
+                (kept.changed, kept.written) = (false, Some(Instant::now()));
+                kept.record.clone()
+            }
+        };
+        write(&record);
+    }
+
+    /// Tells whether it is time to write what has changed.
+    pub fn is_due(&self) -> bool {
+        let is_due = |kept: &Kept| {
+            kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)
+        };
+        self.kept().as_ref().is_some_and(is_due)
+    }
+}
+
+impl Kept {
+    /// Brings the datasets, and what each node has of them, up to date.
+    fn take(&mut self, seen: Vec<Seen>) {
+        for dataset in self.record.datasets.values_mut() {
+            (dataset.in_cache, dataset.flushing) = (false, false);
+        }
+        let mut shares = BTreeMap::new();
+        for one in seen {
+            let dataset = self.record.datasets.entry(one.id).or_default();
+            (dataset.name, dataset.complete, dataset.due) = (one.name, one.complete, one.due);
+            dataset.in_cache = one.catalog.is_some();
+            dataset.on_prefix |= one.on_prefix;
+            dataset.flushing = one.flushing;
+            let Some(catalog) = one.catalog else { continue };
+            (dataset.files, dataset.bytes) = catalog.size();
+            let known = self.shares.remove(&one.id);
+            shares.insert(one.id, known.unwrap_or_else(|| share_of(&catalog, &self.hosts)));
+        }
+        self.shares = shares;
+        for (host, node) in &mut self.record.nodes {
+            let has = || self.shares.values().filter_map(|share| share.get(host));
+            node.files = has().map(|(files, _)| files).sum();
+            node.bytes = has().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+        }
+        let mut more = self.record.datasets.len().saturating_sub(DATASETS_MAX);
+        self.record.datasets.retain(|_, dataset| {
+            let leaves = more > 0 && !dataset.in_cache;
+            more -= usize::from(leaves);
+            !leaves
+        });
+    }
+}
+
+/// Files and bytes that each node has in its cache.
+fn share_of(catalog: &NodeCatalog, hosts: &[String]) -> BTreeMap<String, (u64, u64)> {
+    let mut share = BTreeMap::<String, (u64, u64)>::new();
+    for entry in catalog.entries().filter(|entry| !entry.meta.on_prefix) {
+        let Some(host) = hosts.get(entry.rank) else { continue };
+        if !share.contains_key(host) {
+            share.insert(host.clone(), (0, 0));
+        }
+        if let Some((files, bytes)) = share.get_mut(host) {
+            (*files, *bytes) = (*files + 1, bytes.saturating_add(entry.meta.size));
+        }
+    }
+    share
+}
+
+/// What an event changes in the record.
+fn apply(record: &mut RunRecord, event: &Event) {
+    let mut text: Vec<String> = Vec::new();
+    if let Some((id, name)) = &event.dataset {
+        text.push(if *id > 0 { format!("{name} (dataset {id})") } else { name.clone() });
+    }
+    text.extend(event.seconds.map(|seconds| format!("{seconds:.2} s")));
+    text.extend(event.size.map(|(files, bytes)| format!("{files} files, {bytes} bytes")));
+    text.extend(Some(event.note.clone()).filter(|note| !note.is_empty()));
+    let what = event.what.clone().into_owned();
+    record.events.push(RunEvent { time: event.time, what, text: text.join("; ") });
+    let more = record.events.len().saturating_sub(EVENTS_MAX);
+    record.events.drain(..more);
+    let Some((id, name)) = event.dataset.as_ref().filter(|(id, _)| *id > 0) else { return };
+    let known = match &*event.what {
+        "SEALED" | "OFFERED" => record
+            .datasets
+            .entry(*id)
+            .or_insert_with(|| RunDataset { name: name.clone(), ..RunDataset::default() }),
+        _ => match record.datasets.get_mut(id) {
+            Some(known) => known,
+            None => return,
+        },
+    };
+    match &*event.what {
+        "SEALED" => {
+            (known.sealed, known.seal_seconds) = (event.time as u64, event.seconds);
+            (known.files, known.bytes) = event.size.unwrap_or_default();
+        }
+        "OFFERED" => {
+            known.sealed = event.time as u64;
+            (known.files, known.bytes) = event.size.unwrap_or_default();
+        }
+        "CONFIRMED" => known.complete = true,
+        "FLUSH_BEGIN" => (known.flushing, known.failed) = (true, None),
+        "FLUSH_END" => {
+            (known.flushing, known.on_prefix, known.failed) = (false, true, None);
+            known.flush_seconds = event.seconds;
+        }
+        "FLUSH_FAILED" => {
+            (known.flushing, known.failed) = (false, Some(event.note.clone()));
+        }
+        "EVICTED" => known.in_cache = false,
+        "DELETED" => known.on_prefix = false,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::RunNode;
+
+    #[test]
+    fn events_tell_how_far_a_dataset_is() {
+        let mut record = RunRecord::default();
+        let mut tell = |event: Event| apply(&mut record, &event);
+        let of = |what: &'static str| Event::new(what).dataset(3, "checkpoint 30");
+        tell(of("FLUSH_END").seconds(9.0));
+        tell(of("SEALED").seconds(0.5).size(4, 4096));
+        tell(of("CONFIRMED"));
+        tell(of("FLUSH_BEGIN"));
+        tell(of("FLUSH_FAILED").note("no space left"));
+        let one = &record.datasets[&3];
+        assert_eq!((one.files, one.bytes, one.seal_seconds), (4, 4096, Some(0.5)));
+        assert_eq!(one.failed.as_deref(), Some("no space left"));
+        assert!(one.complete && !one.flushing && !one.on_prefix);
+        apply(&mut record, &of("FLUSH_END").seconds(2.0));
+        let one = &record.datasets[&3];
+        assert_eq!((one.flush_seconds, &one.failed, one.on_prefix), (Some(2.0), &None, true));
+        assert_eq!(record.events[1].text, "checkpoint 30 (dataset 3); 0.50 s; 4 files, 4096 bytes");
+        for _ in 0..2 * EVENTS_MAX {
+            apply(&mut record, &Event::new("VOIDED"));
+        }
+        assert_eq!((record.events.len(), record.datasets.len()), (EVENTS_MAX, 1));
+    }
+
+    #[test]
+    fn a_node_moves_what_all_its_ranks_do_in_the_time_of_the_slowest() {
+        let nodes = ["a", "b"].map(|host| (host.to_owned(), RunNode::default()));
+        let record = RunRecord { nodes: nodes.into(), ..RunRecord::default() };
+        let book = RunBook::default();
+        book.begin(record, ["b", "a", "b"].map(str::to_owned).into());
+        book.move_at(&[[10, 4, 0, 0], [1, 1, 5, 5], [20, 3, 7, 9]]);
+        let told = book.seen(|record| record.nodes.clone()).unwrap();
+        let pace = |bytes, nanos| RunPace { bytes, nanos };
+        assert_eq!((told["a"].sealed, told["a"].flushed), (pace(1, 1), pace(5, 5)));
+        assert_eq!((told["b"].sealed, told["b"].flushed), (pace(30, 4), pace(7, 9)));
+    }
+
+    #[test]
+    fn old_datasets_leave_the_record_and_cached_ones_stay() {
+        let datasets = (1..=100).map(|id| (id, RunDataset::default())).collect();
+        let record = RunRecord { datasets, ..RunRecord::default() };
+        let (hosts, shares) = (vec!["n1".into()], BTreeMap::new());
+        let node_of = vec![0];
+        let mut kept = Kept { record, hosts, node_of, shares, changed: true, written: None };
+        let catalog = NodeCatalog::of(&crate::cache::Catalog::default(), &[0]);
+        let name = "checkpoint 1".to_owned();
+        kept.take(vec![Seen {
+            id: 1,
+            name,
+            complete: true,
+            due: false,
+            on_prefix: false,
+            flushing: false,
+            catalog: Some(catalog),
+        }]);
+        let ids: Vec<u64> = kept.record.datasets.keys().copied().collect();
+        assert_eq!((ids.len(), ids[0], ids[1]), (DATASETS_MAX, 1, 38));
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether each rank of a node has a processor to spare, on which a thread can encode while the
+//! program goes on.
+//!
+//! What the ranks of a node may use is read from their affinity masks, and from that of the
+//! launcher that has started them: where it binds each rank to a processor, the others are free.
+//! Where ranks are not bound, or to several processors, what they have used so far tells: a program
+//! of threads needs its processors itself.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::bytes::{Reader, Writer};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::params::{Settings, keys};
+use crate::system::{bind_thread, parent, permitted, processor_time, processors};
+
+/// A shorter time tells nothing of how many processors a program uses.
+const MEASURED_LEAST: Duration = Duration::from_millis(500);
+
+/// Above a whole number of processors, what is taken for noise: services of MPI, ours.
+const NOISE: f64 = 0.15;
+
+/// Launchers of a resource manager that may use processors of other jobs.
+const FOREIGN_LAUNCHERS: [&str; 2] = ["slurmstepd", "srun"];
+
+/// With `SCR_SEAL=AUTO`, bytes of a rank in a dataset from which on a thread is worth its while.
+const AUTO_BYTES: u64 = 4 << 20;
+
+/// Processors beside those that the rank is bound to, as far as they are the job's. Whoever asks
+/// for threads himself has kept free what the kernel permits.
+fn of_launcher(mode: &str) -> Option<BTreeSet<usize>> {
+    if mode != "AUTO" {
+        return permitted().ok();
+    }
+    let (process, name) = parent();
+    let of_job = !FOREIGN_LAUNCHERS.contains(&name.as_str());
+    if of_job { processors(process).ok() } else { None }
+}
+
+/// Processor time at a moment, and the processors used until then; 0: not known yet.
+struct Used {
+    at: Instant,
+    time: Duration,
+    processors: usize,
+}
+
+/// What a rank knows of its processors.
+pub struct Spare {
+    mode: String,
+    node: Node,
+    used: Mutex<Used>,
+    /// Processor time of threads that encode.
+    own: Arc<Mutex<Duration>>,
+}
+
+/// What is known of a node's processors before the program has done anything.
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    /// Processors that no rank of the node is bound to; empty: it does not matter where.
+    free: BTreeSet<usize>,
+    /// No other rank has these.
+    is_own: bool,
+    /// The part of each rank in the node's processors.
+    share: usize,
+}
+
+impl Node {
+    /// `masks`: processors of each rank of the node, and of its launcher.
+    fn of(masks: &[(BTreeSet<usize>, BTreeSet<usize>)], rank: usize) -> Node {
+        let ranks = masks.len().max(1);
+        let taken: BTreeSet<usize> = masks.iter().flat_map(|(own, _)| own).copied().collect();
+        let all: BTreeSet<usize> = masks.iter().flat_map(|(_, all)| all).copied().collect();
+        let all: BTreeSet<usize> = all.union(&taken).copied().collect();
+        let free: Vec<usize> = all.difference(&taken).copied().collect();
+        let width = free.len() / ranks;
+        let is_own = width > 0;
+        let (first, width) = if is_own { (rank * width, width) } else { (0, free.len()) };
+        let free = free.into_iter().skip(first).take(width).collect();
+        Node { free, is_own, share: all.len() / ranks }
+    }
+
+    /// Whether a rank that uses so many processors (0: not known) has one more.
+    fn has_room(&self, used: usize) -> bool {
+        self.is_own || (used > 0 && self.share > used)
+    }
+}
+
+impl Spare {
+    /// Asks the kernel, and the other ranks of the node; nothing unless the rank `owns_process`.
+    /// Collective over the node.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn find(owns_process: bool, settings: &Settings, node: &dyn Comm) -> Result<Spare> {
+        let mode = settings.get(keys::SEAL);
+        let mut found = Node { free: BTreeSet::new(), is_own: false, share: 0 };
+        if matches!(mode.as_str(), "AUTO" | "BACKGROUND") && owns_process {
+            let own = processors(0).unwrap_or_default();
+            let launcher = of_launcher(&mode).unwrap_or_else(|| own.clone());
+            let bytes = Writer::new().list(&list(&own), put).list(&list(&launcher), put).take();
+            let masks = node.all_gather(&bytes)?;
+            let masks: Option<Vec<_>> = masks.iter().map(|bytes| read(bytes)).collect();
+            found = Node::of(&masks.unwrap_or_default(), node.rank());
+        }
+        let used = Used { at: Instant::now(), time: processor_time(false), processors: 0 };
+        Ok(Spare { mode, node: found, used: Mutex::new(used), own: Arc::default() })
+    }
+
+    /// Returns from how many bytes a rank on datasets are encoded beside the program, if any is.
+    pub fn least_bytes(mode: &str) -> Option<u64> {
+        match mode {
+            "BLOCKING" => None,
+            "AUTO" => Some(AUTO_BYTES),
+            _ => Some(0),
+        }
+    }
+
+    /// Tells whether the program's thread carries the messages of the one that encodes.
+    pub fn carries(&self) -> bool {
+        self.mode == "SLICES"
+    }
+
+    /// Tells whether this rank can encode beside the program now.
+    pub fn is_there(&self) -> bool {
+        match self.mode.as_str() {
+            "BLOCKING" => false,
+            "AUTO" => {
+                let used = self.used();
+                self.node.has_room(used)
+            }
+            _ => true,
+        }
+    }
+
+    /// Processors that the program has used since this was asked last.
+    fn used(&self) -> usize {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = *self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, time) = (Instant::now(), processor_time(false).saturating_sub(own));
+        let passed = now.duration_since(used.at);
+        if passed >= MEASURED_LEAST {
+            let spent = time.saturating_sub(used.time).as_secs_f64() / passed.as_secs_f64();
+            *used = Used { at: now, time, processors: (spent - NOISE).ceil().max(1.0) as usize };
+        }
+        used.processors
+    }
+
+    /// Returns what a thread that encodes calls first, and at its end.
+    pub fn enter(&self) -> (impl FnOnce() + Send + 'static, impl FnOnce() + Send + 'static) {
+        let (free, own) = (self.node.free.clone(), self.own.clone());
+        let begin = move || {
+            if !free.is_empty() {
+                let _ = bind_thread(&free); // else it shares the rank's own
+            }
+        };
+        let end = move || {
+            *own.lock().unwrap_or_else(PoisonError::into_inner) += processor_time(true);
+        };
+        (begin, end)
+    }
+}
+
+fn list(set: &BTreeSet<usize>) -> Vec<u64> {
+    set.iter().map(|one| *one as u64).collect()
+}
+
+fn put(out: &mut Writer, one: &u64) {
+    out.packed(*one);
+}
+
+fn read(bytes: &[u8]) -> Option<(BTreeSet<usize>, BTreeSet<usize>)> {
+    let mut from = Reader::new(bytes);
+    let mut set = || -> Option<BTreeSet<usize>> {
+        let list = from.list(Reader::packed)?;
+        list.into_iter().map(|one| usize::try_from(one).ok()).collect()
+    };
+    Some((set()?, set()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(masks: &[(&[usize], &[usize])], rank: usize) -> Node {
+        let set = |of: &[usize]| of.iter().copied().collect();
+        let masks: Vec<_> = masks.iter().map(|(own, all)| (set(own), set(all))).collect();
+        Node::of(&masks, rank)
+    }
+
+    #[test]
+    fn processors_beside_those_that_ranks_are_bound_to_are_free() {
+        let all: &[usize] = &[0, 1, 2, 3];
+        let found = node(&[(&[0], all), (&[1], all)], 1);
+        assert_eq!(found, Node { free: BTreeSet::from([3]), is_own: true, share: 2 });
+        assert!(found.has_room(0), "bound: what it uses does not matter");
+        let full = node(&[(&[0, 1], all), (&[2, 3], all)], 0);
+        assert_eq!(full, Node { free: BTreeSet::new(), is_own: false, share: 2 });
+        let one = node(&[(&[0], &[0, 1]), (&[0], &[0, 1])], 1);
+        assert_eq!(one, Node { free: BTreeSet::from([1]), is_own: false, share: 1 });
+        assert!(!one.has_room(1), "both would share it");
+    }
+
+    #[test]
+    fn unbound_ranks_have_what_they_do_not_use() {
+        let all: &[usize] = &[0, 1, 2, 3];
+        let found = node(&[(all, all), (all, all)], 0);
+        let room = [0, 1, 2].map(|used| found.has_room(used));
+        assert_eq!((room, found.free.len()), ([false, true, false], 0));
+        let tight = node(&[(&[0, 1], &[0, 1]), (&[0, 1], &[0, 1])], 0);
+        assert!(!tight.has_room(1));
+    }
+}

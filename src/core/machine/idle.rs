@@ -1,0 +1,55 @@
+//! Sync points that nobody has to be told of: they carry no agreement, so all that there is to do
+//! is to count them. The door of the program does that with one load and one store.
+//!
+//! After each agreement the ranks know how many sync points come before the next one. The session
+//! grants that many; the door counts down, and what it has counted is added to the account of the
+//! machine before anybody looks at that.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What is granted, and what is left of it.
+#[derive(Debug, Default)]
+pub struct Idle {
+    /// Counted down by the thread that passes sync points; there is one at a time.
+    left: AtomicU32,
+    /// Written under the lock of the state only.
+    granted: AtomicU32,
+}
+
+impl Idle {
+    /// Returns the place where the door counts down.
+    pub fn left(&self) -> &AtomicU32 {
+        &self.left
+    }
+
+    /// Counts the sync points that have passed since this was asked last. With the lock of the
+    /// state.
+    pub fn take_passed(&self) -> u64 {
+        let left = self.left.load(Ordering::Relaxed);
+        let granted = self.granted.swap(left, Ordering::Relaxed);
+        u64::from(granted.saturating_sub(left))
+    }
+
+    /// Lets so many more sync points pass. With the lock of the state, by the thread that passes
+    /// sync points.
+    pub fn grant(&self, points: u32) {
+        self.left.store(points, Ordering::Relaxed);
+        self.granted.store(points, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_passed_is_taken_once() {
+        let idle = Idle::default();
+        assert_eq!(idle.take_passed(), 0);
+        idle.grant(5);
+        idle.left().store(3, Ordering::Relaxed);
+        assert_eq!((idle.take_passed(), idle.take_passed()), (2, 0));
+        idle.left().store(0, Ordering::Relaxed);
+        assert_eq!(idle.take_passed(), 3);
+    }
+}

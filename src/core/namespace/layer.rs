@@ -1,0 +1,198 @@
+//! A cached dataset as the name space has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::answer::Attributes;
+use super::names::stable_number;
+use crate::cache::{CatalogEntry, NodeCatalog};
+use crate::machine::DatasetKey;
+use crate::records::FileMeta;
+
+/// A file on another node, as the catalog of its dataset tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// World rank that wrote it.
+    pub owner: usize,
+    /// Size, times, permission bits.
+    pub meta: FileMeta,
+}
+
+impl Remote {
+    /// Gives what stat says about the file.
+    pub fn attributes(&self) -> Attributes {
+        Attributes {
+            size: self.meta.size,
+            mode: libc::S_IFREG | (self.meta.mode & 0o7777),
+            ino: stable_number(&self.meta.name),
+            mtime_seconds: self.meta.mtime_seconds,
+            mtime_nanoseconds: self.meta.mtime_nanoseconds,
+        }
+    }
+}
+
+/// What is known of a file besides what lies on this node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Another node has it in its cache; it may be known to be on the PFS, too.
+    pub remote: Option<Remote>,
+    /// Its current content is on the PFS, although an older layer may have the file.
+    pub on_prefix: bool,
+}
+
+/// One cached dataset.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Series, captured id and generation.
+    pub key: DatasetKey,
+    /// Its directory on this node; changes its name at the seal.
+    pub dir: PathBuf,
+    /// It failed verification, or is newer than what the user chose: nothing of it is shown.
+    pub hidden: bool,
+    /// What the seal has told of all files.
+    catalog: Option<NodeCatalog>,
+    /// What has been heard since.
+    remote: BTreeMap<String, Option<Remote>>,
+    on_prefix: BTreeMap<String, bool>,
+}
+
+impl Layer {
+    /// Makes a layer with nothing on other nodes.
+    pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
+        let (remote, on_prefix) = (BTreeMap::new(), BTreeMap::new());
+        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix }
+    }
+
+    /// Takes the catalog of everybody's files; what was told of files of other nodes before is in
+    /// there.
+    pub fn show(&mut self, catalog: NodeCatalog) {
+        self.catalog = Some(catalog);
+        self.remote.clear();
+        self.on_prefix.retain(|_, on_prefix| *on_prefix);
+    }
+
+    /// Returns what the seal has told of all files, if the dataset was sealed.
+    pub fn catalog(&self) -> Option<&NodeCatalog> {
+        self.catalog.as_ref()
+    }
+
+    /// Returns the names of its files on this node.
+    pub fn names_here(&self) -> BTreeSet<String> {
+        let mut here = BTreeSet::new();
+        files_below(&self.dir, ".", &mut here);
+        here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from).collect()
+    }
+
+    /// Tells whether it has the content of `name`, on this node or on another.
+    pub fn has(&self, name: &str) -> bool {
+        self.is_elsewhere(name) || self.dir.join(name).symlink_metadata().is_ok()
+    }
+
+    /// Tells whether it has the content, or knows that it is on the PFS.
+    pub fn knows(&self, name: &str) -> bool {
+        let known = self.known(name);
+        let is_told = known.on_prefix || known.remote.is_some();
+        is_told || self.dir.join(name).symlink_metadata().is_ok()
+    }
+
+    /// Tells whether another node has it.
+    pub fn is_elsewhere(&self, name: &str) -> bool {
+        self.known(name).remote.is_some()
+    }
+
+    /// Tells whether another node has it, or this one a copy of what that has.
+    pub fn comes_from_elsewhere(&self, name: &str) -> bool {
+        let is_copy = || self.remote.get(name) == Some(&None) && !self.on_prefix.contains_key(name);
+        self.is_elsewhere(name) || is_copy()
+    }
+
+    /// Tells whether the current content of `name` is on the PFS.
+    pub fn is_on_prefix(&self, name: &str) -> bool {
+        self.known(name).on_prefix
+    }
+
+    /// Returns what is known of `name`.
+    pub fn known(&self, name: &str) -> Known {
+        let (remote, on_prefix) = (self.remote.get(name), self.on_prefix.get(name));
+        let mut known = Known::default();
+        if let Some(catalog) = &self.catalog
+            && (remote.is_none() || on_prefix.is_none())
+        {
+            catalog.named(name).into_iter().for_each(|entry| known.add(catalog, entry));
+        }
+        Known {
+            remote: remote.map_or(known.remote, Clone::clone),
+            on_prefix: on_prefix.copied().unwrap_or(known.on_prefix),
+        }
+    }
+
+    /// Returns what is known of each file in the directory `dir` and below.
+    pub fn known_below(&self, dir: &str) -> BTreeMap<String, Known> {
+        let mut all: BTreeMap<String, Known> = BTreeMap::new();
+        if let Some(catalog) = &self.catalog {
+            for entry in catalog.below(dir) {
+                all.entry(entry.meta.name.clone()).or_default().add(catalog, entry);
+            }
+        }
+        for (name, remote) in self.remote.iter().filter(|(name, _)| is_below(dir, name)) {
+            all.entry(name.clone()).or_default().remote.clone_from(remote);
+        }
+        for (name, on_prefix) in self.on_prefix.iter().filter(|(name, _)| is_below(dir, name)) {
+            all.entry(name.clone()).or_default().on_prefix = *on_prefix;
+        }
+        all
+    }
+
+    /// Notes that another node has the file.
+    pub fn put_elsewhere(&mut self, remote: Remote) {
+        self.remote.insert(remote.meta.name.clone(), Some(remote));
+    }
+
+    /// Notes that no other node has it.
+    pub fn drop_elsewhere(&mut self, name: &str) {
+        self.remote.insert(name.to_string(), None);
+    }
+
+    /// Notes whether the current content of `name` is on the PFS.
+    pub fn set_on_prefix(&mut self, name: &str, on_prefix: bool) {
+        self.on_prefix.insert(name.to_string(), on_prefix);
+    }
+
+    /// Lets `change` alter all that is known, file by file.
+    pub fn change(&mut self, mut change: impl FnMut(String, Known) -> (String, Known)) {
+        let all = self.known_below("");
+        (self.catalog, self.remote, self.on_prefix) = Default::default();
+        for (name, known) in all {
+            let (name, known) = change(name, known);
+            self.on_prefix.extend(known.on_prefix.then(|| (name.clone(), true)));
+            self.remote.extend(known.remote.map(|remote| (name, Some(remote))));
+        }
+    }
+}
+
+impl Known {
+    fn add(&mut self, catalog: &NodeCatalog, entry: CatalogEntry) {
+        match entry.meta.on_prefix {
+            true => self.on_prefix = true,
+            false if catalog.is_near(entry.rank) => {}
+            false => self.remote = Some(Remote { owner: entry.rank, meta: entry.meta }),
+        }
+    }
+}
+
+fn is_below(dir: &str, name: &str) -> bool {
+    dir.is_empty() || name.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Adds the names of all files in `dir` below `top`.
+pub(super) fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
+    let Ok(entries) = top.join(dir).read_dir() else { return };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let name = format!("{dir}/{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(top, &name, names),
+            _ => drop(names.insert(name)),
+        }
+    }
+}

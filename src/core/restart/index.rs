@@ -1,0 +1,354 @@
+//! What the prefix has, by its index, and what of the cache can be had beside it.
+
+use std::path::Path;
+
+use crate::cache::{RebuildReport, Withheld};
+use crate::comm::{Comm, trees};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::launch::site::Site;
+use crate::log::{self, messages};
+use crate::patterns::{PROGRAM, SeriesSet};
+use crate::records::{self, Turn};
+use crate::transfer::{
+    Repaired, finish_returns, last_turn, list_in_cache, list_prefix, repair_prefix, returned_to,
+};
+
+/// What the index on the prefix says.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// Largest id.
+    pub last_id: u64,
+    /// Datasets that are there, whole.
+    pub flushed: Vec<u64>,
+    /// Per series, the largest number in it.
+    pub last_numbers: Vec<u64>,
+    /// Of those that are not there any more, the ones that somebody has deleted.
+    pub gone: Vec<u64>,
+    /// All datasets, newest first.
+    pub listed: Vec<Listed>,
+    /// Id of the one that is marked as current.
+    current: Option<u64>,
+    /// Nothing is, since the run went back to this one, which only the cache had.
+    pub returned_to: Option<u64>,
+    /// The last time that the run went back.
+    pub turn: Option<Turn>,
+    /// Id and name of the complete ones that only the cache had, by what the last launch has left.
+    pub in_cache: Vec<(u64, String)>,
+}
+
+impl Index {
+    /// Makes an index with these, newest first, for tests.
+    #[cfg(test)]
+    pub fn of(listed: Vec<Listed>, current: Option<u64>) -> Index {
+        Index { listed, current, ..Index::default() }
+    }
+
+    /// Gives id and key of all that is on the prefix, whole, newest first.
+    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
+        let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
+        whole.map(|one| (one.id, &one.key))
+    }
+
+    /// Tells whether nothing of the dataset is to be written to the prefix any more: it is there,
+    /// or it was, and a whole newer one has taken names of it. Written again, it would take them
+    /// back.
+    pub fn has_had(&self, id: u64) -> bool {
+        let replaced = self.listed.iter().find(|one| one.id == id && one.replaced);
+        self.flushed.contains(&id)
+            || replaced.is_some_and(|old| {
+                let same = |key: &records::DatasetKey| {
+                    (&key.series, &key.id) == (&old.key.series, &old.key.id)
+                };
+                self.restorable().any(|(newer, key)| newer > id && same(key))
+            })
+    }
+
+    /// Returns what the cache should have and cannot give, but for what the prefix has, and for
+    /// checkpoints that were being written when the run ended.
+    pub fn lost<'a>(&self, report: &'a RebuildReport) -> impl Iterator<Item = &'a Withheld> {
+        let known = report.withheld.iter().filter(|one| one.id > 0 || !one.deleted);
+        known.filter(|one| !self.flushed.contains(&one.id))
+    }
+
+    /// Tells whether the newest dataset in the cache is the newest of its series, on the prefix,
+    /// too.
+    pub fn newest_is_cached(&self, report: &RebuildReport) -> bool {
+        report.offered.last().is_some_and(|last| {
+            let newer = |(id, key): (u64, &records::DatasetKey)| {
+                id > last.id && key.series == last.key.series
+            };
+            !self.restorable().any(newer)
+        })
+    }
+
+    /// Returns the current one, if it is whole: a restart from the prefix begins there.
+    pub fn current(&self) -> Option<&Listed> {
+        let current = self.listed.iter().find(|one| Some(one.id) == self.current)?;
+        self.flushed.contains(&current.id).then_some(current)
+    }
+}
+
+/// A dataset in the index.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// Its number.
+    pub id: u64,
+    /// Its series, if the patterns still have it.
+    pub series: Option<usize>,
+    /// Series, captured id, generation.
+    pub key: records::DatasetKey,
+    /// Name, such as `ckpt.20`.
+    pub name: String,
+    /// Its number in the series, if a program restarts from it.
+    pub checkpoint: Option<u64>,
+    /// It was complete, and no newer one has taken its files' names.
+    pub holds_names: bool,
+    /// It was complete, and a newer one has taken names of it.
+    pub replaced: bool,
+    /// So it was, and its files are kept beside.
+    pub kept: bool,
+    /// The run has left it, and this is the first that came to the prefix since.
+    pub abandoned_by: Option<u64>,
+}
+
+impl Listed {
+    /// Gives series, captured id and number, if the patterns still have the series.
+    pub fn short(&self) -> Option<(usize, String, u64)> {
+        Some((self.series?, self.key.id.clone(), self.id))
+    }
+}
+
+impl Index {
+    /// Reads what the index on the prefix says: rank 0 does, all get it. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn read(world: &dyn Comm, site: &Site, series: &SeriesSet) -> Result<Index> {
+        let mut tree = KvTree::new();
+        if site.rank == 0 {
+            repair(&site.prefix);
+            let listed = list_prefix(&site.prefix).unwrap_or_else(|error| {
+                log::warn(
+                    messages::RECORD_UNREADABLE,
+                    format_args!("{error}; the index is left as it is"),
+                );
+                Vec::new()
+            });
+            if let Some(id) = returned_to(&site.prefix).ok().flatten() {
+                tree.set_value("RETURNED", id);
+            }
+            if let Some(turn) = last_turn(&site.prefix).ok().flatten() {
+                tree.set_value("TURN_TO", turn.to);
+                tree.set_value("TURN_FROM", turn.from);
+            }
+            for one in &listed {
+                let entry = tree.child_mut("ID").child_mut(one.id);
+                entry.set_flag("WHOLE", one.restorable);
+                entry.set_value("SERIES", &one.key.series);
+                entry.set_value("CAPTURED", &one.key.id);
+                entry.set_value("GENERATION", one.key.generation);
+                entry.set_value("NAME", &one.name);
+                entry.set_flag("NAMES", one.holds_names);
+                entry.set_flag("REPLACED", one.replaced);
+                entry.set_flag("KEPT", one.kept);
+                if let Some(by) = one.abandoned_by {
+                    entry.set_value("ABANDONED", by);
+                }
+                if let Some(number) = one.checkpoint_id {
+                    entry.set_value("NUMBER", number);
+                }
+                if one.current {
+                    tree.set_value("CURRENT", one.id);
+                }
+            }
+        }
+        if site.rank == 0 && !site.purges() {
+            let cached = list_in_cache(&site.prefix).unwrap_or_else(|error| {
+                log::warn(
+                    messages::RECORD_UNREADABLE,
+                    format_args!("{error}; a checkpoint that was lost may not be told of"),
+                );
+                Vec::new()
+            });
+            for (id, name) in cached {
+                tree.child_mut("CACHED").child_mut(id).set_value("NAME", name);
+            }
+        }
+        Ok(Index::of_tree(&trees::from_root(world, &tree, 0)?, series))
+    }
+
+    /// What rank 0 has sent.
+    fn of_tree(tree: &KvTree, patterns: &SeriesSet) -> Index {
+        let series = patterns.series();
+        let named = |(id, entry): (&str, &KvTree)| {
+            Some((id.parse::<u64>().ok()?, entry.get_value("NAME")?.to_string()))
+        };
+        let turn = tree.get_u64("TURN_TO").zip(tree.get_u64("TURN_FROM"));
+        let turn = turn.map(|(to, from)| Turn { to, from });
+        let mut index = Index {
+            // No id is used again, though no record of it may be left.
+            last_id: turn.map_or(0, |turn| turn.from),
+            turn,
+            in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
+            last_numbers: vec![0; series.len()],
+            current: tree.get_u64("CURRENT"),
+            returned_to: tree.get_u64("RETURNED"),
+            ..Index::default()
+        };
+        for (id, entry) in tree.child("ID").iter() {
+            let Ok(id) = id.parse::<u64>() else { continue };
+            index.last_id = index.last_id.max(id);
+            if entry.get_flag("WHOLE") {
+                index.flushed.push(id);
+            }
+            let text = |key: &str| entry.get_value(key).unwrap_or_default().to_string();
+            let at = entry.get_value("SERIES").and_then(|name| patterns.series_index(name));
+            index.listed.push(Listed {
+                id,
+                series: at,
+                key: records::DatasetKey {
+                    series: text("SERIES"),
+                    id: text("CAPTURED"),
+                    generation: entry.get_u64("GENERATION").unwrap_or(0),
+                },
+                name: text("NAME"),
+                checkpoint: entry.get_u64("NUMBER"),
+                holds_names: entry.get_flag("NAMES"),
+                replaced: entry.get_flag("REPLACED"),
+                kept: entry.get_flag("KEPT"),
+                abandoned_by: entry.get_u64("ABANDONED"),
+            });
+            if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
+                index.last_numbers[at] = index.last_numbers[at].max(number);
+            }
+        }
+        index.listed.sort_by_key(|one| std::cmp::Reverse(one.id));
+        index
+    }
+
+    /// Finds a checkpoint that was complete and is newer than all that can be had, in words; `None`
+    /// if nothing was lost. The same on all ranks.
+    /// `title`: what people call it, if the patterns still have its series.
+    pub fn lost_checkpoint(
+        &self,
+        report: &RebuildReport,
+        title: impl Fn(&records::DatasetKey) -> Option<String>,
+    ) -> Option<String> {
+        let withheld = report.withheld.iter().filter(|one| one.id > 0);
+        let withheld = withheld.map(|one| (one.id, &one.key));
+        let damaged = self.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
+        let damaged = damaged.filter(|one| !self.flushed.contains(&one.id));
+        let damaged = damaged.filter(|one| !self.gone.contains(&one.id));
+        let damaged = damaged.map(|one| (one.id, &one.key));
+        let lost = withheld.chain(damaged);
+        let lost = lost.filter(|(id, key)| *id > newest_left(&key.series, report, self));
+        let lost = lost.map(|(id, key)| (id, title(key).unwrap_or_else(|| key.series.clone())));
+        let vanished = vanished(report, self).map(|(id, name)| (id, name.to_string()));
+        let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
+        Some(format!("{title} (dataset {id})"))
+    }
+}
+
+/// A damaged index would refuse every flush of this run: it is made anew before anybody reads
+/// it.
+fn repair(prefix: &Path) {
+    match repair_prefix(prefix) {
+        Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, instead, kept }| {
+            let path = path.display();
+            let aside = match kept {
+                true => format!("set aside as {path}.damaged and "),
+                false => String::new(),
+            };
+            log::warn(
+                messages::RECORD_DAMAGED,
+                format_args!("{path} is damaged ({what}): {aside}{instead}"),
+            );
+        }),
+        Err(error) => log::warn(
+            messages::RECORD_IN_THE_WAY,
+            format_args!("a damaged file stays in the way: {error}"),
+        ),
+    }
+    if let Err(error) = finish_returns(prefix) {
+        log::warn(
+            messages::RETURN_UNFINISHED,
+            format_args!("{error}; an older checkpoint is only partly back in place"),
+        );
+    }
+}
+
+/// Returns the newest dataset of the series that can be had; 0 without one.
+pub(crate) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
+    let cached = report.offered.iter().filter(|one| one.key.series == series);
+    let listed = known.listed.iter().filter(|one| one.key.series == series);
+    let listed = listed.map(|one| one.id).filter(|id| known.flushed.contains(id));
+    cached.map(|one| one.id).chain(listed).max().unwrap_or(0)
+}
+
+/// Id and name of complete datasets that only the cache had, and that are newer than all of their
+/// series that can be had.
+fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
+    known.in_cache.iter().filter_map(|(id, name)| {
+        let offered = report.offered.iter().find(|one| one.id == *id);
+        if offered.is_some() {
+            return None;
+        }
+        // Any other name is one that the program has given.
+        let series = name.split_once('.').map_or(PROGRAM, |(series, _)| series);
+        let of_pattern = ["checkpoint", "output"].iter().any(|stem| series.starts_with(stem));
+        let series = if of_pattern { series } else { PROGRAM };
+        (*id > newest_left(series, report, known)).then_some((*id, name.as_str()))
+    })
+}
+
+/// Finds the newest complete checkpoint that is nowhere any more, although no record is left that
+/// could be told of as withheld: id and name.
+pub(crate) fn newest_vanished<'a>(
+    report: &RebuildReport,
+    known: &'a Index,
+) -> Option<(u64, &'a str)> {
+    let told = |id: u64| report.withheld.iter().any(|one| one.id == id);
+    let newest = vanished(report, known).max_by_key(|(id, _)| *id);
+    newest.filter(|(id, _)| !told(*id))
+}
+
+/// Says in words what [`newest_vanished`] finds.
+pub(crate) fn vanished_in_words(report: &RebuildReport, known: &Index) -> Option<String> {
+    let (id, name) = newest_vanished(report, known)?;
+    Some(format!(
+        "{name} (dataset {id}) was complete, in the cache only, and cannot be had again: no node \
+         of this job has anything of it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_one_has_replaced_is_not_written_again() {
+        let listed = |id: u64, captured: &str, replaced: bool| Listed {
+            id,
+            series: Some(0),
+            key: records::DatasetKey {
+                series: "state".into(),
+                id: captured.into(),
+                generation: id,
+            },
+            name: String::new(),
+            checkpoint: Some(id),
+            holds_names: !replaced,
+            replaced,
+            kept: false,
+            abandoned_by: None,
+        };
+        let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
+        let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };
+        let had = |index: &Index| [1, 2, 3, 4].map(|id| index.has_had(id));
+        assert_eq!(had(&index), [false, false, true, true]);
+        // The newer one is damaged: the older ones are all there is.
+        index.flushed.clear();
+        assert_eq!(had(&index), [false; 4]);
+    }
+}

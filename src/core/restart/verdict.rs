@@ -1,0 +1,141 @@
+//! What a restart may do with a dataset, and why.
+
+use std::collections::BTreeSet;
+
+/// What is to become of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// To be done: whole in the cache, but the nodes have no room to move it.
+    PublishFromHolders,
+    /// To be done: its files are kept beside, and get their names back; the newer one that has them
+    /// may have been found `damaged`.
+    BringBack { damaged: bool },
+    /// To be done: it is looked at, and copied into the cache if it is good.
+    Fetch,
+    /// To be done: it is looked at where it is.
+    Look(Depth),
+    /// To be done: the program begins with it where it is, and files that newer ones have changed
+    /// are again as they were.
+    PutBack,
+    /// The program sees it from the cache.
+    Offer,
+    /// It sees it on the prefix.
+    ReadInPlace,
+    /// It does not see it.
+    Hide(Reason),
+    /// What lies there is not ours to judge.
+    Leave,
+}
+
+/// How, and what for, a dataset is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    /// As a candidate; in full if the program `restarts` from it.
+    Candidate { restarts: bool },
+    /// By sizes: it is to be hidden, if it is still what it was.
+    ToHide,
+    /// By sizes: it is to take the place of older ones in the cache.
+    ToStay,
+}
+
+/// Why the program does not see a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The user has chosen an older one.
+    NewerThanChosen,
+    /// An earlier start has left it; the run has `gone_on` since, so that its names may be those of
+    /// newer ones.
+    Left { gone_on: bool },
+    /// It is not what was sealed.
+    Damaged,
+    /// It is newer than the index's current one, which is good.
+    AfterCurrent { damaged: bool },
+    /// It is older than that one, but of a course that the run has left for good; what it shares
+    /// with the newest of its own course is seen, such as a pointer.
+    OtherCourse { own: u64 },
+    /// A newer one is read on the prefix, and has names of it.
+    OlderThan(u64),
+}
+
+/// What a look at a dataset has told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// It is not what it was.
+    pub fault: bool,
+    /// Nothing of it is left.
+    pub gone: bool,
+    /// Somebody has written all of it anew.
+    pub anew: bool,
+    /// Which files it has is known.
+    pub has_names: bool,
+    /// It has been copied into the cache.
+    pub fetched: bool,
+    /// Cached datasets that have files of its names.
+    pub shares: BTreeSet<u64>,
+}
+
+/// What is to become of all of them, in the order in which it is to be done and told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// By dataset; one that is not here stays as it is.
+    pub verdicts: Vec<(u64, Verdict)>,
+    /// Those whose files are what they were with them, though hidden ones may have their names.
+    pub good: BTreeSet<u64>,
+    /// The newest one on the prefix that the program begins with; 0 if the cache has newer ones of
+    /// all series.
+    pub restart: u64,
+}
+
+/// What the index is to say of the one that is current.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Current {
+    /// This one.
+    Is(u64),
+    /// None, since the run goes back to this one, which only the cache has.
+    OnlyCached(u64),
+}
+
+impl Verdict {
+    fn is_open(&self) -> bool {
+        use Verdict::{BringBack, Fetch, Look, PublishFromHolders, PutBack};
+        matches!(self, PublishFromHolders | BringBack { .. } | Fetch | Look(_) | PutBack)
+    }
+
+    /// Tells whether it is in the cache, and the program does not see it there.
+    pub fn withdraws(&self) -> bool {
+        use Reason::{Damaged, Left, NewerThanChosen, OlderThan};
+        let Verdict::Hide(reason) = self else { return false };
+        matches!(reason, NewerThanChosen | Left { .. } | Damaged | OlderThan(_))
+    }
+}
+
+impl Plan {
+    /// Returns the first that is to be done before more can be said.
+    pub fn next(&self) -> Option<&(u64, Verdict)> {
+        self.verdicts.iter().find(|(_, verdict)| verdict.is_open())
+    }
+
+    /// Tells whether the program does not see it in the cache, and not just because it gives way to
+    /// a newer one on the prefix.
+    pub fn is_rejected(&self, id: u64) -> bool {
+        let gives_way = |verdict: &Verdict| matches!(verdict, Verdict::Hide(Reason::OlderThan(_)));
+        let mut own = self.verdicts.iter().filter(|(one, _)| *one == id);
+        own.any(|(_, verdict)| verdict.withdraws() && !gives_way(verdict))
+    }
+
+    /// Returns the newest that the program reads where it is; 0 if there is none.
+    pub fn newest_in_place(&self) -> u64 {
+        let read = self.verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::ReadInPlace);
+        read.map(|(id, _)| *id).max().unwrap_or(0)
+    }
+
+    /// Adds a verdict on the dataset `id`.
+    pub fn say(&mut self, id: u64, verdict: Verdict) {
+        self.verdicts.push((id, verdict));
+    }
+
+    /// Tells whether the program does not see in the cache what the cache has of it.
+    pub fn is_withdrawn(&self, id: u64) -> bool {
+        self.verdicts.iter().any(|(one, verdict)| *one == id && verdict.withdraws())
+    }
+}
