@@ -101,8 +101,9 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="word",
                         help="MPIs and parts, by default all: " + ", ".join([*MPIS, *PARTS]))
-    parser.add_argument("--turns", type=int, default=blocked.TURNS,
-                        help="of each kind of run (%(default)s)")
+    parser.add_argument("--turns", type=int, metavar="N",
+                        help=f"of each kind of run ({blocked.TURNS} of {blocked.COUNT} checkpoints "
+                             f"each, {restarts.TURNS} of starts)")
     parser.add_argument("--mib", type=int, default=blocked.MIB,
                         help="of a large checkpoint, a rank (%(default)s)")
     asked = parser.parse_args()

@@ -6,8 +6,9 @@
  * so many microseconds before each but the first: asleep, or at work that takes as long on a core
  * of its own. `tidy` deletes a checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
- * next checkpoint begins, of the longest call that came later than the seal's agreement; then the
- * processor's seconds of all ranks. Dies in the end, so that nothing is flushed. */
+ * next checkpoint begins, of the first of those calls, of the longest other one; then the
+ * processor's seconds of all ranks. Ranks at work meet before the first call, so that it does not
+ * wait for one that has written more slowly. Dies in the end, so that nothing is flushed. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 4 << 20, FIGURES = 4 };
+enum { PIECE = 4 << 20, FIGURES = 5 };
 
 static size_t bytes;
 static char *data;
@@ -81,6 +82,13 @@ static void write_checkpoint(int step) {
   if (close(fd) != 0) fail("close");
 }
 
+/* Nobody goes on before all are here; no sync point. */
+static void meet(void) {
+  int here = 0, all;
+  MPI_Reduce(&here, &all, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&here, 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
   if (argc != 7) return 2;
   MPI_Init(&argc, &argv);
@@ -100,16 +108,19 @@ int main(int argc, char **argv) {
     double own[FIGURES] = {0}, all[FIGURES], used = processor(), begun = now();
     write_checkpoint(step);
     own[1] = now() - begun;
+    if (!asleep) meet();
+    double called = now();
     MPI_Barrier(MPI_COMM_WORLD);
+    own[3] = now() - called;
     own[0] = now() - begun;
     for (int call = 1; call < calls; call++) {
       if (asleep) usleep(pause);
       else work(pause * turns_a_microsecond);
-      double called = now();
+      called = now();
       MPI_Barrier(MPI_COMM_WORLD);
       double took = now() - called;
       own[0] += took;
-      if (took > own[3]) own[3] = took;
+      if (took > own[4]) own[4] = took;
     }
     own[2] = now() - begun;
     used = processor() - used;
@@ -117,14 +128,13 @@ int main(int argc, char **argv) {
     MPI_Reduce(own, all, FIGURES, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&used, &used_by_all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-      printf("%.6f %.6f %.6f %.6f %.6f\n", all[0], all[1], all[2], all[3], used_by_all);
+      for (int i = 0; i < FIGURES; i++) printf("%.6f ", all[i]);
+      printf("%.6f\n", used_by_all);
       fflush(stdout);
     }
     if (tidy && step > 1) unlink(name(step - 1));
   }
-  int end = 0;
-  MPI_Reduce(rank ? &end : MPI_IN_PLACE, &end, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
-  MPI_Bcast(&end, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  meet();
   raise(SIGKILL);
   return 0;
 }

@@ -1,32 +1,35 @@
 """How long checkpoints hold a program up, and the processor's time that they take: with each
-scheme, and for the same program alone on the same RAM disk. All by turns."""
+scheme, and for the same program alone on the same RAM disk or disk. All by turns."""
 
 import os
 import statistics
+import tempfile
 
 import aims
 from jobs import job, variants
-from measure import ALONE, NOW, builds, row
+from measure import ALONE, NOW, ROOT, builds, row
 
 MIB = 256  # a rank
 TURNS = 3
 COUNT = 4  # checkpoints of a turn that count
 WARM_UP = 2  # the first ones meet memory that was never used
 CALLS, PAUSE = 30, 10000  # synchronising calls after each, microseconds between them
+SLICES_PAUSE = 2000  # such as of a program that communicates often
 SMALL_COUNT = 200
-BLOCKED, WRITTEN, UNTIL_NEXT, LONGEST, PROCESSOR = range(5)
+DISK_MIB, DISK_COUNT = 96, 30  # a rank, at most; small ones
+BLOCKED, WRITTEN, UNTIL_NEXT, FIRST, LATER, PROCESSOR = range(6)
 
 
 def measured(mpi, scratch, programs, kinds, count, program, warm_up=WARM_UP, before=(), mpirun=(),
-             ranks=4, turns=TURNS):
+             turns=None, **place):
     """Of each kind of `kinds` the checkpoints' figures, all turns together. One job at a time has
-    memory."""
+    memory. `place` is what jobs.job takes."""
     found = {kind: [] for kind in kinds}
-    for turn in range(turns):
+    for turn in range(turns or TURNS):
         order = list(kinds) if turn % 2 == 0 else list(reversed(kinds))
         for kind in order:
             (_, build), settings = kind, kinds[kind]
-            with job(mpi, scratch, build, ranks, **settings) as run:
+            with job(mpi, scratch, build, **place, **settings) as run:
                 last = "keep" if build.dist else "tidy"
                 command = [*before, programs["blocked"], count + warm_up, *program, last]
                 lines = run.run_to_death(*command, mpirun=mpirun)
@@ -95,41 +98,95 @@ def small(mpi, programs, scratch, turns):
         tell(f"4 x {kib} KiB, blocked", found, f"{kib} KiB")
 
 
+def on_disk(mpi, programs, scratch, turns):
+    """Two ranks with a core each, prefix and caches on a disk, where a sync takes its time."""
+    kinds = variants(builds(), (("SINGLE", 0), ("XOR", 1)))
+    with disk() as place:
+        for kib, count, calls in ((min(MIB, DISK_MIB) << 10, COUNT, CALLS), (4, DISK_COUNT, 1)):
+            size = f"{kib >> 10} MiB" if kib >= 1024 else f"{kib} KiB"
+            program = [kib, calls, PAUSE if calls > 1 else 0, "sleep"]
+            found = measured(mpi, scratch, programs, kinds, count, program, turns=turns, ranks=2,
+                             mpirun=bound(mpi, "core"), disk=place)
+            tell(f"2 x {size} on disk, blocked", found, f"disk {size}")
+
+
+def disk():
+    """A directory on a disk; SCR_BENCH_DISK is another place for it."""
+    place = os.environ.get("SCR_BENCH_DISK") or ROOT / "target" / "tmp"
+    os.makedirs(place, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="scr-bench-", dir=place)
+
+
+def bound(mpi, to):
+    return ["--bind-to" if mpi == "openmpi" else "-bind-to", to]
+
+
+def ways(names):
+    """The program alone, and XOR with each of these values of SCR_SEAL, as far as they are there."""
+    kinds = {("alone", ALONE): {}}
+    for name in names:
+        if NOW.knows("SCR_SEAL") and NOW.knows(name):
+            kinds[f"XOR, {name}", NOW] = {"SCR_COPY_TYPE": "XOR", "SCR_SEAL": name}
+        else:
+            row(f"SCR_SEAL={name}", "", "not there", "")
+    return kinds
+
+
 def beside(mpi, programs, scratch, turns):
     """Two ranks at work on one core, the other core free for helpers: what is added to the run."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         aims.not_there("helper XOR", "one core")
         return
-    kinds = {("alone", ALONE): {}}
-    for way in ("BLOCKING", "BACKGROUND", "SLICES"):
-        if NOW.knows("SCR_SEAL") and NOW.knows(way):
-            kinds[f"XOR, {way}", NOW] = {"SCR_COPY_TYPE": "XOR", "SCR_SEAL": way}
-        elif way == "BLOCKING":
-            kinds[f"XOR, {way}", NOW] = {"SCR_COPY_TYPE": "XOR"}
-        else:
-            row(f"2 x {MIB} MiB on one core: SCR_SEAL={way}", "", "not there", "")
-    binding = ["--bind-to", "none"] if mpi == "openmpi" else ["-bind-to", "none"]
-    found = measured(mpi, scratch, programs, kinds, COUNT, [MIB << 10, CALLS, PAUSE, "work"],
-                     before=["taskset", "-c", str(cores[0])], mpirun=binding, ranks=2, turns=turns)
+    found = measured(mpi, scratch, programs, ways(("BLOCKING", "BACKGROUND")), COUNT,
+                     [MIB << 10, CALLS, PAUSE, "work"], before=["taskset", "-c", str(cores[0])],
+                     mpirun=bound(mpi, "none"), ranks=2, crowded=True, turns=turns)
+    added = tell_added(f"2 x {MIB} MiB on one core", found)
+    aim(added, "XOR, BACKGROUND", "helper XOR")
+
+
+def in_slices(mpi, programs, scratch, turns):
+    """Two ranks at work, each with a core that it needs: the longest call of the program while a
+    checkpoint is encoded in what is left of it."""
+    if len(os.sched_getaffinity(0)) < 2:
+        aims.not_there("slices XOR", "one core")
+        return
+    # A MiB a call at least, and as many calls again.
+    calls = max(2 * MIB, 60)
+    found = measured(mpi, scratch, programs, ways(("BLOCKING", "SLICES")), COUNT,
+                     [MIB << 10, calls, SLICES_PAUSE, "work"], mpirun=bound(mpi, "core"), ranks=2,
+                     turns=turns)
+    what = f"2 x {MIB} MiB, a core each"
+    tell_added(what, found)
+    pauses = {name: 1e3 * statistics.median(max(line[FIRST], line[LATER]) for line in lines)
+              for (name, _), lines in found.items()}
+    for name, milliseconds in pauses.items():
+        row(f"{what}: longest pause, {name}", "", f"{milliseconds:.1f} ms", "")
+    aim(pauses, "XOR, SLICES", "slices XOR")
+
+
+def aim(measured_by_name, name, key):
+    if name in measured_by_name:
+        aims.note(key, measured_by_name[name])
+    else:
+        aims.not_there(key, "not there")
+
+
+def tell_added(what, found):
+    """A row for each kind; what it adds to the run, in plain writes, by name."""
     alone = medians(found["alone", ALONE])
-    what = f"2 x {MIB} MiB on one core"
-    row(f"{what}: alone, until the next", told(alone[UNTIL_NEXT]), "",
+    row(f"{what}: alone, until the next", told(alone[UNTIL_NEXT]), "", "",
         f"write {told(alone[WRITTEN])}")
+    added = {}
     for (name, build), lines in found.items():
         if not build.dist:
             continue
         mine = medians(lines)
-        added = (mine[UNTIL_NEXT] - alone[UNTIL_NEXT]) / alone[WRITTEN]
-        row(f"{what}: {name}", "", told(mine[UNTIL_NEXT]), f"+ {added:.2f}",
-            f"of a write; longest later call {told(mine[LONGEST])}, cpu {told(mine[PROCESSOR])}")
-        if name == "XOR, BACKGROUND":
-            aims.note("helper XOR", added)
-        if name == "XOR, SLICES":
-            aims.note("slices XOR", 1e3 * (mine[LONGEST] - alone[LONGEST]))
-    for aim, way in (("helper XOR", "BACKGROUND"), ("slices XOR", "SLICES")):
-        if (f"XOR, {way}", NOW) not in found:
-            aims.not_there(aim, "not there")
+        added[name] = (mine[UNTIL_NEXT] - alone[UNTIL_NEXT]) / alone[WRITTEN]
+        row(f"{what}: {name}", "", told(mine[UNTIL_NEXT]), f"+ {added[name]:.2f}",
+            f"of a write; write {told(mine[WRITTEN])}, first call {told(mine[FIRST])}, longest "
+            f"later one {told(mine[LATER])}, cpu {told(mine[PROCESSOR])}")
+    return added
 
 
-PARTS = {"blocked": large, "small": small, "helper": beside}
+PARTS = {"blocked": large, "small": small, "disk": on_disk, "helper": beside, "slices": in_slices}

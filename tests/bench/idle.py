@@ -7,13 +7,14 @@ from jobs import job, settings_of
 from measure import ALONE, NOW, builds, row
 
 ROUNDS, CALLS = 400, 500
+TURNS = 5
 CALL_NAMES = ("Allreduce", "Barrier")
 
 
 def idle(mpi, programs, scratch, turns):
     found = {build: [] for build in (ALONE, *builds())}
     binding = ["--bind-to", "core"] if mpi == "openmpi" else ["-bind-to", "core"]
-    for _ in range(max(turns, 5)):
+    for _ in range(turns or TURNS):
         for build, all_of_it in found.items():
             settings = settings_of("XOR") if build.dist else {}
             with job(mpi, scratch, build, ranks=2, **settings) as run:

@@ -16,11 +16,13 @@ SCHEMES = (("SINGLE", 0), ("PARTNER", 1), ("XOR", 1), ("RS", 2), ("RS", 3))
 
 
 class Job:
-    """A prefix and a cache for each of the nodes. `build`'s shim is loaded."""
+    """A prefix and a cache for each of the nodes. `build`'s shim is loaded. `crowded`: several
+    ranks have a core."""
 
-    def __init__(self, mpi, top, build, ranks=4, **settings):
+    def __init__(self, mpi, top, build, ranks=4, crowded=False, **settings):
         self.mpi, self.top, self.prefix, self.build = mpi, top, top / "prefix", build
-        self.ranks = ranks
+        self.ranks, self.crowded = ranks, crowded
+        self.shared = top  # what MPI shares between ranks
         self.nodes = nodes.Nodes(top / "nodes", ranks, 1)
         self.prefix.mkdir()
         self.base = str(self.nodes.here / "base")
@@ -54,9 +56,11 @@ class Job:
         return output(self.command(*program), self.environment(), self.prefix)
 
     def environment(self):
-        asked = yields.asked(environment(self.build, **self.settings), self.mpi, self.ranks)
+        plain = environment(self.build, **self.settings)
+        asked = (yields.beside_others(plain, self.mpi) if self.crowded
+                 else yields.asked(plain, self.mpi, self.ranks))
         # What Open MPI shares between ranks stays behind where they are killed.
-        return {**asked, "OMPI_MCA_btl_vader_backing_directory": str(self.top)}
+        return {**asked, "OMPI_MCA_btl_vader_backing_directory": str(self.shared)}
 
     def run_to_death(self, *program, mpirun=()):
         """The lines of numbers of one that kills itself."""
@@ -70,9 +74,14 @@ class Job:
 
 
 @contextlib.contextmanager
-def job(mpi, scratch, build, ranks=4, **settings):
-    with tempfile.TemporaryDirectory(dir=scratch) as top:
-        yield Job(mpi, pathlib.Path(top), build, ranks, **settings)
+def job(mpi, scratch, build, ranks=4, crowded=False, disk=None, **settings):
+    """A job on the RAM disk `scratch`; with `disk` its prefix and caches are there instead."""
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(tempfile.TemporaryDirectory(dir=disk or scratch))
+        made = Job(mpi, pathlib.Path(top), build, ranks, crowded, **settings)
+        if disk:
+            made.shared = stack.enter_context(tempfile.TemporaryDirectory(dir=scratch))
+        yield made
 
 
 def title(scheme, failures):

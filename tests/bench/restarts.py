@@ -13,10 +13,12 @@ import yields
 RANKS, MIB = 4, 256
 # Type, losses that it survives, losses that are tried.
 SCHEMES = (("SINGLE", 0, 0), ("PARTNER", 1, 1), ("XOR", 1, 1), ("RS", 2, 2))
+TURNS = 5
 FLOORS = 10
 
 
 def starts(mpi, programs, scratch, turns):
+    """Each start finds what a run has just left: what one has looked at, the next need not."""
     for scheme, failures, most in SCHEMES:
         of = {build: [[] for _ in range(1 + most)] for build in builds()}
         alone = []
@@ -25,19 +27,27 @@ def starts(mpi, programs, scratch, turns):
             jobs = {build: stack.enter_context(job(mpi, scratch, build,
                                                    **settings_of(scheme, failures)))
                     for build in of}
-            for run in jobs.values():
-                run.run_to_death(programs["restart"], "die", MIB)
-            for turn in range(max(turns, 5)):
+            for turn in range(turns or TURNS):
                 for lost in range(1 + most):
                     alone.append(bare.run(programs["restart"], "init", MIB)[0][0])
-                    for build, run in jobs.items():
-                        for node in range(lost):
-                            run.replace((turn + node) % RANKS)
-                        found = run.run_to_death(programs["restart"], "read", MIB)
-                        if not found:
-                            raise SystemExit(f"{scheme}: no restart after {lost} lost nodes")
-                        of[build][lost].append(found[0][0])
+                    order = list(jobs) if turn % 2 == 0 else list(reversed(jobs))
+                    for build in order:
+                        gone = [(turn + node) % RANKS for node in range(lost)]
+                        of[build][lost].append(one_start(jobs[build], programs["restart"], gone))
         tell(title(scheme, failures), statistics.median(alone), of)
+
+
+def one_start(run, program, gone):
+    """Seconds of MPI_Init after a run that has left checkpoints, and lost those nodes. Nothing is
+    left of it."""
+    run.run_to_death(program, "die", MIB)
+    for node in gone:
+        run.replace(node)
+    found = run.run_to_death(program, "read", MIB)
+    run.clear()
+    if not found:
+        raise SystemExit(f"{run.build.name}: no restart after {len(gone)} lost nodes")
+    return found[0][0]
 
 
 def tell(name, alone, of):
