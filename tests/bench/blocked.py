@@ -122,7 +122,7 @@ def bound(mpi, to):
 
 
 def ways(names):
-    """The program alone, and XOR with each of these values of SCR_SEAL, as far as they are there."""
+    """The program alone, and XOR with each of these values of SCR_SEAL that there is."""
     kinds = {("alone", ALONE): {}}
     for name in names:
         if NOW.knows("SCR_SEAL") and NOW.knows(name):

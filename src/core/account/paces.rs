@@ -10,7 +10,7 @@ pub(crate) type Paces = [u64; 4];
 /// Bytes of [`Paces`] behind a report.
 const TAIL: usize = size_of::<Paces>();
 
-/// Parts a report and what is behind it: nothing, if there is no room for it.
+/// Splits a report from what is behind it: nothing, if there is no room for it.
 pub(crate) fn split(bytes: &[u8]) -> (&[u8], Paces) {
     let Some((report, tail)) = bytes.split_last_chunk::<TAIL>() else { return (bytes, [0; 4]) };
     let mut words = tail.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_be_bytes));
