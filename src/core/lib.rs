@@ -11,7 +11,7 @@
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6 | [`namespace`], [`account`], [`launch`], [`restart`] |
+//! | L6 | [`namespace`], [`handles`], [`account`], [`launch`], [`restart`] |
 //! | L7 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]
@@ -24,6 +24,7 @@ pub mod descriptors;
 pub mod error;
 pub mod events;
 pub mod files;
+pub mod handles;
 pub mod kvtree;
 pub mod launch;
 pub mod log;

@@ -10,7 +10,7 @@ const LAYERS: [&[&str]; 8] = [
     &["records", "descriptors", "events", "machine"],
     &["redundancy"],
     &["cache", "transfer"],
-    &["namespace", "account", "launch", "restart"],
+    &["namespace", "handles", "account", "launch", "restart"],
     &["session", "operations"],
 ];
 

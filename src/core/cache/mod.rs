@@ -10,6 +10,7 @@
 //! | `spare.rs` | whether a rank has a processor to spare for that |
 //! | `evict.rs` | removal: data first, record after |
 //! | `leftovers.rs` | what it has left in the store |
+//! | `setback.rs` | why the cache could not take a file |
 //! | `protection.rs` | redundancy sets on the placement of a launch |
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
@@ -60,6 +61,7 @@ mod remains;
 mod replicate;
 mod scatter;
 pub mod seal;
+mod setback;
 mod sharing;
 mod spare;
 mod store;
@@ -108,6 +110,7 @@ pub use seal::{
     IfUntouched, Prepared, SealRequest, commit, confirm, is_confirmed, prepare, prepare_encoded,
     trust, void,
 };
+pub use setback::{Setback, Setbacks, is_about_the_file, leaves_a_gap};
 pub use sharing::Sharing;
 pub use spare::Spare;
 pub use store::{FilemapFile, Held, stores_in_records};

@@ -14,19 +14,27 @@
 //! | `ineffective.rs` | settings that do nothing for want of another one |
 //! | `job.rs` | where a job has its directories |
 //! | `resources.rs` | what the resource manager tells of the job |
+//! | `together.rs` | settings, locks and troubles of all ranks |
+//! | `earlier.rs` | purges, and the cache of a run with another number of ranks |
+//! | `meeting.rs` | ranks that meet without MPI when they exit |
+//! | `site_stores.rs` | its stores |
 //! | `site.rs` | what stays the same for the life of a launch |
 
 pub(crate) mod aliases;
 pub(crate) mod census;
 pub(crate) mod check;
 pub(crate) mod check_files;
+pub(crate) mod earlier;
 pub(crate) mod host;
 pub(crate) mod ineffective;
 pub(crate) mod job;
+pub(crate) mod meeting;
 pub(crate) mod prepare;
 pub(crate) mod required;
 pub(crate) mod resources;
 pub(crate) mod site;
+mod site_stores;
+pub(crate) mod together;
 pub(crate) mod verdict;
 
 pub use aliases::Alias;

@@ -10,6 +10,7 @@ mod file_meta;
 mod filemap;
 mod flush_state;
 mod halt_file;
+pub(crate) mod learned;
 mod nodes;
 mod prefix_index;
 mod record;

@@ -38,13 +38,12 @@ use std::time::Duration;
 
 use crate::bytes;
 
+pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::program_setting;
 pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
-pub use crate::machine::{Call, ProgramState};
+pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
 pub use crate::namespace::{Answer, Attributes, Entry};
-pub use ending::need::{Need, NeedLimits};
 pub use program::{Consent, FILENAME_MAX, Flags};
-pub use rank::holdings::TOKEN_LAZY;
 pub use rank::hooked::Note;
 pub use rank::runtime::Session;
 

@@ -1,6 +1,6 @@
 //! A descriptor is open, or closed by its last holder.
 
-use crate::session::rank::holdings::{Tracked, Way};
+use crate::handles::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::monotonic_ms;

@@ -7,39 +7,16 @@
 //! the second sees what the first one has done, or does it. What cannot be put together any more is
 //! given up, and that is told.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
+use crate::handles::Base;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::namespace::{Claim, Place, Writing};
-use crate::session::rank::holdings::{Stamp, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
-
-/// The file that a private copy was made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::session) struct Base {
-    device: u64,
-    number: u64,
-    /// On the PFS it may be changed in place; a sealed copy is not.
-    stamp: Option<Stamp>,
-}
-
-impl Base {
-    /// Reads which file is at `path`; `None` if there is none.
-    pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
-        let found = path.symlink_metadata().ok()?;
-        let stamp = if on_prefix { Some(stamp(path)?) } else { None };
-        Some(Base { device: found.dev(), number: found.ino(), stamp })
-    }
-
-    fn is_at(&self, path: &Path) -> bool {
-        Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
-    }
-}
 
 /// A private copy that is to become the file.
 #[derive(Clone, Copy)]

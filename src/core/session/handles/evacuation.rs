@@ -6,9 +6,9 @@ use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::handles::{Tracked, Way, stamp};
 use crate::log::messages;
 use crate::namespace::{Answer, Intent, Manner, Place};
-use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::stores::space::{descriptor_info, open_alike};
 

@@ -4,10 +4,10 @@
 
 use super::co_writers::Change;
 use crate::error::Result;
+use crate::handles::{Tracked, Way, stamp};
 use crate::log::messages;
 use crate::machine::{self, Placement};
 use crate::namespace::{self as ns, Place};
-use crate::session::rank::holdings::{Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 

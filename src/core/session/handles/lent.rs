@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::handles::{Room, Tracked, Way};
 use crate::log::{self, messages};
 use crate::namespace::Place;
-use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::has_writers;

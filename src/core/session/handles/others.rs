@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use super::co_writers::{Base, Change, Standing};
+use super::co_writers::{Change, Standing};
 use crate::error::Result;
+use crate::handles::Base;
+use crate::handles::{Room, Tracked, Way, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
-use crate::session::rank::holdings::{Room, Tracked, Way, stamp};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
 use crate::system::{has_writers, monotonic_ms};

@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::co_writers::{Change, Naming, Standing};
+use crate::cache::Setback;
 use crate::error::{Error, Result};
+use crate::handles::{Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
-use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
-use crate::session::stores::setback::Setback;
 use crate::system::monotonic_ms;
 
 impl Session {

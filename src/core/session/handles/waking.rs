@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::session::rank::holdings::Tracked;
+use crate::handles::Tracked;
 use crate::session::rank::runtime::Session;
 
 impl Session {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::intake::take_in;
 use crate::error::Result;
+use crate::handles::Way;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
-use crate::session::rank::holdings::Way;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};

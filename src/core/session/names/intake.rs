@@ -4,12 +4,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::machine::FileRef;
 use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
-use crate::session::stores::setback::Setback;
 use crate::system::has_writers;
 
 impl Session {

@@ -20,11 +20,11 @@ use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
+use crate::handles::Way;
 use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
-use crate::session::rank::holdings::Way;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -54,7 +54,7 @@ impl Session {
         if self.links().is_none() {
             return Err(state);
         }
-        if !self.is_final_of(dir, last) {
+        if !self.directories.is_final_of(dir, last) {
             self.notice_directory(&mut state, dir, last);
             return Err(state);
         }
@@ -91,7 +91,7 @@ impl Session {
 
     /// Whether the file moves with its directory as part of a checkpoint in progress.
     fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
-        let Some(waiting) = self.waiting(name) else { return false };
+        let Some(waiting) = self.directories.waiting(&self.series, name) else { return false };
         let fits = (waiting.dir.as_str(), waiting.last_dir.as_str()) == (dir, last);
         let of_checkpoint = match state.view.place(name) {
             Place::Cached(key, _) | Place::Elsewhere(key, _) => {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::account::tally::Count;
+use crate::handles::Room;
 use crate::machine::{self, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Found, Intent, Manner, Place};
 use crate::patterns::Match;
-use crate::session::rank::holdings::Room;
 use crate::session::rank::known::file_ref;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;

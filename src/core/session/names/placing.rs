@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
+use crate::handles::{Room, Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
 use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
-use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::handles::{Tracked, Way};
 use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, Intent, Place};
 use crate::patterns::Template;
-use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};

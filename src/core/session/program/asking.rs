@@ -2,9 +2,9 @@
 
 use super::consent::no_communication;
 use crate::error::Result;
+use crate::machine::NeedLimits;
 use crate::params::keys;
 use crate::session::Session;
-use crate::session::ending::need::NeedLimits;
 
 impl Session {
     /// Tells whether the program should write a checkpoint now, by the settings; always, if they

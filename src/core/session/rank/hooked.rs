@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::holdings::Way;
 use super::runtime::Session;
+use crate::handles::Way;
 use crate::system::monotonic_ms;
 
 /// Something that the shim has seen.

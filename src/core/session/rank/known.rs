@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::holdings::{Tracked, Way};
 use super::runtime::{Session, State};
+use crate::handles::{Tracked, Way};
 use crate::launch::site::Links;
+use crate::machine::Need;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace as ns;
 use crate::patterns::Match;
 use crate::records;
-use crate::session::ending::need::Need;
 use crate::transfer::{AsyncFlush, Background};
 
 impl Session {
@@ -30,7 +30,10 @@ impl Session {
         if self.program.has_claimed(name) {
             return None;
         }
-        let waiting = self.waiting(name).map(|it| Match { temporary: true, ..it.matched });
+        let waiting = self
+            .directories
+            .waiting(&self.series, name)
+            .map(|it| Match { temporary: true, ..it.matched });
         let matched = waiting.or_else(|| self.series.match_path(name));
         matched.filter(|matched| !self.silenced.has(matched))
     }
@@ -122,7 +125,7 @@ impl Session {
     /// directory that another rank has renamed belongs where that is now.
     pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
         let path = self.site.on_prefix(name);
-        match self.waiting(name) {
+        match self.directories.waiting(&self.series, name) {
             Some(waiting)
                 if !self.site.on_prefix(&waiting.dir).is_dir()
                     && self.site.on_prefix(&waiting.last_dir).is_dir() =>

@@ -5,15 +5,13 @@
 //! | `runtime.rs` | the state of a rank |
 //! | `known.rs` | what it knows of itself and of names |
 //! | `hooked.rs` | what the hooks report |
-//! | `holdings.rs` | what this rank knows of its own files |
 //! | `checksums.rs` | checksums that were taken while the program wrote |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
 //! | `helper.rs` | files without a sync point |
 
-pub(super) mod checksums;
+mod checksums;
 pub(super) mod helper;
-pub(super) mod holdings;
 pub(super) mod hooked;
 pub(super) mod known;
 pub(super) mod publish;

@@ -1,124 +1,18 @@
-//! What the settings ask of a start: purges before the cache is taken over; after it, datasets that
-//! go to the prefix before the program runs, a cache that is dropped, and an end where a complete
-//! checkpoint was lost.
+//! What the settings ask of a start: datasets that go to the prefix before the program runs, a
+//! cache that is dropped, and an end where a complete checkpoint was lost.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::cache::agree::agree;
 use crate::cache::{self, Offered, RebuildReport};
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::launch::site::{Links, Site};
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Index;
 use crate::session::rank::runtime::Session;
-use crate::transfer::{
-    Left, OtherSize, flush_sync, kept_by_newer, publish_other_size, purge_prefix,
-};
-
-/// Obeys `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
-///
-/// # Errors
-/// Communication failed, or something could not be deleted.
-pub(in crate::session) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>> {
-    let is_root = site.rank == 0;
-    let mut events = Vec::new();
-    if site.settings.get(keys::CACHE_PURGE) {
-        agree(links.world.as_ref(), cache::finish(&links.ctx(site)))?;
-        links.world.barrier()?;
-        events.push(Event::new("CLEARED").note("the cache (SCR_CACHE_PURGE=1)"));
-        if is_root {
-            log::message(1, "the cache is deleted (SCR_CACHE_PURGE=1)");
-        }
-    }
-    if site.settings.get(keys::PREFIX_PURGE) {
-        let purged = if is_root { purge_prefix(&site.prefix) } else { Ok(Left::new()) };
-        let purged = agree(links.world.as_ref(), purged)?;
-        events.extend(deletions(&purged, "SCR_PREFIX_PURGE=1"));
-        if is_root && !purged.is_empty() {
-            log::warn(
-                messages::PURGED,
-                format_args!(
-                    "{} datasets are deleted from {} (SCR_PREFIX_PURGE=1)",
-                    purged.len(),
-                    site.prefix.display()
-                ),
-            );
-        }
-    }
-    Ok(events)
-}
-
-/// Takes over the cache that a run with another number of ranks has left: what it holds goes to the
-/// prefix, where this program reads it by files. Returns what is to be logged. Collective.
-///
-/// # Errors
-/// Communication failed. All else leaves the cache as it is.
-pub(in crate::session) fn take_over_other_size(
-    links: &Links,
-    site: &Site,
-    identity: &str,
-) -> Result<Vec<Event>> {
-    let begin = Instant::now();
-    let enter = || site.host.enter_thread();
-    let outcome = publish_other_size(&links.ctx(site), identity, &enter);
-    let taken = || Event::new("TAKEOVER").seconds(begin.elapsed().as_secs_f64());
-    let found = match outcome {
-        Err(error @ Error::Comm(_)) => return Err(error),
-        Ok(None) => return Ok(Vec::new()),
-        Err(error) => {
-            let text = format!(
-                "the cache of a run with another number of ranks cannot be published: {error}"
-            );
-            let event = taken().note(&text);
-            if site.rank == 0 {
-                log::warn(messages::OTHER_SIZE_FAILED, text);
-            }
-            return Ok(vec![event]);
-        }
-        Ok(Some(found)) => found,
-    };
-    let mut events = vec![taken().note(format!("the cache of a run with {} ranks", found.ranks))];
-    for (id, key) in &found.published {
-        let note = format!("from the cache of a run with {} ranks", found.ranks);
-        events.push(Event::new("PUBLISHED").dataset(*id, key.title()).note(note));
-    }
-    events.extend(deletions(&found.left, OUTSIDE_WINDOW));
-    for (id, key, why) in &found.withheld {
-        events.push(Event::new("WITHHELD").dataset(*id, key.title()).note(why));
-    }
-    if site.rank == 0 {
-        tell_taken_over(site, &found);
-    }
-    Ok(events)
-}
-
-/// What became of the cache of a run with another number of ranks.
-fn tell_taken_over(site: &Site, found: &OtherSize) {
-    for (id, key, reason) in &found.withheld {
-        let title = key.title();
-        log::warn(
-            messages::LOST,
-            format_args!("{title} (dataset {id}) cannot be had again: {reason}"),
-        );
-    }
-    let newest = found.published.last().map_or_else(
-        || "nothing in it is newer than what is there".to_string(),
-        |(_, key)| format!("{} is the newest in it, and is there now", key.title()),
-    );
-    log::warn(
-        messages::OTHER_SIZE,
-        format_args!(
-            "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
-            found.ranks,
-            site.size,
-            site.prefix.display()
-        ),
-    );
-}
+use crate::transfer::{flush_sync, kept_by_newer};
 
 impl Session {
     /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does

@@ -8,14 +8,14 @@
 
 use std::io::ErrorKind;
 
-use super::setback::Setback;
+use crate::cache::Setback;
 use crate::cache::{self, Ctx, Store};
 use crate::descriptors::Overhead;
+use crate::handles::{Room, Tracked, Way};
 use crate::log;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
 use crate::redundancy::Spares;
-use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{allocated, release_excess, reserve, room, space};
 

@@ -2,102 +2,19 @@
 //! PFS, where the program's call succeeds or fails as it would without us; and that is told, once
 //! for the whole launch.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use crate::cache::NodeCatalog;
+use crate::cache::{NodeCatalog, Setback, is_about_the_file, leaves_a_gap};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::handles::{Tracked, Way};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::holdings::{Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{monotonic_ms, space};
-
-/// Why the cache could not take a file.
-#[derive(Debug, Clone)]
-pub(in crate::session) enum Setback {
-    /// The store in this directory has no room.
-    NoRoom(PathBuf),
-    /// It has no inodes.
-    NoInodes(PathBuf),
-    /// Something else, in words.
-    Failed(String),
-}
-
-impl Setback {
-    /// Says that no file can be made or written in the store in this directory.
-    pub fn full(place: &Path) -> Setback {
-        match space(place) {
-            Ok(space) if space.free_files == 0 => Setback::NoInodes(place.to_path_buf()),
-            _ => Setback::NoRoom(place.to_path_buf()),
-        }
-    }
-
-    /// Says that the store in the directory `place` met `error`.
-    pub fn of(place: &Path, error: &Error) -> Setback {
-        match error.is_no_room() {
-            true => Setback::full(place),
-            false => Setback::Failed(error.to_string()),
-        }
-    }
-
-    /// Why a file is on the prefix then.
-    fn reason(&self) -> Reason {
-        match self {
-            Setback::NoRoom(_) | Setback::NoInodes(_) => Reason::NoRoom,
-            Setback::Failed(_) => Reason::StoreFailed,
-        }
-    }
-}
-
-/// The first setback of this rank, and whether one has been told.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Setbacks {
-    met: Mutex<Option<Setback>>,
-    told: AtomicBool,
-}
-
-impl Setbacks {
-    /// Notes that this rank has met one; only the first counts.
-    pub fn met(&self, setback: Setback) {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        met.get_or_insert(setback);
-    }
-
-    fn first(&self) -> Option<Setback> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Whether open(2) says with `errno` what is true of the file or of the caller, wherever the file
-/// lies.
-fn is_about_the_file(errno: i32) -> bool {
-    matches!(
-        errno,
-        libc::EACCES
-            | libc::EEXIST
-            | libc::EFAULT
-            | libc::EINTR
-            | libc::EINVAL
-            | libc::EISDIR
-            | libc::ELOOP
-            | libc::ENAMETOOLONG
-            | libc::ENOENT
-            | libc::ENOTDIR
-            | libc::EOVERFLOW
-            | libc::EPERM
-            | libc::ETXTBSY
-    )
-}
-
-/// Whether a failed open with `errno` leaves a checkpoint without a file that was to be in it.
-fn leaves_a_gap(errno: i32) -> bool {
-    !matches!(errno, libc::EEXIST | libc::EISDIR | libc::ELOOP | libc::ENOTDIR)
-}
+use crate::system::monotonic_ms;
 
 fn reason(name: &str, errno: i32) -> String {
     format!("opening {name} failed: {}", std::io::Error::from_raw_os_error(errno))
@@ -116,7 +33,7 @@ impl Session {
         catalog: &NodeCatalog,
     ) -> Result<()> {
         let setbacks = &self.setbacks;
-        if !catalog.has_files_on_prefix() || setbacks.told.load(Ordering::Relaxed) {
+        if !catalog.has_files_on_prefix() || setbacks.is_told() {
             return Ok(());
         }
         let own = self.site.rank as i64;
@@ -126,7 +43,7 @@ impl Session {
         if teller[0] < 0 {
             return Ok(());
         }
-        setbacks.told.store(true, Ordering::Relaxed);
+        setbacks.tell();
         if let Some(setback) = setback.filter(|_| teller[0] == own) {
             self.warn_of(&setback, title);
         }

@@ -7,12 +7,12 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::setback::Setback;
 use crate::account::tally::Count;
+use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
+use crate::handles::{Room, Tracked, Way};
 use crate::namespace::{self as ns, Place};
-use crate::session::rank::holdings::{Room, Tracked, Way};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
 

@@ -13,104 +13,9 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::namespace::{Layer, Move, Notice, Remote};
+use crate::namespace::{Files, Layer, Message, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::rank::runtime::{Session, State};
-
-/// Files by name.
-type Files = BTreeMap<String, FileMeta>;
-
-/// What this rank has told the others.
-#[derive(Debug, Default)]
-pub(in crate::session) struct ToldElsewhere {
-    files: BTreeMap<DatasetKey, Files>,
-    deleted: BTreeSet<String>,
-}
-
-impl ToldElsewhere {
-    /// Gives what was told of a directory's files their new names: the others know of the rename.
-    pub fn follow(&mut self, one: &Move) {
-        for files in self.files.values_mut() {
-            for (name, mut meta) in std::mem::take(files) {
-                let name = one.new_name(&name).unwrap_or(name);
-                meta.name.clone_from(&name);
-                files.insert(name, meta);
-            }
-        }
-    }
-}
-
-/// What a rank tells, as a tree:
-/// ```text
-/// DSET / <directory name of the key> / THERE / <name> / <fields of FileMeta>
-///                                      GONE / <name>
-/// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
-/// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
-/// ```
-/// The last two are for the ranks of its own node, too.
-///
-/// Not of directories that are removed: whoever makes one again finds it there, before he has heard
-/// of it, and must not lose it afterwards.
-struct Message(KvTree);
-
-impl Message {
-    /// As bytes; none where there is nothing to tell.
-    fn to_bytes(&self) -> Vec<u8> {
-        if self.0.is_empty() { Vec::new() } else { self.0.encode() }
-    }
-
-    /// The inverse. Total.
-    fn from_bytes(bytes: &[u8]) -> Option<Message> {
-        match bytes.is_empty() {
-            true => Some(Message(KvTree::new())),
-            false => KvTree::decode(bytes).ok().map(Message),
-        }
-    }
-
-    fn names(&mut self, kind: &str, names: impl IntoIterator<Item = impl AsRef<str>>) {
-        for name in names {
-            self.0.child_mut(kind).set(name.as_ref(), KvTree::new());
-        }
-    }
-
-    fn moved(&mut self, one: &Move) {
-        let tree = self.0.child_mut("MOVED").child_mut(one.number);
-        tree.set_value("FROM", &one.from);
-        tree.set_value("TO", &one.to);
-        tree.set_flag("LANDED", one.landed);
-    }
-
-    /// What this rank has renamed and not told.
-    fn take_moves(&mut self, state: &mut State) {
-        std::mem::take(&mut state.moves.untold).iter().for_each(|one| self.moved(one));
-        for (series, template) in std::mem::take(&mut state.moves.learned) {
-            self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
-        }
-    }
-
-    fn tells_moves(&self) -> bool {
-        self.0.contains("MOVED") || self.0.contains("LEARNED")
-    }
-
-    /// Directories that have moved, in their order.
-    fn moves(&self) -> Vec<Move> {
-        let of = |(number, tree): (&str, &KvTree)| {
-            Some(Move {
-                number: number.parse().ok()?,
-                from: tree.get_value("FROM")?.to_string(),
-                to: tree.get_value("TO")?.to_string(),
-                landed: tree.get_flag("LANDED"),
-            })
-        };
-        let mut moves: Vec<Move> = self.0.child("MOVED").iter().filter_map(of).collect();
-        moves.sort_by_key(|one| one.number);
-        moves
-    }
-
-    fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
-        self.0.child(kind).keys().map(str::to_string)
-    }
-}
 
 impl Session {
     /// Tells all ranks what each has to tell, if it is time for it. Collective.
@@ -141,7 +46,7 @@ impl Session {
         let mut untold = [i64::from(!state.moves.untold.is_empty())];
         untold[0] |= i64::from(!state.moves.learned.is_empty());
         let mut own = Message(KvTree::new());
-        own.take_moves(&mut state);
+        take_moves(&mut state, &mut own);
         drop(state);
         links.world.all_max(&mut untold)?;
         if untold == [0] { Ok(()) } else { self.exchange(links, &own) }
@@ -220,7 +125,7 @@ impl Session {
         news.names("DELETED", deleted.difference(&state.told.deleted));
         news.names("SETTLED", state.told.deleted.difference(&deleted));
         state.told = ToldElsewhere { files, deleted };
-        news.take_moves(state);
+        take_moves(state, &mut news);
         news
     }
 
@@ -278,6 +183,14 @@ impl Session {
     }
 }
 
+/// What this rank has renamed and not told.
+fn take_moves(state: &mut State, message: &mut Message) {
+    std::mem::take(&mut state.moves.untold).iter().for_each(|one| message.moved(one));
+    for (series, template) in std::mem::take(&mut state.moves.learned) {
+        message.learned(series, &template);
+    }
+}
+
 /// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
 /// tells so in the next conference.
 fn made_here(state: &State) -> BTreeSet<String> {
@@ -288,31 +201,4 @@ fn made_here(state: &State) -> BTreeSet<String> {
         known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
     };
     open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_read_as_they_were_told_and_damaged_ones_are_none() {
-        let mut news = Message(KvTree::new());
-        assert!(news.to_bytes().is_empty());
-        assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
-        news.names("DELETED", ["a/b", "c"]);
-        let step = |number, landed| Move {
-            number,
-            from: format!("{number}.new"),
-            to: number.to_string(),
-            landed,
-        };
-        let moves = [step(9, true), step(10, false)];
-        moves.iter().rev().for_each(|one| news.moved(one));
-        let bytes = news.to_bytes();
-        let read = Message::from_bytes(&bytes).unwrap();
-        assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
-        assert_eq!(read.moves(), moves);
-        assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
-        assert!(Message::from_bytes(b"?").is_none());
-    }
 }

@@ -7,108 +7,14 @@
 //! says what is to be done, and who cannot go on without it does it ([`Session::honour`]).
 
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{MutexGuard, OnceLock};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use crate::error::Result;
-use crate::files::remove_file_if_there;
-use crate::launch::site::{Links, Site};
-use crate::log;
 use crate::machine::DatasetState;
-use crate::namespace::{Claim, Notice};
+use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{Heard, SharedLog, Telling, thread_id};
-
-/// The file's name in the control directory; it is there while the ranks start only.
-const FILE: &str = "names";
-
-/// What this rank tells and hears.
-#[derive(Default)]
-pub(in crate::session) struct Neighbours {
-    log: OnceLock<SharedLog>,
-    /// Ranks of this node.
-    ranks: OnceLock<Vec<usize>>,
-    /// Heard up to here. Changed with the state locked.
-    place: AtomicU64,
-}
-
-impl Neighbours {
-    /// Opens the log of this launch. Collective. Without one, what others do is seen when it is
-    /// agreed on.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub fn meet(&self, links: &Links, site: &Site) -> Result<()> {
-        if site.ranks_on_node < 2 {
-            return Ok(());
-        }
-        let path = site.layout.control_dir.join(FILE);
-        let made = !site.leads_node || make(&path);
-        links.node.all_max(&mut [0])?; // it is there
-        let log = if made { SharedLog::open(&path).ok() } else { None };
-        let mut missing = [i64::from(log.is_none())];
-        links.node.all_max(&mut missing)?;
-        if site.leads_node {
-            let _ = remove_file_if_there(&path); // the next start does it
-        }
-        let _ = self.ranks.set(links.node_ranks.clone());
-        match log.filter(|_| missing == [0]) {
-            Some(log) => drop(self.log.set(log)),
-            None => log::message(1, format_args!("{} cannot be shared", path.display())),
-        }
-        Ok(())
-    }
-
-    /// Returns the ranks of this node, unless it has one only.
-    pub fn ranks(&self) -> &[usize] {
-        self.ranks.get().map_or(&[], Vec::as_slice)
-    }
-
-    fn tell(&self, told: &[Notice], rank: usize) {
-        if let Some(log) = self.log.get() {
-            for told in told {
-                let _ = log.tell(&told.to_bytes(rank)); // a name too long waits for the agreement
-            }
-        }
-    }
-}
-
-fn make(path: &Path) -> bool {
-    remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
-}
-
-/// What has just been heard.
-#[derive(Debug, Default)]
-pub(in crate::session) struct News {
-    /// Files that others have made, or begun to write, and who.
-    written: Vec<(String, usize)>,
-    /// And more than that.
-    missed: bool,
-}
-
-impl News {
-    /// Tells whether another rank may have begun to write `name`.
-    pub fn of(&self, name: &str) -> bool {
-        self.missed || self.writer_of(name).is_some()
-    }
-
-    /// Tells which rank that is, if it is known.
-    pub fn writer_of(&self, name: &str) -> Option<usize> {
-        let mut writers = self.written.iter();
-        writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
-    }
-}
-
-/// A name that another rank of the node has claimed, until it says what has come of it.
-#[derive(Debug)]
-pub(in crate::session) struct Claimed {
-    claim: Claim,
-    /// It counts as done here: what the rank will say is known.
-    honoured: bool,
-    /// It has said something.
-    heard: bool,
-}
+use crate::system::{Heard, Telling, thread_id};
 
 impl Session {
     /// Takes in what the others of the node have told since the last time.
@@ -253,7 +159,10 @@ impl Session {
     /// Opens the log of this launch, if the ranks can talk to one another; see
     /// [`Neighbours::meet`].
     pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
-        self.links().map_or(Ok(()), |links| self.neighbours.meet(&links, &self.site))
+        self.links().map_or(Ok(()), |links| {
+            let dir = &self.site.layout.control_dir;
+            self.neighbours.meet(dir, links.node.as_ref(), &links.node_ranks)
+        })
     }
 
     /// Finds the newest dataset of a series that is known to be complete: its id, and what `{id}`

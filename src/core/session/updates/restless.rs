@@ -2,52 +2,19 @@
 //! SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 use crate::error::Result;
+use crate::handles::Way;
 use crate::log::{self, messages};
 use crate::machine::{Knowledge, Reason, Restless, name_hash};
-use crate::namespace::{self as ns, Place};
+use crate::namespace::{self as ns, Place, Silenced, pattern_of};
 use crate::params::keys;
-use crate::patterns::Match;
-use crate::session::rank::holdings::Way;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::has_children;
 
 /// The parameter that leaves files alone from the start.
 const IGNORE: &str = "SCR_IGNORE_PATTERN";
-
-/// Templates that this rank leaves alone: the series, and the hash of the name with the id masked.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Silenced {
-    any: AtomicBool,
-    templates: RwLock<BTreeSet<(usize, u64)>>,
-}
-
-impl Silenced {
-    /// Makes the set of those that an earlier launch has found.
-    pub fn new(known: &[Knowledge]) -> Self {
-        let silenced = Silenced::default();
-        for (series, known) in known.iter().enumerate() {
-            known.restless.iter().for_each(|template| silenced.add((series, *template)));
-        }
-        silenced
-    }
-
-    fn add(&self, template: (usize, u64)) {
-        self.templates.write().unwrap_or_else(PoisonError::into_inner).insert(template);
-        self.any.store(true, Ordering::Release);
-    }
-
-    /// Tells whether a file that matches a pattern is left alone.
-    pub fn has(&self, matched: &Match) -> bool {
-        let template = || (matched.series, name_hash(&matched.masked));
-        self.any.load(Ordering::Acquire)
-            && self.templates.read().unwrap_or_else(PoisonError::into_inner).contains(&template())
-    }
-}
 
 impl Session {
     /// Leaves alone what a conference has found never quiet, as far as it can be done now.
@@ -84,7 +51,7 @@ impl Session {
     /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
     /// open for the whole run would be lost with it. Not with the state locked.
     fn move_out(&self) {
-        if !self.silenced.any.load(Ordering::Acquire) {
+        if !self.silenced.is_any() {
             return;
         }
         let open: Vec<(u64, String)> = {
@@ -240,38 +207,4 @@ fn can_leave(state: &State, name: &str) -> bool {
     let plain = |way: &Way| matches!(way, Way::Cached | Way::OnPrefix);
     !state.view.is_private(name)
         && state.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
-}
-
-/// The name, or a pattern for names that differ by numbers.
-fn pattern_of(names: &[&str]) -> String {
-    let masked = |name: &str| {
-        let mut text = String::new();
-        for letter in name.chars() {
-            match letter {
-                '0'..='9' if text.ends_with('*') => {}
-                '0'..='9' => text.push('*'),
-                other => text.push(other),
-            }
-        }
-        text
-    };
-    match names {
-        [only] => (*only).to_string(),
-        names => {
-            let patterns: BTreeSet<String> = names.iter().map(|name| masked(name)).collect();
-            patterns.into_iter().collect::<Vec<_>>().join(", ")
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pattern_of;
-
-    #[test]
-    fn names_that_differ_by_numbers_are_one_pattern() {
-        assert_eq!(pattern_of(&["a/run_0.log"]), "a/run_0.log");
-        assert_eq!(pattern_of(&["a/run_0.log", "a/run_17.log"]), "a/run_*.log");
-        assert_eq!(pattern_of(&["b1.log", "a/x.txt", "b2.log"]), "a/x.txt, b*.log");
-    }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::base::Base;
 use crate::machine::DatasetKey;
-use crate::session::handles::co_writers::Base;
 
 /// One dataset, as far as this rank has a part in it.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub struct Holding {
 /// A bit of tokens (`preload/src/engine/abi.rs`): the shim calls [`Session::evacuate`] before the
 /// first change.
 ///
-/// [`Session::evacuate`]: super::Session::evacuate
+/// [`Session::evacuate`]: crate::session::rank::Session::evacuate
 pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// Size, and seconds and nanoseconds of the last modification.
@@ -37,7 +37,7 @@ pub type Stamp = (u64, i64, i64);
 
 /// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
 /// looked at.
-pub(in crate::session) fn stamp(path: &Path) -> Option<Stamp> {
+pub fn stamp(path: &Path) -> Option<Stamp> {
     path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
 

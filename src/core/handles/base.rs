@@ -1,0 +1,29 @@
+//! Which file a private copy was made from.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::holdings::{Stamp, stamp};
+
+/// The file that a private copy was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    device: u64,
+    number: u64,
+    /// On the PFS it may be changed in place; a sealed copy is not.
+    stamp: Option<Stamp>,
+}
+
+impl Base {
+    /// Reads which file is at `path`; `None` if there is none.
+    pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
+        let found = path.symlink_metadata().ok()?;
+        let stamp = if on_prefix { Some(stamp(path)?) } else { None };
+        Some(Base { device: found.dev(), number: found.ino(), stamp })
+    }
+
+    /// Tells whether it still is the file at `path`.
+    pub fn is_at(&self, path: &Path) -> bool {
+        Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
+    }
+}

@@ -1,0 +1,165 @@
+//! Checksums that were taken while the program wrote: a seal need not read those files.
+//!
+//! The door tells what a file's bytes were when the last descriptor that wrote it was closed, if it
+//! has seen all that was written, in order. They count at the seal if the file is the same one, as
+//! long as then and not written since, and nobody else was about to write it: other ranks of the
+//! node and children are heard of before they do ([`Checksums::doubt`]).
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::records::FileMeta;
+
+/// More than a rank has open or unsealed at a time; the rest is read.
+const FILES_MAX: usize = 1 << 14;
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+/// What a file was when its checksum was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Taken {
+    size: u64,
+    modified: (i64, i64),
+    /// Another file may get the number of one that was removed.
+    made: Option<SystemTime>,
+    crc32: u32,
+}
+
+impl Taken {
+    fn of(found: &Metadata, crc32: u32) -> Taken {
+        let modified = (found.mtime(), found.mtime_nsec());
+        Taken { size: found.len(), modified, made: found.created().ok(), crc32 }
+    }
+}
+
+/// The checksums of files that are closed and not sealed yet.
+#[derive(Debug, Default)]
+pub struct Checksums {
+    taken: HashMap<FileId, Taken>,
+    /// Names of files that somebody else may have written.
+    doubted: BTreeSet<String>,
+    /// Nobody knows any more who writes what.
+    useless: bool,
+}
+
+impl Checksums {
+    /// Notes the checksum of all `bytes` of the file `name`, which is as `found`.
+    pub fn put(&mut self, name: &str, found: &Metadata, bytes: u64, crc32: u32) {
+        let whole = found.is_file() && found.len() == bytes;
+        if whole && !self.useless && !self.doubted.contains(name) && self.taken.len() < FILES_MAX {
+            self.taken.insert(id(found), Taken::of(found, crc32));
+        }
+    }
+
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
+    /// Forgets that of a file which is open again.
+    pub fn forget(&mut self, found: &Metadata) {
+        self.taken.remove(&id(found));
+    }
+
+    /// Takes that of the file `name` out, which lies at `path`: what is known of it with its
+    /// checksum. `None`: it has to be read.
+    pub fn take(&mut self, name: &str, path: &Path) -> Option<FileMeta> {
+        if self.taken.is_empty() {
+            return None;
+        }
+        let found = path.symlink_metadata().ok()?;
+        let taken = self.taken.remove(&id(&found))?;
+        let same = found.is_file() && taken == Taken::of(&found, taken.crc32);
+        (same && !self.useless && !self.doubted.contains(name)).then(|| FileMeta {
+            name: name.to_string(),
+            size: taken.size,
+            crc32: Some(taken.crc32),
+            mtime_seconds: taken.modified.0,
+            mtime_nanoseconds: taken.modified.1,
+            ..FileMeta::default()
+        })
+    }
+
+    /// Notes that somebody else may write the file `name`.
+    pub fn doubt(&mut self, name: &str) {
+        self.doubted.insert(name.to_string());
+    }
+
+    /// Notes that nobody knows any more which files others write.
+    pub fn doubt_all(&mut self) {
+        self.useless = true;
+    }
+}
+
+fn id(found: &Metadata) -> FileId {
+    (found.dev(), found.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const CRC32: u32 = 0xcbf4_3926;
+
+    /// A file of nine bytes whose checksum is known.
+    fn known() -> (tempfile::TempDir, std::path::PathBuf, Checksums) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "123456789").unwrap();
+        let mut checksums = Checksums::default();
+        checksums.put("f", &path.metadata().unwrap(), 9, CRC32);
+        (dir, path, checksums)
+    }
+
+    #[test]
+    fn it_counts_once_for_the_same_file_under_any_name() {
+        let (dir, path, mut checksums) = known();
+        let other = dir.path().join("g");
+        fs::rename(&path, &other).unwrap();
+        let meta = checksums.take("g", &other).unwrap();
+        assert_eq!((meta.size, meta.crc32), (9, Some(CRC32)));
+        assert_eq!(checksums.take("g", &other), None);
+    }
+
+    #[test]
+    fn a_file_that_is_another_one_now_is_read() {
+        let changes: [&dyn Fn(&Path); 3] = [
+            &|path| fs::write(path, "12345678").unwrap(),
+            &|path| {
+                let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+                file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            },
+            &|path| {
+                fs::copy(path, path.with_extension("copy")).unwrap();
+                fs::rename(path.with_extension("copy"), path).unwrap();
+            },
+        ];
+        for change in changes {
+            let (_dir, path, mut checksums) = known();
+            change(&path);
+            assert_eq!(checksums.take("f", &path), None);
+        }
+        let (_dir, path, mut checksums) = known();
+        checksums.forget(&path.metadata().unwrap());
+        assert_eq!(checksums.take("f", &path), None, "it is open again");
+        checksums.put("f", &path.metadata().unwrap(), 8, CRC32);
+        assert!(checksums.is_empty(), "not all of it was seen");
+    }
+
+    #[test]
+    fn what_others_may_write_is_read() {
+        let (_dir, path, mut checksums) = known();
+        checksums.doubt("f");
+        assert_eq!(checksums.take("f", &path), None);
+        checksums.put("f", &path.metadata().unwrap(), 9, CRC32);
+        assert!(checksums.is_empty());
+        let (_dir, path, mut checksums) = known();
+        checksums.doubt_all();
+        assert_eq!(checksums.take("f", &path), None);
+    }
+}

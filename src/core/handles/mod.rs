@@ -1,0 +1,15 @@
+//! Files that a rank has open, and what it knows of its own.
+//!
+//! | file | job |
+//! |---|---|
+//! | `holdings.rs` | its files of each dataset, and the descriptors at work on them |
+//! | `base.rs` | which file a private copy was made from |
+//! | `checksums.rs` | checksums that were taken while the program wrote |
+
+mod base;
+mod checksums;
+mod holdings;
+
+pub use base::Base;
+pub use checksums::Checksums;
+pub use holdings::{Holding, Room, Stamp, TOKEN_LAZY, Tokens, Tracked, Way, stamp};

@@ -1,0 +1,133 @@
+//! What a rank tells those of other nodes of names, and what it has told them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::notices::Move;
+use crate::kvtree::KvTree;
+use crate::machine::DatasetKey;
+use crate::records::FileMeta;
+
+/// Files by name.
+pub type Files = BTreeMap<String, FileMeta>;
+
+/// What this rank has told the others.
+#[derive(Debug, Default)]
+pub struct ToldElsewhere {
+    /// Files of each dataset that is not sealed.
+    pub files: BTreeMap<DatasetKey, Files>,
+    /// Names that the program has deleted.
+    pub deleted: BTreeSet<String>,
+}
+
+impl ToldElsewhere {
+    /// Gives what was told of a directory's files their new names: the others know of the rename.
+    pub fn follow(&mut self, one: &Move) {
+        for files in self.files.values_mut() {
+            for (name, mut meta) in std::mem::take(files) {
+                let name = one.new_name(&name).unwrap_or(name);
+                meta.name.clone_from(&name);
+                files.insert(name, meta);
+            }
+        }
+    }
+}
+
+/// What a rank tells, as a tree:
+/// ```text
+/// DSET / <directory name of the key> / THERE / <name> / <fields of FileMeta>
+///                                      GONE / <name>
+/// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
+/// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
+/// ```
+/// The last two are for the ranks of its own node, too.
+///
+/// Not of directories that are removed: whoever makes one again finds it there, before he has heard
+/// of it, and must not lose it afterwards.
+pub struct Message(pub KvTree);
+
+impl Message {
+    /// Packs it as bytes; none where there is nothing to tell.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        if self.0.is_empty() { Vec::new() } else { self.0.encode() }
+    }
+
+    /// Reads what [`Message::to_bytes`] has packed; `None` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Message> {
+        match bytes.is_empty() {
+            true => Some(Message(KvTree::new())),
+            false => KvTree::decode(bytes).ok().map(Message),
+        }
+    }
+
+    /// Adds names of a kind, such as `DELETED`.
+    pub fn names(&mut self, kind: &str, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        for name in names {
+            self.0.child_mut(kind).set(name.as_ref(), KvTree::new());
+        }
+    }
+
+    /// Adds a directory that was renamed.
+    pub fn moved(&mut self, one: &Move) {
+        let tree = self.0.child_mut("MOVED").child_mut(one.number);
+        tree.set_value("FROM", &one.from);
+        tree.set_value("TO", &one.to);
+        tree.set_flag("LANDED", one.landed);
+    }
+
+    /// Adds a template of `series` that was learned from renames.
+    pub fn learned(&mut self, series: usize, template: &str) {
+        self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
+    }
+
+    /// Tells whether there is anything of directories in it.
+    pub fn tells_moves(&self) -> bool {
+        self.0.contains("MOVED") || self.0.contains("LEARNED")
+    }
+
+    /// Returns the directories that have moved, in their order.
+    pub fn moves(&self) -> Vec<Move> {
+        let of = |(number, tree): (&str, &KvTree)| {
+            Some(Move {
+                number: number.parse().ok()?,
+                from: tree.get_value("FROM")?.to_string(),
+                to: tree.get_value("TO")?.to_string(),
+                landed: tree.get_flag("LANDED"),
+            })
+        };
+        let mut moves: Vec<Move> = self.0.child("MOVED").iter().filter_map(of).collect();
+        moves.sort_by_key(|one| one.number);
+        moves
+    }
+
+    /// Gives the names of a kind.
+    pub fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
+        self.0.child(kind).keys().map(str::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_told_and_damaged_ones_are_none() {
+        let mut news = Message(KvTree::new());
+        assert!(news.to_bytes().is_empty());
+        assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
+        news.names("DELETED", ["a/b", "c"]);
+        let step = |number, landed| Move {
+            number,
+            from: format!("{number}.new"),
+            to: number.to_string(),
+            landed,
+        };
+        let moves = [step(9, true), step(10, false)];
+        moves.iter().rev().for_each(|one| news.moved(one));
+        let bytes = news.to_bytes();
+        let read = Message::from_bytes(&bytes).unwrap();
+        assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
+        assert_eq!(read.moves(), moves);
+        assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+        assert!(Message::from_bytes(b"?").is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! What the ranks of a node tell one another of names: a log in shared memory, and what a rank has
+//! heard there.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+
+use super::notices::{Claim, Notice};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::files::remove_file_if_there;
+use crate::log;
+use crate::system::SharedLog;
+
+/// The file's name in the control directory; it is there while the ranks start only.
+const FILE: &str = "names";
+
+/// What this rank tells and hears.
+#[derive(Default)]
+pub struct Neighbours {
+    pub(crate) log: OnceLock<SharedLog>,
+    /// Ranks of this node.
+    ranks: OnceLock<Vec<usize>>,
+    /// Heard up to here. Changed with the state locked.
+    pub(crate) place: AtomicU64,
+}
+
+impl Neighbours {
+    /// Opens the log of this launch for the `ranks` of this node. Collective over `node`. Without
+    /// one, what others do is seen when it is agreed on.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn meet(&self, control_dir: &Path, node: &dyn Comm, ranks: &[usize]) -> Result<()> {
+        if ranks.len() < 2 {
+            return Ok(());
+        }
+        let (path, leads) = (control_dir.join(FILE), node.rank() == 0);
+        let made = !leads || make(&path);
+        node.all_max(&mut [0])?; // it is there
+        let log = if made { SharedLog::open(&path).ok() } else { None };
+        let mut missing = [i64::from(log.is_none())];
+        node.all_max(&mut missing)?;
+        if leads {
+            let _ = remove_file_if_there(&path); // the next start does it
+        }
+        let _ = self.ranks.set(ranks.to_vec());
+        match log.filter(|_| missing == [0]) {
+            Some(log) => drop(self.log.set(log)),
+            None => log::message(1, format_args!("{} cannot be shared", path.display())),
+        }
+        Ok(())
+    }
+
+    /// Returns the ranks of this node, unless it has one only.
+    pub fn ranks(&self) -> &[usize] {
+        self.ranks.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Tells the others what `rank`, this one, has done.
+    pub fn tell(&self, told: &[Notice], rank: usize) {
+        if let Some(log) = self.log.get() {
+            for told in told {
+                let _ = log.tell(&told.to_bytes(rank)); // a name too long waits for the agreement
+            }
+        }
+    }
+}
+
+fn make(path: &Path) -> bool {
+    remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
+}
+
+/// What has just been heard.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Files that others have made, or begun to write, and who.
+    pub written: Vec<(String, usize)>,
+    /// And more than that.
+    pub missed: bool,
+}
+
+impl News {
+    /// Tells whether another rank may have begun to write `name`.
+    pub fn of(&self, name: &str) -> bool {
+        self.missed || self.writer_of(name).is_some()
+    }
+
+    /// Tells which rank that is, if it is known.
+    pub fn writer_of(&self, name: &str) -> Option<usize> {
+        let mut writers = self.written.iter();
+        writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
+    }
+}
+
+/// A name that another rank of the node has claimed, until it says what has come of it.
+#[derive(Debug)]
+pub struct Claimed {
+    /// What it is.
+    pub claim: Claim,
+    /// It counts as done here: what the rank will say is known.
+    pub honoured: bool,
+    /// It has said something.
+    pub heard: bool,
+}
