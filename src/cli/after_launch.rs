@@ -57,7 +57,9 @@ pub fn save() -> ExitCode {
         done = outcome(&args);
     }
     match done {
-        Ok(done) => done.iter().flat_map(lines).for_each(|line| say(messages::SCAVENGED, &line)),
+        Ok(done) => done.iter().flat_map(lines).for_each(|line| {
+            say(line.id.unwrap_or(messages::SCAVENGED), &line.text);
+        }),
         Err(error) => {
             let text = format!("the caches could not be scavenged: {error}");
             say(messages::NOT_SCAVENGED, &text);

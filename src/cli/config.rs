@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use scr_core::descriptors::Descriptors;
+use scr_core::error::Error;
+use scr_core::log::messages;
 use scr_core::params::{
     Inputs, LineKind, Param, SYSTEM_FILE, Setting, Settings, Source, Status, load,
     read_environment, template,
@@ -53,7 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
     match text {
         Ok(text) => super::print(&text),
         Err(problems) => {
-            eprintln!("{problems}");
+            problems.iter().for_each(|problem| crate::complain("config", problem));
             ExitCode::FAILURE
         }
     }
@@ -93,22 +95,22 @@ fn meaning(param: &Param) -> String {
 }
 
 /// The values in force, or every mistake.
-fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, String> {
+fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, Vec<Error>> {
     let (environment, problems) = read_environment(std::env::vars_os());
-    if let Some(problem) = problems.first() {
-        return Err(problem.to_string());
+    if !problems.is_empty() {
+        return Err(problems);
     }
     let working_directory = std::env::current_dir()
-        .map_err(|error| format!("cannot find out the working directory: {error}"))?;
+        .map_err(|error| vec![Error::io("cannot find", "the working directory", error)])?;
     let inputs = Inputs {
         environment: &environment,
         working_directory: &working_directory,
         system_file: &args.system_file,
         program: &[],
     };
-    let settings = load(&inputs).map_err(|problems| problems.to_string())?;
-    let series = series(&settings)?;
-    check_descriptors(&settings)?;
+    let settings = load(&inputs).map_err(|problems| problems.0)?;
+    let series = series(&settings).map_err(|error| vec![error])?;
+    check_descriptors(&settings).map_err(|error| vec![error])?;
     let shown = |setting: &&Setting| {
         wanted(&setting.named.name()) && (args.all || setting.origin.source != Source::Default)
     };
@@ -130,7 +132,7 @@ fn explain(args: &Args, wanted: impl Fn(&str) -> bool) -> Result<String, String>
         text += &series;
     }
     for warning in &settings.warnings {
-        text += &format!("warning: {warning}\n");
+        text += &crate::warned(messages::SETTING_IGNORED, warning);
     }
     Ok(text)
 }
@@ -146,10 +148,10 @@ fn overrode(setting: &Setting) -> String {
 
 /// Finds mistakes in GROUPS, STORE and CKPT lines. Which hosts a job will get is not known here, so
 /// what depends on them is not judged.
-fn check_descriptors(settings: &Settings) -> Result<(), String> {
+fn check_descriptors(settings: &Settings) -> Result<(), Error> {
     let hosts: Vec<String> =
         settings.lines(LineKind::Groups).map(|line| line.subject.clone()).collect();
-    Descriptors::new(settings, &hosts).map(drop).map_err(|error| error.to_string())
+    Descriptors::new(settings, &hosts).map(drop)
 }
 
 fn descriptor_lines(settings: &Settings) -> String {
@@ -167,12 +169,12 @@ fn descriptor_lines(settings: &Settings) -> String {
 }
 
 /// One line for each series, or the mistake in a pattern.
-fn series(settings: &Settings) -> Result<String, String> {
+fn series(settings: &Settings) -> Result<String, Error> {
     let written = settings.get(scr_core::params::keys::PREFIX);
     // A prefix that does not exist yet still has patterns that can be checked.
     let prefix = std::fs::canonicalize(&written).unwrap_or(written);
     let config = PatternConfig::from_settings(settings, Path::new(&prefix), 0);
-    let set = SeriesSet::new(&config).map_err(|error| error.to_string())?;
+    let set = SeriesSet::new(&config)?;
     let mut text = String::new();
     for series in set.series() {
         let what = match (series.checkpoint, series.output) {
@@ -184,7 +186,7 @@ fn series(settings: &Settings) -> Result<String, String> {
         text += &format!("series {}: {what}, by {by}: {}\n", series.name, series.text);
     }
     for warning in set.warnings() {
-        text += &format!("warning: {warning}\n");
+        text += &crate::warned(messages::PATTERNS_OVERLAP, warning);
     }
     Ok(text)
 }

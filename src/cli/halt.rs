@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use scr_core::log::messages;
 use scr_core::operations::{HaltCondition, HaltWish, change_halt_file, read_halt_file};
 use scr_core::records::{FINALIZE_CALLED, HaltFile};
 use scr_core::system::unix_seconds;
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> ExitCode {
     let wishes = match wishes(args, &Zoned::now()) {
         Ok(wishes) => wishes,
         Err(error) => {
-            eprintln!("scr halt: {error}");
+            crate::tell("halt", messages::UNREADABLE, &error);
             return ExitCode::from(2);
         }
     };
@@ -116,13 +117,18 @@ pub fn run(args: &Args) -> ExitCode {
     if failed { ExitCode::FAILURE } else { printed }
 }
 
+/// ISO 8601 in UTC.
+fn iso(seconds: u64) -> String {
+    scr_core::records::Timestamp::from_unix_seconds(seconds).in_utc()
+}
+
 fn in_json(prefix: &Path, file: &HaltFile) -> Value {
     json!({
         "prefix": prefix.to_string_lossy(),
         "reason": file.exit_reason,
         "checkpoints": file.checkpoints_left,
-        "after": file.exit_after,
-        "before": file.exit_before,
+        "after": file.exit_after.map(iso),
+        "before": file.exit_before.map(iso),
         "seconds": file.halt_seconds,
         "due": file.due(unix_seconds()),
     })

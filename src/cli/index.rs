@@ -290,6 +290,7 @@ fn list(prefix: &Path, as_json: bool) -> Result<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["", "dataset", "name", "state", "flushed", "files", "bytes"]);
+    let zone = crate::zone();
     for entry in index.newest_first() {
         let number = |of: fn(&scr_core::records::Dataset) -> u64| {
             entry.dataset.as_ref().map_or_else(String::new, |one| of(one).to_string())
@@ -299,7 +300,7 @@ fn list(prefix: &Path, as_json: bool) -> Result<String> {
             entry.id.to_string(),
             name(entry).to_string(),
             state_of(entry).to_string(),
-            entry.flushed.map_or_else(String::new, |time| time.to_string()),
+            entry.flushed.map_or_else(String::new, |time| zone.write(time)),
             number(|one| one.files),
             number(|one| one.bytes),
         ]);
@@ -314,14 +315,14 @@ pub fn name(entry: &IndexEntry) -> &str {
 
 fn in_json(entry: &IndexEntry, current: bool) -> Value {
     let times = |times: &std::collections::BTreeSet<scr_core::records::Timestamp>| {
-        times.iter().map(ToString::to_string).collect::<Vec<_>>()
+        times.iter().map(|time| time.in_utc()).collect::<Vec<_>>()
     };
     json!({
         "id": entry.id,
         "name": name(entry),
         "state": state_of(entry),
         "current": current,
-        "flushed": entry.flushed.map(|time| time.to_string()),
+        "flushed": entry.flushed.map(|time| time.in_utc()),
         "fetched": times(&entry.fetched),
         "failed": times(&entry.failed),
         "files": entry.dataset.as_ref().map(|one| one.files),

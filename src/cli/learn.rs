@@ -87,7 +87,7 @@ fn watched(args: &Args) -> Result<(ExitStatus, Proposal)> {
         written
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| Error::io("cannot write", &config, error))?;
-        eprintln!("scr learn: {} has the proposal", config.display());
+        crate::narrate("learn", &format!("{} has the proposal", config.display()));
     }
     Ok((status, proposal))
 }

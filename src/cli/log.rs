@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 /// Arguments of `scr log`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A run writes the log unless SCR_LOG_ENABLE=0. Its times are UTC; they are shown as local ones with \
-their zone, with --json in UTC. The exit status is 0, also if no event fits; 1 if the log cannot \
+A run writes the log unless SCR_LOG_ENABLE=0. Times are shown as local ones with their zone, with \
+--json in UTC. The exit status is 0, also if no event fits; 1 if the log cannot \
 be read or written. Examples:\n
     scr log show --event FLUSH_END --last 3
     scr log add NODE_FAIL --note 'n3: does not answer'")]
@@ -156,20 +156,14 @@ fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
         let all = found.events.iter().map(in_json).collect();
         return Ok(format!("{:#}\n", Value::Array(all)));
     }
-    found.events.iter_mut().for_each(|one| one.time = in_local_time(&one.time));
+    let zone = crate::zone();
+    let local = |time: &str| time.parse().map_or(time.to_owned(), |moment| zone.write(moment));
+    found.events.iter_mut().for_each(|one| one.time = local(&one.time));
     Ok(found.events.iter().map(|one| format!("{}\n", one.line())).collect())
 }
 
-/// Form of the log's own times, which are UTC.
+/// Form of [`Filter::since`].
 const CIVIL: &str = "%Y-%m-%dT%H:%M:%S";
-
-/// Writes a time of the log in this machine's zone, which is told.
-fn in_local_time(time: &str) -> String {
-    let moment = time.parse::<DateTime>().ok().and_then(|one| one.to_zoned(TimeZone::UTC).ok());
-    let local = moment.map(|moment| moment.with_time_zone(TimeZone::system()));
-    local
-        .map_or_else(|| time.to_owned(), |local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
-}
 
 fn in_json(one: &Logged) -> Value {
     let number = |text: &str| text.parse::<serde_json::Number>().ok().map(Value::Number);

@@ -51,6 +51,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
 use scr_core::log::messages::{self, Id};
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
+use scr_core::records::Zone;
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
 #[derive(Parser)]
@@ -210,6 +211,11 @@ fn load_settings(prefix: Option<&str>) -> Result<(Settings, Environment)> {
     Ok((settings_of(&environment)?, environment))
 }
 
+/// The time zone of whoever has called, for times in tables.
+fn zone() -> Zone {
+    Zone::new(&read_environment(std::env::vars_os()).0)
+}
+
 /// The settings that an environment, changed by a tool, has.
 fn settings_of(environment: &Environment) -> Result<Settings> {
     let working_directory = std::env::current_dir()
@@ -241,6 +247,16 @@ fn complain(tool: &str, error: &Error) {
 /// Says `text`, which the message `id` explains.
 fn tell(tool: &str, id: Id, text: &str) {
     eprintln!("scr {tool}: {}", id.close(text));
+}
+
+/// A line of a result that is no error, but that a person should know.
+fn warned(id: Id, text: &str) -> String {
+    format!("warning: {}\n", id.close(text))
+}
+
+/// Says what is no trouble, on standard error: standard output is the program's, or the result's.
+fn narrate(tool: &str, text: &str) {
+    eprintln!("scr {tool}: {text}");
 }
 
 /// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.

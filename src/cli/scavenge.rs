@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use scr_core::error::{Error, Result};
+use scr_core::log::messages::{self, Id};
 use scr_core::operations::run::{Real, Shell, find};
 use scr_core::operations::{HostList, Reach, Scavenge, Scavenged};
 use scr_core::params::{Environment, Settings, keys};
@@ -76,7 +77,7 @@ pub fn exit(tool: &str, outcome: Result<Scavenged>, as_json: bool) -> ExitCode {
     let saved = outcome.as_ref().is_ok_and(is_saved);
     let text = outcome.map(|done| match as_json {
         true => format!("{:#}\n", in_json(&done)),
-        false => lines(&done).iter().map(|line| format!("{line}\n")).collect(),
+        false => lines(&done).iter().map(|line| format!("{}\n", line.closed())).collect(),
     });
     let printed = crate::finish(tool, text);
     if saved { printed } else { ExitCode::FAILURE }
@@ -136,22 +137,39 @@ pub fn is_saved(done: &Scavenged) -> bool {
     nothing_lost && (!done.published.is_empty() || (done.had_cache && done.on_prefix))
 }
 
+/// What came of it in one respect.
+pub struct Line {
+    /// The message that explains it, if something went wrong.
+    pub id: Option<Id>,
+    /// A clause.
+    pub text: String,
+}
+
+impl Line {
+    fn closed(&self) -> String {
+        self.id.map_or_else(|| self.text.clone(), |id| id.close(&self.text))
+    }
+}
+
 /// Tells what was done, for people.
-pub fn lines(done: &Scavenged) -> Vec<String> {
+pub fn lines(done: &Scavenged) -> Vec<Line> {
+    let good = |text: String| Line { id: None, text };
+    let bad = |id: Id, text: String| Line { id: Some(id), text };
     let mut lines = Vec::new();
     for (node, why) in &done.silent {
-        lines.push(format!("nothing comes from {node}: {why}"));
+        lines.push(bad(messages::NODE_SILENT, format!("nothing comes from {node}: {why}")));
     }
-    lines.extend(done.published.iter().map(|name| format!("{name} is on the prefix now")));
+    lines.extend(done.published.iter().map(|name| good(format!("{name} is on the prefix now"))));
     for (name, why) in &done.lost {
-        lines.push(format!("{name} is lost: {why}"));
+        lines.push(bad(messages::NOT_RECOVERED, format!("{name} is lost: {why}")));
     }
-    lines.extend(done.unknown.iter().cloned());
+    lines.extend(done.unknown.iter().map(|text| bad(messages::NOT_RECOVERED, text.clone())));
     if done.published.is_empty() && done.lost.is_empty() {
+        let none = |text: &str| bad(messages::NOTHING_SAVED, text.to_owned());
         lines.push(match (done.had_cache, done.on_prefix) {
-            (true, true) => "the prefix has all that is complete already".to_owned(),
-            (true, false) => "the caches have no complete checkpoint".to_owned(),
-            (false, _) => "no node has a cache of this job".to_owned(),
+            (true, true) => good("the prefix has all that is complete already".to_owned()),
+            (true, false) => none("the caches have no complete checkpoint"),
+            (false, _) => none("no node has a cache of this job"),
         });
     }
     lines

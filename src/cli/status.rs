@@ -264,7 +264,7 @@ fn flushing(flush: &Progress) -> String {
 fn iso(seconds: u64) -> Value {
     match seconds {
         0 => Value::Null,
-        seconds => json!(format!("{}Z", Timestamp::from_unix_seconds(seconds))),
+        seconds => json!(Timestamp::from_unix_seconds(seconds).in_utc()),
     }
 }
 

@@ -47,7 +47,8 @@ pub struct Args {
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        eprintln!("scr top: there is no terminal; scr status prints the same");
+        let text = "there is no terminal; scr status prints the same";
+        crate::tell("top", messages::REFUSED, text);
         return ExitCode::from(2);
     }
     let prefix = super::prefix_or_default(args.prefix.as_deref());

@@ -124,7 +124,7 @@ fn show(done: &Finished, as_json: bool, more: bool) -> ExitCode {
         (false, _) => in_words(staged, completed.as_ref()),
     };
     let printed = super::print(&text);
-    if troubles.is_empty() { printed } else { fail(&troubles.join("\n")) }
+    troubles.iter().fold(printed, |_, trouble| fail(trouble))
 }
 
 fn in_words(staged: &Staged, completed: Result<&Completed, &String>) -> String {

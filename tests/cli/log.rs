@@ -23,8 +23,8 @@ fn what_is_added_is_shown_as_text_and_as_json() {
         out(&output)
     };
     let all = show(&[]);
-    let in_utc = all.replace("+00:00: ", ": ");
-    assert_eq!(in_utc, std::fs::read_to_string(dir.path().join(".scr/log")).unwrap());
+    let log = || std::fs::read_to_string(dir.path().join(".scr/log")).unwrap();
+    assert_eq!(all, log(), "TZ is empty where it is written, and UTC where it is shown");
     let part = "event=FLUSH, dset=6, name=\"c.6\", secs=2.500000, note=\"by, hand\"";
     assert!(all.starts_with("1970-01-01T00:01:00+00:00: ") && all.contains(part), "{all}");
     assert_eq!(show(&["--last", "1"]), all.lines().nth(1).unwrap().to_owned() + "\n");
@@ -43,6 +43,41 @@ fn what_is_added_is_shown_as_text_and_as_json() {
         assert!(in_tokyo(since).starts_with("1970-01-01T09:01:00+09:00: "), "{since}");
     }
     assert_eq!(in_tokyo("1970-01-01T09:01:01").lines().count(), 1);
+    let text = log().replace("+00:00: ", ": ");
+    std::fs::write(dir.path().join(".scr/log"), text).unwrap();
+    assert_eq!(show(&[]), all, "a time without a zone is UTC");
+}
+
+#[test]
+fn times_for_people_are_those_of_their_zone() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = |zone: &str, words: &[&str]| {
+        let mut command = scr(dir.path(), &[&["log"], words].concat());
+        let on = [("SCR_LOG_ENABLE", "1"), ("SCR_LOG_DB_ENABLE", "1"), ("TZ", zone)];
+        let output = command.envs(on).output().unwrap();
+        assert_eq!(code(&output), Some(0), "{}", err(&output));
+        out(&output)
+    };
+    // Before and after the clocks of Berlin are set back, at 01:00 UTC.
+    log("Europe/Berlin", &["add", "FIRST", "-S", "1792889999"]);
+    log("Europe/Berlin", &["add", "SECOND", "-S", "1792890000"]);
+    log("Asia/Kolkata", &["add", "THIRD", "-S", "1792890001"]);
+    log("No/Where", &["add", "FOURTH", "-S", "1792890002"]);
+    let text = std::fs::read_to_string(dir.path().join(".scr/log")).unwrap();
+    let times: Vec<_> = text.lines().filter_map(|line| line.split_once(": ")).collect();
+    let times: Vec<_> = times.into_iter().map(|(time, _)| time).collect();
+    let want = [
+        "2026-10-25T02:59:59+02:00",
+        "2026-10-25T02:00:00+01:00",
+        "2026-10-25T06:30:01+05:30",
+        "2026-10-25T01:00:02+00:00",
+    ];
+    assert_eq!(times, want);
+    // The database has the same events: each is shown once.
+    let shown = log("Asia/Kolkata", &["show"]);
+    let first: Vec<_> = shown.lines().map(|line| &line[..25]).collect();
+    let want = ["06:29:59", "06:30:00", "06:30:01", "06:30:02"];
+    assert_eq!(first, want.map(|time| format!("2026-10-25T{time}+05:30")));
 }
 
 #[test]

@@ -51,5 +51,8 @@ fn in_a_pipe_there_are_only_lines() {
     std::fs::write(dir.path().join("go"), "").unwrap();
     let output = scavenge(dir.path()).output().unwrap();
     assert_eq!(code(&output), Some(1));
-    assert_eq!((&*out(&output), &*err(&output)), ("no node has a cache of this job\n", ""));
+    assert_eq!(
+        (&*out(&output), &*err(&output)),
+        ("no node has a cache of this job (SCR-5110)\n", "")
+    );
 }

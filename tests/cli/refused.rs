@@ -94,8 +94,13 @@ fn settings_that_are_no_good_are_told_by_each_command() {
         &["transfer"],
         &["verify"],
     ];
-    let damages: [&[u8]; 4] =
-        [b"SCR_CACHE_SIZE=two\n", b"SCR_NO_SUCH_SETTING=1\n", b"SCR_PREFIX='/x\n", &[0xff; 64]];
+    let damages: [&[u8]; 5] = [
+        b"SCR_CACHE_SIZE=two\n",
+        b"SCR_CACHE_SIZE=two\nSCR_NO_SUCH_SETTING=1\n",
+        b"SCR_NO_SUCH_SETTING=1\n",
+        b"SCR_PREFIX='/x\n",
+        &[0xff; 64],
+    ];
     for words in commands {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join(".scrconf");
@@ -108,6 +113,7 @@ fn settings_that_are_no_good_are_told_by_each_command() {
                 err(&output).contains(".scrconf") && !err(&output).contains("panicked"),
                 "{told}"
             );
+            assert!(err(&output).lines().all(|line| line.contains("(SCR-")), "{told}");
         };
         for damage in damages {
             std::fs::write(&config, damage).unwrap();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use scr_core::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
 use scr_core::log;
+use scr_core::records::Zone;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -29,6 +30,12 @@ fn events() -> [Event; 2] {
     [sealed, Event::new("END").note("all\nis \"well\"")]
 }
 
+/// A text log whose readers are in India.
+fn text_file(path: &Path) -> TextFile {
+    let environment = [("TZ".to_string(), "Asia/Kolkata".to_string())].into();
+    TextFile::new(path.into(), Zone::new(&environment))
+}
+
 fn write(sinks: Vec<Box<dyn Sink>>) {
     let log = EventLog::start(job(), sinks, || ()).unwrap();
     events().into_iter().for_each(|event| log.tell(event));
@@ -39,12 +46,12 @@ fn write(sinks: Vec<Box<dyn Sink>>) {
 fn events_are_lines_of_a_text_file_that_grows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    (0..2).for_each(|_| write(vec![Box::new(TextFile::new(path.clone()))]));
+    (0..2).for_each(|_| write(vec![Box::new(text_file(&path))]));
     let mut text = String::new();
     std::fs::File::open(&path).unwrap().read_to_string(&mut text).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
-    let first = "2011-02-28T12:37:36: user=ann, jobid=7, host=n1, event=SEALED, dset=3, \
+    let first = "2011-02-28T18:07:36+05:30: user=ann, jobid=7, host=n1, event=SEALED, dset=3, \
                  name=\"ckpt 30\", secs=0.250000, files=4, bytes=4096";
     assert_eq!(lines[0], first);
     assert!(lines[1].ends_with("event=END, note=\"all is \"well\"\""), "{text}");
@@ -152,18 +159,18 @@ fn refusal(sink: &mut dyn Sink) -> String {
 fn a_place_that_cannot_be_written_to_is_left_alone_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = Path::new("/nonexistent/place");
-    assert!(refusal(&mut TextFile::new(nowhere.into())).contains("No such file"));
+    assert!(refusal(&mut text_file(nowhere)).contains("No such file"));
     assert!(refusal(&mut Database::new(nowhere.into(), false)).contains("open"));
     assert!(refusal(&mut Syslog::at(nowhere.into())).contains("No such file"));
     let damaged = dir.path().join("damaged");
     std::fs::write(&damaged, [7; 4096]).unwrap();
     assert!(refusal(&mut Database::new(damaged, false)).contains("not a database"));
     let path = dir.path().join("log");
-    let instead = TextFile::new(path.clone());
+    let instead = text_file(&path);
     write(vec![Box::new(Database::new(nowhere.into(), false).or(Some(instead)).missed(false))]);
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "in its place");
     std::fs::remove_file(&path).unwrap();
     let bad = Database::new(nowhere.into(), false);
-    write(vec![Box::new(bad), Box::new(TextFile::new(path.clone()))]);
+    write(vec![Box::new(bad), Box::new(text_file(&path))]);
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 2);
 }

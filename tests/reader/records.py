@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import datetime
 import os
 import re
 import sqlite3
@@ -159,7 +160,10 @@ def log_of_events(folder, counts, files_of):
             "ORDER BY id").fetchall()
     lines = (folder / "log").read_text().splitlines()
     assert [re.search(r"event=(\w+)", line)[1] for line in lines] == [row[1] for row in rows]
-    assert [line[:19] for line in lines] == [row[0] for row in rows], "times differ"
+    times = [datetime.datetime.fromisoformat(line.split(": ")[0]) for line in lines]
+    in_utc = [time.astimezone(datetime.timezone.utc) for time in times]
+    got = [time.strftime("%Y-%m-%dT%H:%M:%S") for time in in_utc]
+    assert got == [row[0] for row in rows], "times differ"
     # A checkpoint may begin before the last one is sealed: then nothing is computed in between. And
     # the first one counts without the next if it was left alone for long, however long that is.
     told = (row[1] for row in rows if not row[1].startswith("COMPUTE"))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use scr_core::error::{Error, Result};
 use scr_core::operations::{Listed, Listing, Place};
-use scr_core::records::Timestamp;
+use scr_core::records::{Timestamp, Zone};
 use serde_json::{Value, json};
 
 use super::Run;
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> ExitCode {
         let files = chosen(args, listing)?;
         Ok(match (args.json, args.long) {
             (true, _) => format!("{:#}\n", in_json(&files)),
-            (false, true) => format!("{}\n", table(&files).trim_fmt()),
+            (false, true) => format!("{}\n", table(&files, &crate::zone()).trim_fmt()),
             (false, false) => files.iter().map(|one| format!("{}\n", one.meta.name)).collect(),
         })
     });
@@ -87,19 +87,18 @@ fn dataset(one: &Listed) -> String {
     }
 }
 
-fn time(one: &Listed) -> String {
-    let seconds = u64::try_from(one.meta.mtime_seconds).unwrap_or(0);
-    Timestamp::from_unix_seconds(seconds).to_string()
+fn time(one: &Listed) -> Timestamp {
+    Timestamp::from_unix_seconds(u64::try_from(one.meta.mtime_seconds).unwrap_or(0))
 }
 
-fn table(files: &[&Listed]) -> Table {
+fn table(files: &[&Listed], zone: &Zone) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["bytes", "written", "dataset", "rank", "where", "file"]);
     for one in files {
         table.add_row([
             one.meta.size.to_string(),
-            time(one),
+            zone.write(time(one)),
             dataset(one),
             one.rank.map_or_else(String::new, |rank| rank.to_string()),
             place(one).to_owned(),
@@ -119,7 +118,7 @@ fn in_json(files: &[&Listed]) -> Value {
         json!({
             "file": one.meta.name,
             "bytes": one.meta.size,
-            "written": one.meta.mtime_seconds,
+            "written": time(one).in_utc(),
             "crc32": one.meta.crc32.map(|crc32| format!("{crc32:08x}")),
             "dataset": one.key.name(),
             "id": one.id,

@@ -18,6 +18,7 @@ use scr_core::operations::doctor::{
 };
 use scr_core::operations::read_status;
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, keys, read_environment};
+use scr_core::records::Zone;
 use serde_json::{Value, json};
 
 use program::Command;
@@ -95,7 +96,7 @@ fn of_settings(named: Option<&Path>, mut environment: Environment, calls: bool) 
     if let Some(settings) = &settings {
         findings.extend(look_at_stores(settings, &environment));
     }
-    findings.extend(look_at_past(&prefix, &read_status(&prefix)));
+    findings.extend(look_at_past(&prefix, &read_status(&prefix), &Zone::new(&environment)));
     findings
 }
 

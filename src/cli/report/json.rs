@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// ISO 8601 in UTC.
 fn iso(seconds: u64) -> String {
-    format!("{}Z", Timestamp::from_unix_seconds(seconds))
+    Timestamp::from_unix_seconds(seconds).in_utc()
 }
 
 /// Writes the whole report as JSON.

@@ -250,7 +250,10 @@ impl Driver<'_> {
             crate::scavenge::LIMIT,
         );
         match answer {
-            Ok(done) => crate::scavenge::lines(&done).iter().for_each(|line| say(line)),
+            Ok(done) => crate::scavenge::lines(&done).iter().for_each(|line| match line.id {
+                Some(id) => warn(id, &line.text),
+                None => say(&line.text),
+            }),
             Err(error) => {
                 let text = format!("the caches could not be scavenged: {error}");
                 warn(messages::NOT_SCAVENGED, &text);

@@ -95,5 +95,5 @@ fn warn(id: Id, text: &str) {
 
 /// A line for people. Standard output is the program's.
 fn say(text: &str) {
-    eprintln!("scr run: {text}");
+    crate::narrate("run", text);
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use scr_core::error::{Error, Result};
+use scr_core::log::messages;
 
 use super::namespace::{self, Namespaces};
 use super::node::SCRATCH;
@@ -131,11 +132,12 @@ pub fn run(
 fn warn_of_private_directory() {
     let private = |dir: &Path| dir.starts_with("/tmp") || dir.starts_with("/dev/shm");
     if let Some(dir) = std::env::current_dir().ok().filter(|dir| private(dir)) {
-        eprintln!(
-            "scr sim: every node has its own /tmp and /dev/shm: {} is seen there only if the \
-             cluster was started with --share for it",
+        let text = format!(
+            "every node has its own /tmp and /dev/shm: {} is seen there only if the cluster was \
+             started with --share for it",
             dir.display()
         );
+        crate::tell("sim", messages::NODES_OF_THEIR_OWN, &text);
     }
 }
 
@@ -161,10 +163,9 @@ pub fn agent(state: &State, words: &[String]) -> Result<u8> {
         .ok_or_else(|| Error::Refused("usage: agent HOST COMMAND...".to_owned()))?;
     let node = state.node(host)?;
     if !node.alive {
-        eprintln!(
-            "scr sim: connect to {host} ({}): no route to host, the node is dead",
-            node.address
-        );
+        let address = &node.address;
+        let text = format!("connect to {host} ({address}): no route to host, the node is dead");
+        crate::tell("sim", messages::NODE_SILENT, &text);
         return Ok(255);
     }
     let words = ["sh".to_owned(), "-c".to_owned(), line];

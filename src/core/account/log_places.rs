@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::events::{Database, Sink, Syslog, TextFile};
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Settings, keys};
+use crate::records::Zone;
 
 /// Returns where the text log of a prefix lies.
 #[must_use]
@@ -21,9 +22,10 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     }
 }
 
-/// Makes a sink for each place that events are written to.
+/// Makes a sink for each place that events are written to; `zone` is that of the people who read
+/// them.
 #[must_use]
-pub fn log_sinks(settings: &Settings, prefix: &Path) -> Vec<Box<dyn Sink>> {
+pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn Sink>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     if !settings.get(keys::LOG_ENABLE) {
         return sinks;
@@ -31,7 +33,7 @@ pub fn log_sinks(settings: &Settings, prefix: &Path) -> Vec<Box<dyn Sink>> {
     let set = |name| settings.is_chosen(keys::LOG_ENABLE.param.name) || settings.is_chosen(name);
     let has_text = settings.get(keys::LOG_TXT_ENABLE) && set(keys::LOG_TXT_ENABLE.param.name);
     if has_text {
-        sinks.push(Box::new(TextFile::new(log_text(prefix))));
+        sinks.push(Box::new(TextFile::new(log_text(prefix), zone.clone())));
     }
     let syslog = keys::LOG_SYSLOG_ENABLE.param.name;
     if settings.get(keys::LOG_SYSLOG_ENABLE) && set(syslog) {
@@ -44,7 +46,7 @@ pub fn log_sinks(settings: &Settings, prefix: &Path) -> Vec<Box<dyn Sink>> {
         let database = Database::new(log_database(settings, prefix), tells);
         // Not every parallel file system has the locks that a database needs.
         let may_stand_in = settings.get(keys::LOG_TXT_ENABLE) && !has_text;
-        let instead = may_stand_in.then(|| TextFile::new(log_text(prefix)));
+        let instead = may_stand_in.then(|| TextFile::new(log_text(prefix), zone.clone()));
         let is_missed = settings.is_chosen(keys::LOG_DB_ENABLE.param.name);
         sinks.push(Box::new(database.or(instead).missed(is_missed)));
     }

@@ -139,7 +139,7 @@ impl Database {
             for event in events {
                 let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
                 statement.execute(params![
-                    event.when(),
+                    event.when().to_string(),
                     event.time,
                     job.launch,
                     job.user,

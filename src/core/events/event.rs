@@ -80,10 +80,10 @@ impl Event {
         self
     }
 
-    /// Tells when it was, as `2011-02-28T12:37:36`, UTC.
+    /// Tells when it was.
     #[must_use]
-    pub fn when(&self) -> String {
-        Timestamp::from_unix_seconds(self.time as u64).to_string()
+    pub fn when(&self) -> Timestamp {
+        Timestamp::from_unix_seconds(self.time as u64)
     }
 
     /// Writes it as one line without its end, all but the time; control characters are replaced.

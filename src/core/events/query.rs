@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::records::Timestamp;
+
 /// Keys of an event, in the order of a line.
 pub(super) const KEYS: [&str; 12] = [
     "user", "jobid", "jobname", "cluster", "host", "event", "dset", "name", "secs", "files",
@@ -24,7 +26,7 @@ impl Logged {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// Writes it as a line of the text log.
+    /// Writes it as a line of the text log, but for the zone of the time.
     #[must_use]
     pub fn line(&self) -> String {
         let field = |key: &&&str| {
@@ -69,20 +71,12 @@ fn is_quoted(key: &str) -> bool {
     matches!(key, "name" | "note")
 }
 
-/// Reads a line of the text log; `None` if it is none.
+/// Reads a line of the text log, whose time without a zone is UTC; `None` if it is none.
 #[must_use]
 pub fn parse_line(line: &str) -> Option<Logged> {
     let (time, mut rest) = line.split_once(": ")?;
-    let is_time = |(at, c): (usize, char)| match at {
-        4 | 7 => c == '-',
-        10 => c == 'T',
-        13 | 16 => c == ':',
-        _ => c.is_ascii_digit(),
-    };
-    if time.len() != 19 || !time.char_indices().all(is_time) {
-        return None;
-    }
-    let mut one = Logged { time: time.to_owned(), ..Logged::default() };
+    let time = time.parse::<Timestamp>().ok()?.to_string();
+    let mut one = Logged { time, ..Logged::default() };
     while !rest.is_empty() {
         let (name, after) = rest.split_once('=')?;
         let at = KEYS.iter().position(|key| *key == name)?;
@@ -136,6 +130,17 @@ mod tests {
             assert_eq!(read.get(key), value, "{key}");
         }
         assert_eq!(read.line(), line);
+    }
+
+    #[test]
+    fn a_time_of_any_zone_is_read() {
+        let event = "user=me, event=START";
+        for time in
+            ["2011-02-28T12:37:36", "2011-02-28T18:07:36+05:30", "2011-02-28T09:07:36-03:30"]
+        {
+            let read = parse_line(&format!("{time}: {event}")).unwrap();
+            assert_eq!(read.line(), format!("2011-02-28T12:37:36: {event}"));
+        }
     }
 
     #[test]

@@ -1,22 +1,26 @@
-//! Events as lines of a file (`<SCR_PREFIX>/.scr/log`).
+//! Events as lines of a file (`<SCR_PREFIX>/.scr/log`), for people: times are local ones, with the
+//! zone.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::{Event, Job, Sink};
+use crate::records::Zone;
 
 /// A text file that lines are added to.
 pub struct TextFile {
     path: PathBuf,
+    zone: Zone,
     file: Option<File>,
 }
 
 impl TextFile {
-    /// Makes a sink whose lines go to the end of `path`, which is made when the first one comes.
+    /// Makes a sink whose lines go to the end of `path`, which is made when the first one comes;
+    /// their times are those of `zone`.
     #[must_use]
-    pub fn new(path: PathBuf) -> TextFile {
-        TextFile { path, file: None }
+    pub fn new(path: PathBuf, zone: Zone) -> TextFile {
+        TextFile { path, zone, file: None }
     }
 }
 
@@ -26,8 +30,8 @@ impl Sink for TextFile {
     }
 
     fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
-        let lines: String =
-            events.iter().map(|one| format!("{}: {}\n", one.when(), one.line(job))).collect();
+        let line = |one: &Event| format!("{}: {}\n", self.zone.write(one.when()), one.line(job));
+        let lines: String = events.iter().map(line).collect();
         if self.file.is_none() {
             let opened = OpenOptions::new().append(true).create(true).open(&self.path);
             self.file = Some(opened.map_err(|error| error.to_string())?);

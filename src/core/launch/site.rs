@@ -8,6 +8,7 @@ use crate::cache::{Ctx, FilemapFile, Layout, Sets, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Overhead};
 use crate::params::{Settings, keys};
+use crate::records::Zone;
 use crate::transfer::Options;
 
 use super::host::Host;
@@ -48,6 +49,8 @@ pub struct Site {
     pub overheads: Vec<Overhead>,
     /// When the allocation ends, as the resource manager says, seconds since 1970.
     pub end_time: Option<u64>,
+    /// Time zone of the people who read the log of events.
+    pub zone: Zone,
     /// When the launch began, by this node's clock.
     pub begun: SystemTime,
 }

@@ -9,6 +9,7 @@ use crate::events::{Database, Event, Filter, Job, Logged, parse_line};
 use crate::files::read_optional;
 use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
+use crate::records::Zone;
 use crate::system;
 
 /// What a log has.
@@ -85,7 +86,7 @@ pub fn log_event(settings: &Settings, environment: &Environment, event: Event) -
         crate::files::create_dirs(folder, 0o777)?;
     }
     let (mut written, mut failed) = (0, None);
-    for mut sink in log_sinks(settings, &places.prefix) {
+    for mut sink in log_sinks(settings, &places.prefix, &Zone::new(environment)) {
         match sink.write(&job, std::slice::from_ref(&event)) {
             Ok(()) => written += 1,
             Err(why) if sink.is_missed() => {

@@ -20,6 +20,7 @@ mod summary;
 pub mod text;
 mod timestamp;
 mod transfer_file;
+mod zone;
 
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 pub use dataset::Dataset;
@@ -36,3 +37,4 @@ pub use run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, 
 pub use summary::{SUMMARY_NAME, Summary};
 pub use timestamp::Timestamp;
 pub use transfer_file::{Transfer, TransferCommand, TransferFile};
+pub use zone::Zone;

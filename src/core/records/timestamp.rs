@@ -1,4 +1,5 @@
 //! Times as text, `2011-02-28T12:37:36`, in UTC: the same for every reader, whatever its time zone.
+//! What people are shown has a zone ([`super::Zone`]); both are read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +30,12 @@ impl Timestamp {
     #[must_use]
     pub fn unix_seconds(self) -> u64 {
         self.0
+    }
+
+    /// Writes it for programs: `2011-02-28T12:37:36Z`.
+    #[must_use]
+    pub fn in_utc(self) -> String {
+        format!("{self}Z")
     }
 }
 
@@ -77,12 +84,34 @@ impl FromStr for Timestamp {
     }
 }
 
-fn parse(text: &str) -> Option<Timestamp> {
-    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
-    let right = |(byte, shape): (u8, &u8)| {
-        if *shape == b'd' { byte.is_ascii_digit() } else { byte == *shape }
+/// Whether `text` is as `shape`, in which `d` is a digit.
+fn has_shape(text: &str, shape: &str) -> bool {
+    let right = |(byte, shape): (u8, u8)| {
+        if shape == b'd' { byte.is_ascii_digit() } else { byte == shape }
     };
-    if text.len() != SHAPE.len() || !text.bytes().zip(SHAPE).all(right) {
+    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(right)
+}
+
+/// Seconds that the clocks of a zone are ahead of UTC: nothing, `Z`, `+01:00` or `-03:30`.
+fn ahead(zone: &str) -> Option<i64> {
+    if zone.is_empty() || zone == "Z" {
+        return Some(0);
+    }
+    let sign = match zone.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let clock = has_shape(&zone[1..], "dd:dd").then(|| &zone[1..])?;
+    let (hours, minutes): (i64, i64) = (clock[..2].parse().ok()?, clock[3..].parse().ok()?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+fn parse(text: &str) -> Option<Timestamp> {
+    const SHAPE: &str = "dddd-dd-ddTdd:dd:dd";
+    let (text, zone) = text.split_at_checked(SHAPE.len())?;
+    let ahead = ahead(zone)?;
+    if !has_shape(text, SHAPE) {
         return None;
     }
     let field = |from: usize, to: usize| text[from..to].parse::<u64>().ok();
@@ -92,9 +121,9 @@ fn parse(text: &str) -> Option<Timestamp> {
         return None;
     }
     let at = days(year, month, day.max(1));
+    let seconds = (at * 86_400 + hour * 3600 + minute * 60 + second).checked_add_signed(-ahead)?;
     // The 30th of February would be another day.
-    (civil(at) == (year, month, day))
-        .then(|| Timestamp::from_unix_seconds(at * 86_400 + hour * 3600 + minute * 60 + second))
+    (civil(at) == (year, month, day)).then(|| Timestamp::from_unix_seconds(seconds))
 }
 
 #[cfg(test)]
@@ -138,6 +167,14 @@ mod tests {
             "2011-02-28T24:00:00",
             "+011-02-28T12:37:36",
             "2011-02-28T12:37:3\u{e9}",
+            "2011-02-28T12:37:36z",
+            "2011-02-28T12:37:36+1:00",
+            "2011-02-28T12:37:36+01:60",
+            "2011-02-28T12:37:36+24:00",
+            "2011-02-28T12:37:36*01:00",
+            "2011-02-28T12:37:36+01:00Z",
+            "2011-02-28T12:37:36\u{e9}01:0",
+            "1970-01-01T00:00:00+00:01",
         ] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }

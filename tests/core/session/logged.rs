@@ -21,6 +21,20 @@ pub fn events(cluster: &Cluster, wanted: &[&str]) -> Vec<Logged> {
     all.filter(|one| wanted.is_empty() || wanted.contains(&one.get("event"))).collect()
 }
 
+#[test]
+fn the_text_log_has_the_times_of_the_zone_that_the_launch_was_given() {
+    for (zone, offset) in [("Asia/Kolkata", "+05:30: "), ("No/Where", "+00:00: ")] {
+        let cluster = place(&["SCR_FLUSH=1", LOGGED, &format!("TZ={zone}")]);
+        cluster.run("aa", |rank| steady(10, 5).run(rank));
+        let text = fs::read_to_string(cluster.prefix().join(".scr/log")).unwrap();
+        assert!(text.lines().count() > 4, "{text}");
+        let right = |line: &str| {
+            line.get("2026-11-26T02:05:56".len()..).is_some_and(|rest| rest.starts_with(offset))
+        };
+        assert!(text.lines().all(right), "{text}");
+    }
+}
+
 /// Event, dataset and note of each.
 fn told(found: &[Logged]) -> Vec<[&str; 3]> {
     found.iter().map(|one| ["event", "dset", "note"].map(|key| one.get(key))).collect()

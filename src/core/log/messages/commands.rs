@@ -107,4 +107,11 @@ messages! {
         done: "What is in the cache stays there.",
         cure: "Mend the cause and call scr transfer again, or scr scavenge.",
     }
+    NODES_OF_THEIR_OWN = 7016 {
+        title: "A directory is another one on each virtual node",
+        cause: "A node of scr sim has a /tmp and a /dev/shm of its own, as a real one has, and the \
+             command was started in a directory there.",
+        done: "The command runs; ranks do not find what this directory has.",
+        cure: "Work in a directory elsewhere, or start the cluster with --share DIRECTORY.",
+    }
 }

@@ -78,4 +78,20 @@ messages! {
         cure: "Submit the job again; a spare node or two in the allocation let it go on by itself. \
              SCR_MIN_NODES says how many a run needs.",
     }
+    NOT_RECOVERED = 5109 {
+        title: "A dataset of the nodes' caches could not be saved",
+        cause: "More of it is gone than its redundancy survives, a file is damaged, or what would \
+             tell how its files belong together is not there. The text says which.",
+        done: "An older one is saved in its place, if the caches have one that is whole.",
+        cure: "If a node that did not answer can be reached again, scr scavenge once more; \
+             scr verify tells what is damaged. Else go on from the newest one of the prefix.",
+    }
+    NOTHING_SAVED = 5110 {
+        title: "There is nothing to save in the caches",
+        cause: "No node that was asked has a cache of this job, or none of its checkpoints was \
+             complete.",
+        done: "Nothing was changed.",
+        cure: "See that SCR_JOB_ID, SCR_USER_NAME and SCR_CNTL_BASE are those of the run \
+             (scr status shows the job), and that its nodes are still the job's.",
+    }
 }

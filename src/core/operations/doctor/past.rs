@@ -6,12 +6,12 @@ use std::path::Path;
 use super::{Finding, Level, shell};
 use crate::machine::Reason;
 use crate::operations::{Life, Status};
-use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp};
+use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp, Zone};
 use crate::system::unix_seconds;
 
-/// Looks at the last run on `prefix`.
+/// Looks at the last run on `prefix`; times are those of `zone`.
 #[must_use]
-pub fn look_at_past(prefix: &Path, status: &Status) -> Vec<Finding> {
+pub fn look_at_past(prefix: &Path, status: &Status, zone: &Zone) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     let mut findings = Vec::new();
     for what in &status.unreadable {
@@ -19,8 +19,8 @@ pub fn look_at_past(prefix: &Path, status: &Status) -> Vec<Finding> {
         findings.push(Finding::fault("record-unreadable", what, cure));
     }
     if let Some(refusal) = &status.refused {
-        let time = Timestamp::from_unix_seconds(refusal.time);
-        let what = format!("a launch at {time}Z went without SCR: {}", refusal.why);
+        let time = zone.write(Timestamp::from_unix_seconds(refusal.time));
+        let what = format!("a launch at {time} went without SCR: {}", refusal.why);
         findings.push(Finding::fault("refused", what, "scr doctor -- mpirun -n 4 ./app"));
     }
     let halts = status.halt.due(unix_seconds()).filter(|reason| *reason != FINALIZE_CALLED);
@@ -152,7 +152,10 @@ mod tests {
 
     fn found(run: RunRecord, life: Life) -> Vec<(&'static str, Level)> {
         let status = Status { run: Some(run), life, ..Status::default() };
-        look_at_past(Path::new("/p"), &status).iter().map(|one| (one.id, one.level)).collect()
+        look_at_past(Path::new("/p"), &status, &Zone::default())
+            .iter()
+            .map(|one| (one.id, one.level))
+            .collect()
     }
 
     fn run() -> RunRecord {
@@ -242,11 +245,13 @@ mod tests {
             refused: Some(Refusal { time: 0, why: "node b has no shim".into() }),
             ..Status::default()
         };
-        let ids: Vec<_> =
-            look_at_past(Path::new("/p q"), &status).iter().map(|one| one.id).collect();
+        let ids: Vec<_> = look_at_past(Path::new("/p q"), &status, &Zone::default())
+            .iter()
+            .map(|one| one.id)
+            .collect();
         assert_eq!(ids, ["record-unreadable", "refused", "halt-due", "prefix-in-use", "unsaved"]);
         let over = HaltFile { exit_reason: Some(FINALIZE_CALLED.into()), ..HaltFile::default() };
         let status = Status { halt: over, ..Status::default() };
-        assert_eq!(look_at_past(Path::new("/p"), &status), []);
+        assert_eq!(look_at_past(Path::new("/p"), &status, &Zone::default()), []);
     }
 }

@@ -31,6 +31,7 @@ use crate::namespace::Silenced;
 use crate::namespace::ToldElsewhere;
 use crate::namespace::View;
 use crate::patterns::{PatternConfig, SeriesSet};
+use crate::records::Zone;
 use crate::records::learned;
 use crate::session::conference::encode::Encoders;
 use crate::session::ending::halt::Halt;
@@ -114,6 +115,7 @@ impl Preparation {
             overheads: descriptors.overheads(self.rank),
             descriptors,
             end_time: resources::end_time(&self.environment),
+            zone: Zone::new(&self.environment),
             begun: SystemTime::now(),
         });
         if site.rank == 0 {

@@ -42,7 +42,7 @@ impl Session {
         if self.site.rank != 0 {
             return;
         }
-        let sinks = log_sinks(settings, &self.site.prefix);
+        let sinks = log_sinks(settings, &self.site.prefix, &self.site.zone);
         if sinks.is_empty() {
             return;
         }
