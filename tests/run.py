@@ -3,8 +3,9 @@
 `N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
 
 The tests in Rust are compiled before the first part; how long that takes is in a line of its own.
-The parts whose programs mostly wait (for launchers, daemons, nodes that die) run beside those that
-compute; what they print comes in one piece at their end. Tests that failed are named once more
+Then all parts are there at once, and share the places of the machine (tests/support/pool.py); a
+part that is higher in the table of them has the first claim. What a part prints comes in one piece
+at its end, a test that fails in a line of its own at once. Tests that failed are named once more
 before the table of the times.
 
 usage: run.py [--full] [part ...]
@@ -14,16 +15,21 @@ difference which one it is, and programs that are alike the cases; with it, they
 both, twice as many file calls fail, and the packages are tried. CONTRIBUTING.md has the list.
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/support"))
+import pool  # noqa: E402
+
 PART_LIMIT_SECONDS = 4000  # a hang; the longest part takes a fraction of it
 
 CARGO = os.environ.get("CARGO", "cargo")
@@ -31,36 +37,43 @@ TEST = [CARGO, "test", "--release"]  # and a crate: all of its programs
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
 
 
-WAITING = ("faults", "cluster", "apps")
-BESIDE = (os.cpu_count() or 1) > 1
 CRATES = {"core": "scr-core", "cli": "scr-cli", "preload": "scr-preload"}  # by their parts
 
 
 def parts(full):
-    """(name, command, environment) of every part."""
+    """(name, words, places) of every part: long ones first, and those that compute beside those
+    that wait for launchers, daemons and nodes that die. The places are those of the whole part;
+    with 0 its cases take them, each its own."""
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "20"]
-    more = [
-        ("packages", [sys.executable, "tests/packages/packages.py"], {}),
-        ("page", [sys.executable, "tests/page/page.py"], {}),  # needs a browser
-    ]
+    more = [("packages", ["packages/packages.py"], 2), ("page", ["page/page.py"], 1)]
     return [
-        *((name, [*TEST, "--no-fail-fast", "-p", crate], DRAWN) for name, crate in CRATES.items()),
-        ("layout", [sys.executable, "tests/layout/layout.py"], {}),
-        ("reader", [sys.executable, "tests/reader/reader.py", *turns], {}),
-        ("hard", [sys.executable, "tests/hard/hard.py", *turns], {}),
-        ("api", [sys.executable, "tests/api/api.py", *turns], {}),
-        ("differential", [sys.executable, "tests/differential/differential.py"], {}),
-        ("faults", [sys.executable, "tests/faults/faults.py", *one_in], {}),
-        ("guide", [sys.executable, "tests/guide/guide.py"], {}),
-        ("apps", [sys.executable, "tests/apps/run.py", *turns], {}),
-        ("cluster", [sys.executable, "tests/cluster/run.py", *points], {}),
-        *(more if full else []),
+        ("guide", ["guide/guide.py"], 1),
+        ("cluster", ["cluster/run.py", *points], 0),
+        ("apps", ["apps/run.py", *turns], 0),
+        ("core", None, 2),
+        ("api", ["api/api.py", *turns], 0),
+        ("differential", ["differential/differential.py"], 1),
+        ("faults", ["faults/faults.py", *one_in], 0),
+        ("reader", ["reader/reader.py", *turns], 1),
+        ("layout", ["layout/layout.py"], 1),
+        ("cli", None, 2),
+        ("preload", None, 2),
+        *(more if full else []),  # these need Debian's tools, and a browser
+        ("hard", ["hard/hard.py", *turns], 0),  # last: some of its cases are to be alone
     ]
+
+
+def command_of(name, words):
+    """What runs a part: cargo a crate's tests, Python the others."""
+    if name in CRATES:
+        return [*TEST, "--no-fail-fast", "-p", CRATES[name]]
+    return [sys.executable, f"tests/{words[0]}", *words[1:]]
 
 
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
+AGAIN = " once more, after: "
 FAILURE = re.compile(r"^(?:FAIL|failed: )|^test .* FAILED$|  FAILED$|^    python3 .* --only ")
 
 
@@ -69,18 +82,22 @@ class Part:
 
     printing = threading.Lock()
 
-    def __init__(self, name, command, environment, live):
-        self.name, self.command, self.environment = name, command, environment
-        self.live, self.held, self.failures = live, [], []
+    def __init__(self, name, words, places, live):
+        self.name, self.command, self.places = name, command_of(name, words), places
+        self.live, self.held, self.failures, self.again = live, [], [], []
         self.passed = self.failed = 0
         self.seconds = self.used = 0.0
 
-    def tell(self, line):
-        if not self.live:
-            self.held.append(line)
-            return
+    @staticmethod
+    def show(text):
         with Part.printing:
-            print(line, end="", flush=True)
+            print(text, end="", flush=True)
+
+    def tell(self, line):
+        if self.live:
+            self.show(line)
+        else:
+            self.held.append(line)
 
     def read(self, line):
         self.tell(line)
@@ -88,14 +105,28 @@ class Part:
         if found:
             self.passed, self.failed = (
                 self.passed + int(found.group(1)), self.failed + int(found.group(2)))
+        elif AGAIN in line:
+            self.again.append(line.strip())
         elif FAILURE.search(line):
             self.failures.append(line.strip())
+            if not self.live:
+                self.show(f"---- {self.name}: {line}")
 
-    def run(self):
+    def fail(self, why):
+        self.failures.append(f"the part itself: {why}")
+        self.failed += 1
+
+    def run(self, door, claim):
+        """Runs it as soon as it has its places, if those are not its cases' matter."""
+        whole = door.places.held(self.places, claim) if self.places else contextlib.nullcontext()
+        with whole:
+            self.run_now(door.environment(claim))
+
+    def run_now(self, environment):
         begun = time.monotonic()
         self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **self.environment}, text=True,
+            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **environment}, text=True,
             errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -110,12 +141,10 @@ class Part:
         if self.passed + self.failed == 0 or (process.returncode != 0 and self.failed == 0):
             self.tell(f"{self.name}: exit status {process.returncode} and {self.passed} tests: "
                       "counted as a failure\n")
-            self.failures.append(f"the part itself: exit status {process.returncode}")
-            self.failed += 1
+            self.fail(f"exit status {process.returncode}")
         self.seconds = time.monotonic() - begun
         self.used = used.ru_utime + used.ru_stime  # of all its processes that have ended
-        with Part.printing:
-            print("".join(self.held), end="", flush=True)
+        self.show("".join(self.held))
 
 
 def compile_tests(names):
@@ -134,22 +163,25 @@ def compile_tests(names):
 def main(wanted):
     names = [word for word in wanted if word != "--full"]
     rows = [row for row in parts("--full" in wanted) if not names or row[0] in names]
-    waits = [row[0] in WAITING and BESIDE for row in rows]
-    chosen = [Part(*row, live=not aside or all(waits)) for row, aside in zip(rows, waits)]
-    lanes = [
-        threading.Thread(target=lambda lane=lane: [part.run() for part in lane])
-        for lane in ([part for part, aside in zip(chosen, waits) if aside],
-                     [part for part, aside in zip(chosen, waits) if not aside])
-    ]
-    compiling = compile_tests([row[0] for row in rows if row[0] in CRATES])
+    chosen = [Part(*row, live=len(rows) == 1) for row in rows]
+    compiling = compile_tests([part.name for part in chosen if part.name in CRATES])
     begun = time.monotonic()
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    with tempfile.TemporaryDirectory(prefix="scr-tests-") as scratch:
+        door = pool.Door(pathlib.Path(scratch) / "places", pool.Places(pool.OF_ALL))
+        threads = [threading.Thread(target=part.run, args=(door, claim))
+                   for claim, part in enumerate(chosen)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     seconds = time.monotonic() - begun
     print()
     for part in chosen:
+        for line in part.again:
+            print(f"tried again in {part.name}: {line}")
+    for part in chosen:
+        if part.passed + part.failed == 0:
+            part.fail("it was not run")
         for line in part.failures:
             print(f"failed in {part.name}: {line}")
     print("part                  passed  failed   seconds  of a core")

@@ -18,6 +18,7 @@ import pool
 MODULES = [importlib.import_module(name) for name in
            ("states", "writing", "restarting", "old_way", "settings_of", "doors", "languages",
             "installed", "memory")]
+LONG = ("valgrind", "valgrind_under_the_shim", "built_with_cmake", "address_sanitizer")
 
 
 def attempt(mpi, case, program):
@@ -46,6 +47,7 @@ def main(arguments):
         items = [(mpi, case, program[mpi]) for mpi in mpis for number, case in enumerate(cases)
                  if (not turns or mpis[number % len(mpis)] == mpi)
                  and (not wanted or case.__name__ in wanted)]
+        items = pool.ordered(items, lambda item: item[1].__name__, LONG)
         found = pool.run_all(items, lambda item: 2, lambda item: attempt(*item))
     failed = [name for name in found if name]
     for name in failed:

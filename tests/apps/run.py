@@ -32,6 +32,7 @@ from strike import lost_node, lost_process, seed
 APPLICATIONS = (
     lammps.LAMMPS, *openfoam.OPENFOAM, espresso.ESPRESSO, espresso.DYNAMICS, *grids.GRIDS,
 )
+LONG = (espresso.DYNAMICS, lammps.LAMMPS)  # with all their cases
 HEAD = (
     "datasets", "amended", "most", "voided", "cached", "prefix", "fell", "agreements", "us",
     "share", "shim s", "run s",
@@ -61,7 +62,8 @@ def every_file(application, table):
         told = compare.tally(same(application, "1", newest_only=False))
         if told["most"] <= few:
             break
-        print(f"       {application.name}: {told['most']} amendments of one series", flush=True)
+        print(f"     once more, after: {application.name}: {told['most']} amendments of one series",
+              flush=True)
     table.append((application.name, *(told[key] for key in HEAD)))
     assert told["most"] <= few, f"{told['most']} amendments of one series, not {few} at most"
 
@@ -160,7 +162,8 @@ def main(arguments):
         passed.extend(run(application, case, name, table) for case, name in named)
 
     try:
-        programs = list(chosen(words, "--turns" in arguments))
+        programs = pool.ordered(
+            chosen(words, "--turns" in arguments), lambda item: item[0], LONG)
         pool.run_all(programs, lambda _: pool.HALF, run_cases)
     finally:
         show(table)

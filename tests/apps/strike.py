@@ -39,12 +39,14 @@ def progress_of(outcome, strike):
 
 def wait_for_progress(run, strike, lines):
     """Until the output has `lines` lines of progress, or the run has come to its end."""
-    deadline = time.monotonic() + LIMIT_SECONDS
+    deadline, read = time.monotonic() + LIMIT_SECONDS, -1
     while True:
-        outcome = run.outcome()
-        if progress_of(outcome, strike) >= lines or outcome.status == 0:
-            return
-        assert outcome.status is None, f"ended before line {lines}: {outcome}"
+        ended, written = run.ended(), run.written()
+        if ended or written != read:
+            outcome, read = run.outcome(), written
+            if progress_of(outcome, strike) >= lines or outcome.status == 0:
+                return
+            assert outcome.status is None, f"ended before line {lines}: {outcome}"
         assert time.monotonic() < deadline, f"does not come to line {lines}: {outcome}"
         time.sleep(0.002)
 

@@ -52,6 +52,10 @@ class Run:
     def ended(self):
         return self.process.poll() is not None
 
+    def written(self):
+        """How many bytes its output has so far."""
+        return os.fstat(self.out.fileno()).st_size
+
     def outcome(self):
         """As it is so far."""
         return Outcome(self.process.poll(), text_of(self.out), text_of(self.err))

@@ -8,7 +8,6 @@ With --turns each story and cell is run on one of the MPIs, in turn, except what
 and salvage.
 """
 
-import concurrent.futures
 import itertools
 import os
 import sys
@@ -22,6 +21,7 @@ import launches  # the same
 import matrix
 import ordinary  # the same
 import outside  # the same
+import pool  # cluster has told where it is
 import runs  # the same
 import salvage  # the same
 import schemes
@@ -33,7 +33,7 @@ import stories
 
 # What each MPI's launcher has a part in.
 ON_BOTH = ("launches", "ordinary", "salvage", "ssh")
-JOBS = int(os.environ.get("SCR_TEST_JOBS", "3"))
+LONG = ("schemes_losses_and_placements",)
 
 
 def named_cases(mpis, everything, turns):
@@ -86,8 +86,8 @@ def main(words):
         print("virtual nodes need root")
         print(f"0 passed, {len(chosen)} failed")
         return 1
-    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        results = list(pool.map(lambda item: attempt(*item), chosen))
+    chosen = pool.ordered(chosen, lambda item: item[0].split()[-1], LONG)
+    results = pool.run_all(chosen, lambda _: 1, lambda item: attempt(*item))
     results.append(attempt("nothing is left behind", nothing_is_left))
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) and chosen else 1

@@ -1,15 +1,25 @@
 """Tests side by side. Most of a test with mpirun is waiting for launchers, so the cores carry more
 of them than there are; but ranks of MPICH spin where they wait, and a test that counts on a core
-for each rank has the machine to itself."""
+for each rank has the machine to itself.
+
+Where several parts run beside each other (tests/run.py), each case takes places of the whole run,
+too, before it begins: parts that began early have the first claim to them, and the last ones fill
+what those leave."""
 
 import concurrent.futures
+import contextlib
 import functools
 import os
+import socket
+import socketserver
 import threading
 
-PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * (os.cpu_count() or 1)))
-ALONE = PLACES
+CORES = os.cpu_count() or 1
+PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * CORES))  # of one part
+ALONE = 1 << 20  # all that there are
 HALF = -(-PLACES // 2)
+OF_ALL = PLACES * 5 // 2  # of all parts together
+RUN = "TEST_RUN_PLACES"  # in the environment of a part: socket and rank of its claim
 
 
 def once(function):
@@ -25,24 +35,72 @@ def once(function):
 
 
 class Places:
-    """What the machine carries at once. Tests take their places in the order of their coming."""
+    """What the machine carries at once. Who has the first claim takes places first, and of equal
+    claims the one that came first; nobody passes a heavy one, which would wait for ever."""
 
     def __init__(self, count=PLACES):
         self.count = self.free = count
-        self.turn = threading.Lock()
         self.changed = threading.Condition()
+        self.waiting, self.came = [], 0
 
-    def take(self, weight):
+    @contextlib.contextmanager
+    def held(self, weight, claim=0):
+        """Waits for so many places, and has them meanwhile."""
         weight = min(weight, self.count)
-        with self.turn, self.changed:  # a heavy one is not overtaken for ever
-            self.changed.wait_for(lambda: self.free >= weight)
-            self.free -= weight
-        return weight
-
-    def give(self, weight):
         with self.changed:
-            self.free += weight
+            self.came += 1
+            mine = (claim, self.came)
+            self.waiting.append(mine)
+            self.changed.wait_for(lambda: min(self.waiting) == mine and self.free >= weight)
+            self.waiting.remove(mine)
+            self.free -= weight
             self.changed.notify_all()
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += weight
+                self.changed.notify_all()
+
+
+class Asked(socketserver.StreamRequestHandler):
+    """A case of another process: it has its places until its connection ends."""
+
+    def handle(self):
+        claim, weight = map(int, self.rfile.readline().split())
+        with self.server.places.held(weight, claim):
+            with contextlib.suppress(ConnectionError):  # it has ended while it waited
+                self.wfile.write(b"\n")
+                self.rfile.read()
+
+
+class Door(socketserver.ThreadingUnixStreamServer):
+    """Where other processes ask for places."""
+
+    daemon_threads, request_queue_size = True, 128
+
+    def __init__(self, path, places):
+        super().__init__(str(path), Asked)
+        self.path, self.places = path, places
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def environment(self, claim):
+        """What a part finds the door by."""
+        return {RUN: f"{claim} {self.path}"}
+
+
+@contextlib.contextmanager
+def place_of_the_run(weight):
+    """Has places of the whole run meanwhile, where this is a part of one."""
+    if RUN not in os.environ:
+        yield
+        return
+    claim, path = os.environ[RUN].split(" ", 1)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.connect(path)
+        door.sendall(f"{claim} {weight}\n".encode())
+        assert door.recv(1), "the run that this is a part of has ended"
+        yield
 
 
 def run_all(items, weight_of, attempt):
@@ -51,11 +109,19 @@ def run_all(items, weight_of, attempt):
     places = Places()
 
     def one(item):
-        taken = places.take(weight_of(item))
-        try:
+        weight = weight_of(item)
+        with places.held(weight), place_of_the_run(weight):
             return attempt(item)
-        finally:
-            places.give(taken)
 
     with concurrent.futures.ThreadPoolExecutor(PLACES) as threads:
         return list(threads.map(one, items))
+
+
+def ordered(items, name_of, first, last=()):
+    """The items, those of the names in `first` before the others: what takes long and begins late,
+    runs alone in the end. Those in `last` after them: what is to be alone."""
+    def place(item):
+        name = name_of(item)
+        return (name in last) - (name in first)
+
+    return sorted(items, key=place)
