@@ -335,9 +335,10 @@ impl Comm for MpiComm {
         &self,
         out: Vec<u8>,
         to: usize,
-        expected: (usize, usize),
+        length: usize,
+        from: usize,
     ) -> Result<Box<dyn Pending>> {
-        Ok(Box::new(Exchange::begin(self, out, to, expected)?))
+        Ok(Box::new(Exchange::begin(self, out, to, length, from)?))
     }
 
     fn send(&self, bytes: &[u8], to: usize) -> Result<()> {

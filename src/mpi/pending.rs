@@ -31,7 +31,8 @@ impl Exchange {
         comm: &MpiComm,
         out: Vec<u8>,
         to: usize,
-        (length, from): (usize, usize),
+        length: usize,
+        from: usize,
     ) -> Result<Exchange> {
         // SAFETY: a constant of the MPI library, defined before main.
         let null = unsafe { [ffi::RSMPI_REQUEST_NULL; 2] };

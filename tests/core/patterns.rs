@@ -168,7 +168,6 @@ fn directories_without_hope_are_known() {
     ] {
         assert_eq!(set.could_match_below(directory), expected, "{directory}");
     }
-    assert_eq!(set.literal_prefixes(), ["ckpt/step_", "deep/", "other/d_"]);
 }
 
 #[test]
@@ -212,9 +211,6 @@ mod any {
                 // What matches may never be ruled out beforehand.
                 if let Some((directory, _)) = path.rsplit_once('/') && found.is_some() {
                     prop_assert!(set.could_match_below(directory), "{} {}", list, path);
-                }
-                if found.is_some() {
-                    prop_assert!(set.literal_prefixes().iter().any(|l| path.starts_with(l)));
                 }
             }
         }

@@ -83,7 +83,7 @@ pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Result<Enco
     let mut own_time = Duration::ZERO;
     let mut measured = || {
         make_own_folder(&record.dir)?;
-        measure((&record.dir, is_shared), ctx.prefix, &request.files)
+        measure(&record.dir, is_shared, ctx.prefix, &request.files)
     };
     let measured = timed(&mut own_time, &mut measured);
     let type_name = request.descriptor.get_value("TYPE").unwrap_or_default();
@@ -126,7 +126,8 @@ impl Job {
     pub fn new(
         ctx: &Ctx,
         request: &SealRequest,
-        (comm, piece_bytes): (Box<dyn Comm>, usize),
+        comm: Box<dyn Comm>,
+        piece_bytes: usize,
     ) -> Result<Job> {
         let of = request.set;
         let type_name = request.descriptor.get_value("TYPE").unwrap_or_default();
@@ -157,7 +158,7 @@ impl Job {
         let begin = Instant::now();
         let dir = self.record.dir.clone();
         let local = make_own_folder(&dir)
-            .and_then(|()| measure((&dir, self.is_shared), &self.prefix, &self.files));
+            .and_then(|()| measure(&dir, self.is_shared, &self.prefix, &self.files));
         let mut failed = [i64::from(local.is_err())];
         self.set.comm.all_max(&mut failed)?;
         self.record.files = local?;

@@ -54,11 +54,7 @@ impl Sets {
     }
 
     /// The communicator of this rank's set, made at its first use.
-    fn communicator(
-        &self,
-        division: Division,
-        (color, key): (usize, usize),
-    ) -> Result<Arc<dyn Comm>> {
+    fn communicator(&self, division: Division, color: usize, key: usize) -> Result<Arc<dyn Comm>> {
         let known = self.kept().iter().find(|(known, _)| *known == division).cloned();
         if let Some((_, comm)) = known {
             return Ok(comm);
@@ -82,7 +78,7 @@ impl Protect for Sets {
             || Error::Unreadable("a dataset's redundancy descriptor is not readable".to_string());
         let descriptor = RedundancyDesc::from_tree(&complete).ok_or_else(unreadable)?;
         let failures = descriptor.set_failures;
-        let comm = self.communicator(Division::of(&descriptor), (member.group_id, member.rank))?;
+        let comm = self.communicator(Division::of(&descriptor), member.group_id, member.rank)?;
         let hosts = self.descriptors.groups.hosts();
         let set = RedundancySet {
             comm,

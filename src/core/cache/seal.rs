@@ -268,7 +268,8 @@ fn sync_records(ctx: &Ctx) -> Result<()> {
 /// it lies on the prefix or `dir` `is_shared` by nodes. Checksums follow with the encoding, which
 /// reads the files anyway.
 pub(super) fn measure(
-    (dir, is_shared): (&Path, bool),
+    dir: &Path,
+    is_shared: bool,
     prefix: &Path,
     files: &[FileMeta],
 ) -> Result<Vec<FileMeta>> {

@@ -101,3 +101,40 @@ pub fn is_about_the_file(errno: i32) -> bool {
 pub fn leaves_a_gap(errno: i32) -> bool {
     !matches!(errno, libc::EEXIST | libc::EISDIR | libc::ELOOP | libc::ENOTDIR)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn only_the_first_counts_and_its_reason_goes_with_the_file() {
+        let error = |code| Error::io("cannot write", "f", io::Error::from_raw_os_error(code));
+        let setbacks = Setbacks::default();
+        assert!(setbacks.first().is_none() && !setbacks.is_told());
+        let dir = tempfile::tempdir().unwrap();
+        for (code, reason) in [(libc::EIO, Reason::StoreFailed), (libc::ENOSPC, Reason::NoRoom)] {
+            let setback = Setback::of(dir.path(), &error(code));
+            assert_eq!(setback.reason(), reason);
+            setbacks.met(setback);
+        }
+        assert!(matches!(setbacks.first(), Some(Setback::Failed(why)) if why.contains("cannot")));
+        setbacks.tell();
+        assert!(setbacks.is_told());
+    }
+
+    #[test]
+    fn what_is_true_of_a_file_everywhere_is_no_fault_of_the_store() {
+        for (errno, of_the_file, a_gap) in [
+            (libc::ENOENT, true, true),
+            (libc::EEXIST, true, false),
+            (libc::EISDIR, true, false),
+            (libc::ENOSPC, false, true),
+            (libc::EIO, false, true),
+        ] {
+            let found = (is_about_the_file(errno), leaves_a_gap(errno));
+            assert_eq!(found, (of_the_file, a_gap), "{errno}");
+        }
+    }
+}

@@ -63,7 +63,8 @@ pub trait Comm: Send + Sync {
         &self,
         out: Vec<u8>,
         to: usize,
-        (length, from): (usize, usize),
+        length: usize,
+        from: usize,
     ) -> Result<Box<dyn Pending>> {
         let mut into = vec![0; length];
         self.exchange(&out, to, &mut into, from)?;

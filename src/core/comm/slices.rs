@@ -11,8 +11,13 @@ use crate::error::{Error, Result};
 /// Where the one exchange is.
 enum Desk {
     Free,
-    /// The thread has asked for it: what to send to whom, how much to expect from whom.
-    Asked(Vec<u8>, usize, (usize, usize)),
+    /// The thread has asked for it: `out` goes to `to`, and `length` bytes come from `from`.
+    Asked {
+        out: Vec<u8>,
+        to: usize,
+        length: usize,
+        from: usize,
+    },
     UnderWay(Box<dyn Pending>),
     Done(Result<Vec<u8>>),
     /// Nobody carries anything any more.
@@ -39,8 +44,8 @@ impl Slices {
     /// Carries on what the thread has asked for, over `comm`; never waits.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
-        if let Desk::Asked(out, to, expected) = &mut *desk {
-            *desk = match comm.begin_exchange(std::mem::take(out), *to, *expected) {
+        if let Desk::Asked { out, to, length, from } = &mut *desk {
+            *desk = match comm.begin_exchange(std::mem::take(out), *to, *length, *from) {
                 Ok(pending) => Desk::UnderWay(pending),
                 Err(error) => Desk::Done(Err(error)),
             };
@@ -75,10 +80,10 @@ impl Link for Slices {
         if !matches!(*desk, Desk::Free) {
             return Err(closed());
         }
-        *desk = Desk::Asked(out.to_vec(), to, (into.len(), from));
+        *desk = Desk::Asked { out: out.to_vec(), to, length: into.len(), from };
         loop {
             match &mut *desk {
-                Desk::Asked(..) | Desk::UnderWay(_) => {}
+                Desk::Asked { .. } | Desk::UnderWay(_) => {}
                 Desk::Done(outcome) => {
                     let arrived = std::mem::replace(outcome, Err(closed()))?;
                     *desk = Desk::Free;
@@ -131,7 +136,7 @@ mod tests {
         let slices = Arc::new(Slices::new());
         let mesh = Mesh::new(slices.clone(), 0, 2);
         let work = thread::spawn(move || (mesh.send(b"a", 1), mesh.send(b"b", 1)));
-        while !matches!(*slices.desk(), Desk::Asked(..)) {
+        while !matches!(*slices.desk(), Desk::Asked { .. }) {
             thread::yield_now();
         }
         slices.close();

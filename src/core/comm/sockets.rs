@@ -106,11 +106,13 @@ impl Stream {
     }
 }
 
-/// Moves `out` to one stream and `into` from another (or the same) until both are through; gives up
+/// Moves `out` `to` one stream and `into` `from` another (or the same) until both are through; gives up
 /// when no byte has moved for `patience`.
 fn pump(
-    (to, out): (&Stream, &[u8]),
-    (from, into): (&Stream, &mut [u8]),
+    out: &[u8],
+    to: &Stream,
+    into: &mut [u8],
+    from: &Stream,
     patience: Duration,
 ) -> io::Result<()> {
     let (mut sent, mut got) = (0, 0);
@@ -158,7 +160,7 @@ impl Link for Sockets {
         let (Some(Some(to)), Some(Some(from))) = (streams.get(to), streams.get(from)) else {
             return Err(Error::Comm("the connection to a rank is closed".to_string()));
         };
-        let done = pump((to, out), (from, into), SILENCE);
+        let done = pump(out, to, into, from, SILENCE);
         done.map_err(|error| {
             streams.clear(); // the others hear of it
             Error::Comm(format!("the connection to a rank has failed: {error}"))
@@ -227,7 +229,7 @@ fn call(me: usize, own: &Card, rank: usize, other: &Card, until: Instant) -> io:
     let try_one = |stream: Stream| {
         let left = until.saturating_duration_since(Instant::now());
         let mut heard = [0; GREETING];
-        pump((&stream, &hello), (&stream, &mut heard), left)?;
+        pump(&hello, &stream, &mut heard, &stream, left)?;
         match heard[..] == answer[..] {
             true => Ok(stream),
             false => Err(io::Error::other("somebody else has answered")),
@@ -251,7 +253,8 @@ fn call(me: usize, own: &Card, rank: usize, other: &Card, until: Instant) -> io:
 
 /// Lets in the ranks above this one.
 fn receive(
-    (me, doors): (usize, &Doors),
+    me: usize,
+    doors: &Doors,
     cards: &[Card],
     streams: &mut [Option<Stream>],
     until: Instant,
@@ -260,7 +263,7 @@ fn receive(
         let stream = doors.accept(until)?;
         let mut heard = [0; GREETING];
         let left = until.saturating_duration_since(Instant::now());
-        if pump((&stream, &[]), (&stream, &mut heard), left.min(ATTEMPT)).is_err() {
+        if pump(&[], &stream, &mut heard, &stream, left.min(ATTEMPT)).is_err() {
             continue; // nobody of ours
         }
         let rank = Reader::new(&heard).size().unwrap_or(usize::MAX);
@@ -268,7 +271,7 @@ fn receive(
             rank > me && rank < cards.len() && heard[..] == greeting(rank, doors.card.secret)[..];
         if is_ours {
             let answer = greeting(me, cards[rank].secret);
-            pump((&stream, &answer), (&stream, &mut []), left)?;
+            pump(&answer, &stream, &mut [], &stream, left)?;
             streams[rank] = Some(stream);
         }
     }
@@ -281,7 +284,7 @@ fn meet(me: usize, doors: &Doors, cards: &[Card]) -> io::Result<Vec<Option<Strea
     for (rank, card) in cards.iter().enumerate().take(me) {
         streams[rank] = Some(call(me, &doors.card, rank, card, until)?);
     }
-    receive((me, doors), cards, &mut streams, until)?;
+    receive(me, doors, cards, &mut streams, until)?;
     Ok(streams)
 }
 

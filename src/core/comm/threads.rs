@@ -423,7 +423,8 @@ impl Comm for ThreadComm {
         &self,
         out: Vec<u8>,
         to: usize,
-        (length, from): (usize, usize),
+        length: usize,
+        from: usize,
     ) -> Result<Box<dyn Pending>> {
         self.send(&out, to)?;
         Ok(Box::new(Coming::new(self, length, from)))

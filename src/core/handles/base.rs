@@ -27,3 +27,27 @@ impl Base {
         Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{rename, write};
+
+    use super::*;
+
+    #[test]
+    fn another_file_of_the_name_is_not_the_base() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("f"), dir.path().join("g"));
+        assert_eq!(Base::of(&path, true), None);
+        write(&path, "one").unwrap();
+        let [sealed, on_prefix] =
+            [false, true].map(|on_prefix| Base::of(&path, on_prefix).unwrap());
+        assert!(sealed.is_at(&path) && on_prefix.is_at(&path));
+        // What is on the PFS may be changed in place, and is another state then.
+        write(&path, "longer").unwrap();
+        assert!(sealed.is_at(&path) && !on_prefix.is_at(&path));
+        write(&other, "one").unwrap();
+        rename(&other, &path).unwrap();
+        assert!(!sealed.is_at(&path));
+    }
+}

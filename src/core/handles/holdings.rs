@@ -29,7 +29,7 @@ pub struct Holding {
 /// A bit of tokens (`preload/src/engine/abi.rs`): the shim calls [`Session::evacuate`] before the
 /// first change.
 ///
-/// [`Session::evacuate`]: crate::session::rank::Session::evacuate
+/// [`Session::evacuate`]: crate::session::Session::evacuate
 pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// Size, and seconds and nanoseconds of the last modification.

@@ -22,9 +22,12 @@ pub enum Door {
 
 /// What the door has to give to the session. The shim, the API and the tests are hosts.
 ///
-/// A host hands each call of the program on to the [`Session`](super::Session), on the thread that
-/// makes it, and does what the [`Answer`](super::Answer) says. Only the end of the process has to
-/// be the host's own: all else does nothing unless the host has hooks or a table of descriptors.
+/// A host hands each call of the program on to the [`Session`], on the thread that makes it, and
+/// does what the [`Answer`] says. Only the end of the process has to be the host's own: all else
+/// does nothing unless the host has hooks or a table of descriptors.
+///
+/// [`Session`]: crate::session::Session
+/// [`Answer`]: crate::namespace::Answer
 pub trait Host: Send + Sync {
     /// By which door the program comes.
     fn door(&self) -> Door;
@@ -58,12 +61,12 @@ pub trait Host: Send + Sync {
     /// Names that were answered with `Answer::Foreign` may have become ours.
     fn names_changed(&self) {}
 
-    /// Has the descriptors of a [`lazy`](super::TOKEN_LAZY) token replaced now. It calls
-    /// [`Session::evacuate`](super::Session::evacuate), so no lock may be held.
+    /// Has the descriptors of a [`lazy`](crate::handles::TOKEN_LAZY) token replaced now. It calls
+    /// [`Session::evacuate`](crate::session::Session::evacuate), so no lock may be held.
     fn wake(&self, _token: u64) {}
 
     /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
-    /// is possible. It calls [`Session::evacuate`](super::Session::evacuate), too.
+    /// is possible. It calls [`Session::evacuate`](crate::session::Session::evacuate), too.
     fn move_out(&self, _token: u64) {}
 
     /// The process is this rank's alone: what it may use of the machine, and has used, is the

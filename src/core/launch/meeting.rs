@@ -104,3 +104,30 @@ fn names(folder: &Path) -> Vec<String> {
     names.sort_unstable();
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::run;
+
+    #[test]
+    fn all_go_when_all_have_come_and_rank_0_has_done_its_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let done = dir.path().join("done");
+        let complete = run(3, |comm| {
+            let folder = dir.path().join("ended");
+            let meeting = Meeting { folder, rank: comm.rank(), size: 3 };
+            let all = meeting.is_complete(|| std::fs::write(&done, "").unwrap());
+            all && done.exists()
+        });
+        assert_eq!(complete, [true; 3]);
+    }
+
+    #[test]
+    fn who_waits_in_vain_goes_and_does_not_act_for_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let meeting = Meeting { folder: dir.path().join("ended"), rank: 0, size: 2 };
+        assert!(!meeting.is_complete(|| panic!("rank 1 has not come")));
+        assert!(!meeting.folder.exists(), "no mark of rank 0");
+    }
+}

@@ -190,6 +190,7 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::threads::run;
 
     #[test]
     fn nodes_that_share_a_control_directory_are_told_from_another_run() {
@@ -209,6 +210,26 @@ mod tests {
                 told(holder, node).to_string().starts_with("another run uses /shared"),
                 "{holder}"
             );
+        }
+    }
+
+    #[test]
+    fn what_one_rank_cannot_do_none_does_and_all_hear_why() {
+        let outcomes = run(3, |comm| {
+            let own = Error::named(messages::IN_USE, "another run");
+            let own = Some(&own).filter(|_| comm.rank() == 1);
+            let told = |names| match share_trouble(comm.as_ref(), own, names) {
+                Ok(()) => (0, String::new()),
+                Err(error) => (error.id().number(), error.to_string()),
+            };
+            let fine = share_trouble(comm.as_ref(), None, true).is_ok();
+            (fine, told(true), told(false))
+        });
+        let number = messages::IN_USE.number();
+        for (fine, named, plain) in outcomes {
+            assert!(fine);
+            assert_eq!(named, (number, "rank 1: another run".to_string()));
+            assert_eq!(plain, (number, "another run".to_string()));
         }
     }
 }

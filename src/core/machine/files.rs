@@ -41,22 +41,6 @@ impl Machine {
         }
     }
 
-    /// Decides where a file goes that the program writes under a temporary name and will rename to
-    /// `last` (a template says so): it belongs where `last` will belong.
-    pub fn write_open_temporary(
-        &mut self,
-        temporary: &FileRef,
-        last: &FileRef,
-        now_ms: u64,
-    ) -> Placement {
-        self.tick(now_ms);
-        if self.is_passive() {
-            return self.write_open_passive(temporary, Intent::REWRITE);
-        }
-        let key = self.target(last);
-        Placement::Dataset(self.put(temporary, key, None))
-    }
-
     /// The PFS takes everything; what the cache still holds under that name is out of date then.
     fn write_open_passive(&mut self, file: &FileRef, intent: Intent) -> Placement {
         if !intent.rewrites()

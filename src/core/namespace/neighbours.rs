@@ -103,3 +103,55 @@ pub struct Claimed {
     /// It has said something.
     pub heard: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::comm::threads::run;
+    use crate::system::Heard;
+
+    #[test]
+    fn ranks_of_a_node_hear_what_one_of_them_tells() {
+        let dir = tempfile::tempdir().unwrap();
+        let heard = run(3, |node| {
+            let neighbours = Neighbours::default();
+            neighbours.meet(dir.path(), node.as_ref(), &[4, 5, 6]).unwrap();
+            assert_eq!(neighbours.ranks(), [4, 5, 6]);
+            if node.rank() == 1 {
+                neighbours.tell(&[Notice::Deleted("a".into()), Notice::Made("b".into())], 5);
+            }
+            node.barrier().unwrap(); // it has told
+            let (log, mut place) = (neighbours.log.get().unwrap(), 0);
+            place += neighbours.place.load(Ordering::Relaxed);
+            let mut all = Vec::new();
+            while let Heard::Message(bytes) = log.hear(&mut place) {
+                all.extend(Notice::from_bytes(&bytes));
+            }
+            all
+        });
+        let told = [(5, Notice::Deleted("a".into())), (5, Notice::Made("b".into()))];
+        assert!(heard.iter().all(|all| *all == told), "{heard:?}");
+        assert!(!dir.path().join(FILE).exists(), "it is there while the ranks start only");
+    }
+
+    #[test]
+    fn a_rank_alone_on_its_node_has_nobody_to_tell() {
+        let dir = tempfile::tempdir().unwrap();
+        run(1, |node| {
+            let neighbours = Neighbours::default();
+            neighbours.meet(dir.path(), node.as_ref(), &[0]).unwrap();
+            assert!(neighbours.ranks().is_empty() && neighbours.log.get().is_none());
+            neighbours.tell(&[Notice::Deleted("a".into())], 0);
+        });
+    }
+
+    #[test]
+    fn who_has_missed_something_takes_every_name_for_written() {
+        let mut news = News { written: vec![("a".into(), 2)], missed: false };
+        assert_eq!((news.writer_of("a"), news.of("a"), news.of("b")), (Some(2), true, false));
+        news.missed = true;
+        assert!(news.of("b") && news.writer_of("b").is_none());
+    }
+}

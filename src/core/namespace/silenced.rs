@@ -67,12 +67,30 @@ pub fn pattern_of(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pattern_of;
+    use super::*;
 
     #[test]
     fn names_that_differ_by_numbers_are_one_pattern() {
         assert_eq!(pattern_of(&["a/run_0.log"]), "a/run_0.log");
         assert_eq!(pattern_of(&["a/run_0.log", "a/run_17.log"]), "a/run_*.log");
         assert_eq!(pattern_of(&["b1.log", "a/x.txt", "b2.log"]), "a/x.txt, b*.log");
+    }
+
+    #[test]
+    fn what_an_earlier_launch_has_found_is_left_alone_in_its_series_only() {
+        let matched = |series, masked: &str| Match {
+            series,
+            id: Some("7".into()),
+            rank: None,
+            own: false,
+            has_id_in_series: true,
+            masked: masked.into(),
+            temporary: false,
+        };
+        assert!(!Silenced::default().has(&matched(0, "log_{id}")));
+        let known = Knowledge { restless: [name_hash("log_{id}")].into(), ..Knowledge::default() };
+        let silenced = Silenced::new(&[Knowledge::default(), known]);
+        let found = [matched(1, "log_{id}"), matched(0, "log_{id}"), matched(1, "x_{id}")];
+        assert_eq!(found.map(|one| silenced.has(&one)), [true, false, false]);
     }
 }

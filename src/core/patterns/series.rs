@@ -359,17 +359,6 @@ impl SeriesSet {
         let literals = self.alternatives.iter().map(|alternative| alternative.literal.as_str());
         literals.filter_map(|literal| Some(literal.rsplit_once('/')?.0)).collect()
     }
-
-    /// Returns what the matches of each pattern begin with, relative to the prefix; duplicates and
-    /// those that begin with another are left out. An empty one means: anything.
-    #[must_use]
-    pub fn literal_prefixes(&self) -> Vec<String> {
-        let mut literals: Vec<String> =
-            self.alternatives.iter().map(|alternative| alternative.literal.clone()).collect();
-        literals.sort();
-        literals.dedup_by(|longer, shorter| longer.starts_with(shorter.as_str()));
-        literals
-    }
 }
 
 fn elements(config: &PatternConfig, list: &PatternText) -> Result<Vec<Element>> {

@@ -250,8 +250,7 @@ impl Index {
     }
 }
 
-/// A damaged index would refuse every flush of this run: it is made anew before anybody reads
-/// it.
+/// A damaged index would refuse every flush of this run: it is made anew before anybody reads it.
 fn repair(prefix: &Path) {
     match repair_prefix(prefix) {
         Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, instead, kept }| {

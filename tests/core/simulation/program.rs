@@ -138,7 +138,7 @@ impl Sim {
             let torn = self.content(self.step_of(rank), Stage::Torn);
             self.write(rank, &temporary.name, torn);
             let machine = &mut self.ranks[rank].machine;
-            let placement = machine.write_open_temporary(&temporary, file, now_ms);
+            let placement = machine.write_open(&temporary, Intent::REWRITE, now_ms);
             self.opened(rank, &temporary, placement);
             self.close(rank, &temporary.name, Stage::Final);
             self.ranks[rank].sees.remove(&temporary.name);

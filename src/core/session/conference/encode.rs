@@ -143,7 +143,7 @@ impl Session {
             let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
             let piece_bytes = of_slices.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
-            Ok((EncoderJob::new(&links.ctx(&self.site), &request, (comm, piece_bytes))?, ways))
+            Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
         });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),

@@ -279,7 +279,7 @@ impl Session {
     /// the prefix has a newer content of.
     pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.state.clone(), key.clone());
-        Box::new(move |name, publish| state.publish((&of, name), publish))
+        Box::new(move |name, publish| state.publish(&of, name, publish))
     }
 
     /// What rank 0 knows of a flush; with `waits` not before it is over. Collective.

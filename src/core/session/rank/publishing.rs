@@ -80,7 +80,8 @@ impl Shared {
     /// What `publish` says.
     pub fn publish(
         &self,
-        (key, name): (&DatasetKey, &str),
+        key: &DatasetKey,
+        name: &str,
         publish: &mut dyn FnMut() -> Result<()>,
     ) -> Result<bool> {
         let mut state = self.wait(self.lock(), |now| now.awaited == 0 && !now.has(name));
