@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::base::real::Symbol;
 use crate::engine::abi::{event, sync_kind};
 use crate::hooks::hidden;
-use crate::signal::guard::{self, MpiDepth, MpiFiles};
+use crate::signal::guard::{self, Caller, MpiDepth, MpiFiles};
 use crate::{
     base::message, base::messages, engine, engine::ending, path::canonical, path::memory,
     signal::handlers,
@@ -150,9 +150,7 @@ pub(super) fn missing(symbol: &str) -> c_int {
 
 /// Runs `call`, and what `role` asks for if the program itself made the call.
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
-    if guard::in_mpi() {
-        return call();
-    }
+    let Some(caller) = Caller::of_mpi() else { return call() };
     let synchronises = matches!(role, Role::Sync(..));
     let mut of_mpi_io = None;
     match role {
@@ -168,7 +166,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::File => of_mpi_io = Some(MpiFiles::other_than(None)),
         Role::Depth => {}
     }
-    let _depth = MpiDepth::enter();
+    let _depth = caller.enter();
     let result = call();
     drop(of_mpi_io);
     if synchronises {

@@ -185,6 +185,15 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     locate(prefix, libc::AT_FDCWD, &join(&own[..slash.max(1)], target))
 }
 
+/// Tells whether there is something of that name (absolute), and it is no symlink. Guard held.
+pub(crate) fn is_there_and_no_link(name: &[u8]) -> bool {
+    let Ok(name) = CString::new(name) else { return false };
+    let mut target: c_char = 0;
+    // SAFETY: the buffer is writable for its length.
+    let length = unsafe { libc::readlink(name.as_ptr(), &raw mut target, 1) };
+    length < 0 && crate::signal::guard::errno() == libc::EINVAL
+}
+
 /// Returns the physical path of the directory or file behind a descriptor. Guard held.
 pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
     let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
@@ -296,7 +305,7 @@ fn through_dot_dot(path: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::spellings::spelled_otherwise;
+    use crate::path::spellings::{is_plain_below, spelled_otherwise};
 
     fn located(prefix: &[u8], path: &str) -> Option<String> {
         locate(prefix, libc::AT_FDCWD, path.as_bytes()).map(|found| found.into_string().unwrap())
@@ -355,6 +364,27 @@ mod tests {
         assert!(surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
         forget();
         assert!(!surely_outside(prefix.as_bytes(), format!("{top}/real/f").as_bytes()));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn below_the_prefix_only_what_is_new_is_looked_at() {
+        let top = std::env::temp_dir().join(format!("scr-plain-{}", std::process::id()));
+        std::fs::create_dir_all(top.join("prefix/a/b")).unwrap();
+        std::os::unix::fs::symlink("a", top.join("prefix/link")).unwrap();
+        let top = real_path(top.to_str().unwrap().as_bytes()).unwrap();
+        let top = String::from_utf8(top).unwrap();
+        let prefix = format!("{top}/prefix");
+        let is_plain =
+            |name: &str| is_plain_below(prefix.as_bytes(), format!("{prefix}{name}").as_bytes());
+        forget();
+        assert!(is_plain("/a/b") && is_plain("/a") && is_plain(""));
+        assert!(!is_plain("/link/b") && !is_plain("/link") && !is_plain("/a/none/c"));
+        // What is known is not asked for again, until everything is forgotten.
+        std::fs::rename(format!("{prefix}/a"), format!("{prefix}/c")).unwrap();
+        assert!(is_plain("/a/b"));
+        forget();
+        assert!(!is_plain("/a/b") && is_plain("/c/b"));
         std::fs::remove_dir_all(top).unwrap();
     }
 

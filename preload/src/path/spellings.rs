@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::path::aliases;
-use crate::path::canonical::{below, join, real_path};
+use crate::path::canonical::{below, is_there_and_no_link, join, real_path};
 use crate::path::memory::{About, Key, Known};
 
 /// Other spellings of the prefix, through symlinks, are remembered up to this number.
@@ -40,6 +40,9 @@ pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Res
     if let Some(known) = spelled_otherwise(prefix, directory) {
         return Some(Resolved::at(known));
     }
+    if is_plain_below(prefix, directory) {
+        return Some(Resolved::at(directory.to_vec()));
+    }
     let real = match real_path(directory).map(aliases::named) {
         Ok(real) => real,
         // A directory that is not there yet: its nearest ancestor tells. Nothing is remembered.
@@ -67,6 +70,30 @@ pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Res
         note_spelling(prefix, directory, &real[prefix.len()..]);
     }
     Some(Resolved::at(real))
+}
+
+/// Tells whether the directory lies below the prefix by its canonical name; what it has found is
+/// remembered. The prefix is canonical, so only what follows it is looked at, and of that what is
+/// not known yet. False proves nothing.
+pub(crate) fn is_plain_below(prefix: &[u8], directory: &[u8]) -> bool {
+    if !below(prefix, directory) || aliases::named(directory.to_vec()) != directory {
+        return false;
+    }
+    let from = prefix.len() + usize::from(prefix != b"/");
+    let ends = (from + 1..=directory.len())
+        .filter(|&at| directory.get(at).is_none_or(|&byte| byte == b'/'));
+    for end in ends {
+        let name = &directory[..end];
+        let key = Key::of(name, About::Directory);
+        if key.recall() == Known::Canonical {
+            continue;
+        }
+        if !is_there_and_no_link(name) {
+            return false;
+        }
+        key.remember(Known::Canonical);
+    }
+    true
 }
 
 /// Returns the canonical spelling of the directory, if its name begins with another spelling of the

@@ -17,10 +17,37 @@ use libc::c_int;
 
 use crate::signal::handlers;
 
+/// What is kept of a thread, in one place: to find it costs a call, which an MPI call that has
+/// nothing to do makes once.
+struct Marks {
+    inside: Cell<u32>,
+    mpi_depth: Cell<u32>,
+    mpi_file: Cell<Option<u64>>,
+    /// A bit for each signal that waits.
+    waiting: Cell<u64>,
+}
+
 thread_local! {
-    static INSIDE: Cell<u32> = const { Cell::new(0) };
-    static MPI_DEPTH: Cell<u32> = const { Cell::new(0) };
-    static MPI_FILE: Cell<Option<u64>> = const { Cell::new(None) };
+    static MARKS: Marks = const {
+        Marks {
+            inside: Cell::new(0),
+            mpi_depth: Cell::new(0),
+            mpi_file: Cell::new(None),
+            waiting: Cell::new(0),
+        }
+    };
+}
+
+impl Marks {
+    /// Changes the guard; handlers that have waited run when it is not held any more.
+    #[inline]
+    fn set_inside(&self, count: u32) {
+        self.inside.set(count);
+        compiler_fence(Ordering::SeqCst); // a handler looks at it at any moment
+        if count == 0 && self.waiting.get() != 0 {
+            handlers::let_come(self.waiting.take());
+        }
+    }
 }
 
 // Not in the libc crate for Linux; part of glibc and musl since ever.
@@ -44,41 +71,48 @@ pub(crate) fn set_errno(value: c_int) {
 
 /// Tells whether this thread runs our own or the engine's code: its libc calls pass.
 pub(crate) fn inside() -> bool {
-    INSIDE.get() != 0
+    MARKS.with(|marks| marks.inside.get()) != 0
 }
 
 /// Tells whether this thread is in a hooked MPI call: calls made from there do not count.
-pub(crate) fn in_mpi() -> bool {
-    MPI_DEPTH.get() != 0
+#[cfg(test)]
+fn in_mpi() -> bool {
+    MARKS.with(|marks| marks.mpi_depth.get()) != 0
 }
 
-/// Changes the guard; handlers that have waited run when it is not held any more.
+/// Notes that signals wait until the guard is not held any more: a bit for each.
+pub(crate) fn note_waiting(signals: u64) {
+    MARKS.with(|marks| marks.waiting.set(marks.waiting.get() | signals));
+}
+
 fn set_inside(count: u32) {
-    INSIDE.set(count);
-    compiler_fence(Ordering::SeqCst); // a handler looks at it at any moment
-    if count == 0 {
-        handlers::resume();
-    }
+    MARKS.with(|marks| marks.set_inside(count));
 }
 
 /// Marks the thread as the engine's: both guards, until [`leave_thread`].
 pub(crate) extern "C" fn enter_thread() {
-    set_inside(INSIDE.get() + 1);
-    MPI_DEPTH.set(MPI_DEPTH.get() + 1);
+    MARKS.with(|marks| {
+        marks.set_inside(marks.inside.get() + 1);
+        marks.mpi_depth.set(marks.mpi_depth.get() + 1);
+    });
 }
 
 /// Undoes one [`enter_thread`].
 pub(crate) extern "C" fn leave_thread() {
-    set_inside(INSIDE.get().saturating_sub(1));
-    MPI_DEPTH.set(MPI_DEPTH.get().saturating_sub(1));
+    MARKS.with(|marks| {
+        marks.set_inside(marks.inside.get().saturating_sub(1));
+        marks.mpi_depth.set(marks.mpi_depth.get().saturating_sub(1));
+    });
 }
 
 /// Lifts the guard while the engine's call waits for other ranks: handlers run, and what they do is
 /// the program's doing. Returns what [`step_in`] needs.
 pub(crate) extern "C" fn step_out() -> u32 {
-    let before = INSIDE.get();
-    set_inside(0);
-    before
+    MARKS.with(|marks| {
+        let before = marks.inside.get();
+        marks.set_inside(0);
+        before
+    })
 }
 
 /// Undoes a [`step_out`].
@@ -86,8 +120,31 @@ pub(crate) extern "C" fn step_in(before: u32) {
     set_inside(before);
 }
 
+/// A thread that makes an MPI call, not from within one.
+pub(crate) struct Caller(*const Marks);
+
+impl Caller {
+    /// Finds the calling thread; `None` if it is in a hooked MPI call: this one does not count.
+    #[inline]
+    pub(crate) fn of_mpi() -> Option<Self> {
+        MARKS.with(|marks| (marks.mpi_depth.get() == 0).then_some(Self(marks)))
+    }
+
+    /// Enters the call; dropping the value leaves.
+    #[inline]
+    pub(crate) fn enter(self) -> MpiDepth {
+        // SAFETY: the marks of this thread, which they live as long as; the pointer keeps the value
+        // from going to another one.
+        let marks = unsafe { &*self.0 };
+        let before = MpiDepth { marks, inside: marks.inside.get(), depth: marks.mpi_depth.get() };
+        marks.mpi_depth.set(before.depth + 1);
+        before
+    }
+}
+
 /// Counts one hooked MPI call that is under way on this thread.
 pub(crate) struct MpiDepth {
+    marks: *const Marks,
     inside: u32,
     depth: u32,
 }
@@ -95,18 +152,19 @@ pub(crate) struct MpiDepth {
 impl MpiDepth {
     /// Enters; dropping the value leaves.
     pub(crate) fn enter() -> Self {
-        let before = Self { inside: INSIDE.get(), depth: MPI_DEPTH.get() };
-        MPI_DEPTH.set(before.depth + 1);
-        before
+        MARKS.with(|marks| Caller(marks).enter())
     }
 }
 
 impl Drop for MpiDepth {
     /// Restores both marks as they were: a callback that entered the engine and was left by an
     /// exception must not disable the hooks of the program's thread.
+    #[inline]
     fn drop(&mut self) {
-        set_inside(self.inside);
-        MPI_DEPTH.set(self.depth);
+        // SAFETY: as in `Caller::enter`.
+        let marks = unsafe { &*self.marks };
+        marks.set_inside(self.inside);
+        marks.mpi_depth.set(self.depth);
     }
 }
 
@@ -118,18 +176,18 @@ impl MpiFiles {
     /// Enters a call that may open `named` (a canonical name) for the program; dropping the value
     /// leaves.
     pub(crate) fn other_than(named: Option<&CStr>) -> Self {
-        Self(MPI_FILE.replace(Some(named.map_or(0, number))))
+        Self(MARKS.with(|marks| marks.mpi_file.replace(Some(named.map_or(0, number)))))
     }
 
     /// Tells whether `path` (a canonical name) is opened now by MPI-IO for itself.
     pub(crate) fn are_at(path: &CStr) -> bool {
-        MPI_FILE.get().is_some_and(|named| named != number(path))
+        MARKS.with(|marks| marks.mpi_file.get()).is_some_and(|named| named != number(path))
     }
 }
 
 impl Drop for MpiFiles {
     fn drop(&mut self) {
-        MPI_FILE.set(self.0);
+        MARKS.with(|marks| marks.mpi_file.set(self.0));
     }
 }
 

@@ -27,8 +27,6 @@ static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNAL
 static FLAGS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 
 thread_local! {
-    /// A bit for each signal that waits.
-    static WAITING: Cell<u64> = const { Cell::new(0) };
     /// Handlers that this thread is in.
     static HANDLERS_RUN: Cell<u32> = const { Cell::new(0) };
     /// Those of them that could not wait.
@@ -210,13 +208,13 @@ pub(crate) fn in_no_handler() {
     CRASHES.set(0);
 }
 
-/// The signal comes again when [`resume`] is called: until then this thread does not take it.
+/// The signal comes again when [`let_come`] is called: until then this thread does not take it.
 ///
 /// # Safety
 /// The arguments are those of a signal handler.
 unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     let code = guard::errno();
-    WAITING.set(WAITING.get() | 1 << (number - 1));
+    guard::note_waiting(1 << (number - 1));
     // SAFETY: by this function's contract; the mask in the context is the thread's when the handler
     // has returned. Here it may be another one (SA_NODEFER).
     unsafe {
@@ -229,17 +227,10 @@ unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     guard::set_errno(code);
 }
 
-/// Lets signals come that have waited: the work is over.
-#[inline]
-pub(crate) fn resume() {
-    if WAITING.get() != 0 {
-        take_waiting();
-    }
-}
-
+/// Lets signals come that have waited, a bit for each: the work is over.
 #[cold]
-fn take_waiting() {
-    let waiting = set_of(WAITING.take());
+pub(crate) fn let_come(waiting: u64) {
+    let waiting = set_of(waiting);
     // SAFETY: the set is a valid one.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const waiting, std::ptr::null_mut()) };
 }

@@ -25,6 +25,8 @@ use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, hex_text, parse_epoch, parse_hex};
 use crate::records::{DatasetKey, FileMeta, files_from_list, files_to_list};
 
+/// What a rank sends that has no list: no list begins like this.
+const NO_LIST: &[u8] = &[0xff];
 /// Name of the catalog in a dataset's own folder.
 const FILE_NAME: &str = "catalog.scr";
 /// Version of the format in which files are a list.
@@ -77,14 +79,32 @@ impl Catalog {
         (id, epoch, key): (u64, u64, &DatasetKey),
         own: &[FileMeta],
     ) -> Result<Option<Catalog>> {
+        Catalog::gather_if_all(ctx, (id, epoch, key), Some(own))
+    }
+
+    /// Does what [`Catalog::gather_on_leaders`] does, but leaders get `None`, too, if any rank has
+    /// `None`. A leader that returns knows that all ranks of its node have come here.
+    pub(crate) fn gather_if_all(
+        ctx: &Ctx,
+        (id, epoch, key): (u64, u64, &DatasetKey),
+        own: Option<&[FileMeta]>,
+    ) -> Result<Option<Catalog>> {
         // In place of each rank's all-gather over the world: a job's files pass a node once.
-        let near = ctx.node.all_gather(&pack(ctx.world.rank(), own))?;
+        let own = own.map_or_else(|| NO_LIST.to_vec(), |own| pack(ctx.world.rank(), own));
+        let near = ctx.node.all_gather(&own)?;
         let Some(leaders) = ctx.leaders else { return Ok(None) };
         let mut entries = Vec::new();
+        let mut is_whole = true;
         for bytes in leaders.all_gather(&join_lists(&near))? {
             for list in split_lists(&bytes).ok_or_else(unreadable)? {
-                entries.extend(unpack(list).ok_or_else(unreadable)?);
+                match list {
+                    NO_LIST => is_whole = false,
+                    list => entries.extend(unpack(list).ok_or_else(unreadable)?),
+                }
             }
+        }
+        if !is_whole {
+            return Ok(None);
         }
         // A node's ranks need not follow one another.
         entries.sort_by_key(|entry| entry.rank);
@@ -112,11 +132,21 @@ impl Catalog {
 
     /// Writes the catalog of the dataset in `dir`, durably.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        self.to_file_tree().write_file(Self::path(dir))
+    }
+
+    /// Does what [`Catalog::write`] does, but durable only with the next sync of our folder in
+    /// `dir`.
+    pub(crate) fn write_unnamed(&self, dir: &Path) -> Result<()> {
+        self.to_file_tree().replace_file(&Self::path(dir))
+    }
+
+    fn to_file_tree(&self) -> KvTree {
         let mut tree = self.head(PACKED);
         let mut packer = Packer::default();
         self.entries.iter().for_each(|entry| packer.put(entry.rank, &entry.meta));
         tree.set_value("FILES", hex_text(&packer.bytes()));
-        tree.write_file(Self::path(dir))
+        tree
     }
 
     /// Returns the files of one rank.

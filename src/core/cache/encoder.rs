@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::layout::OWN_FOLDER;
 use super::seal::{
     agree_here, encode, fill_checksums, make_own_folder, measure, member_data, note_protection,
 };
@@ -16,6 +17,7 @@ use super::{Ctx, SealRequest, untouched};
 use crate::comm::Comm;
 use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
+use crate::files::sync_dir;
 use crate::records::{DatasetRecord, DatasetState, FileMeta};
 use crate::redundancy::{Protection, RedundancySet, Scheme, scheme_by_name};
 use crate::system::{Planted, planted, test_pause};
@@ -94,6 +96,7 @@ pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Result<Enco
         record.files = files;
         test_pause("seal.encode");
         let protection = timed(&mut own_time, &mut || encode(ctx, request.set, &record))?;
+        sync_own_folder(&record.dir, is_shared)?;
         Ok(Encoded { own_time, ..Encoded::of(record, protection, !is_shared) })
     }))
 }
@@ -167,9 +170,15 @@ impl Job {
         }
         test_pause("seal.encode");
         let protection = encode_with(self.scheme, &self.set, &self.record, self.careless)?;
+        sync_own_folder(&dir, self.is_shared)?;
         let encoded = Encoded::of(self.record, protection, !self.is_shared);
         Ok(Encoded { own_time: begin.elapsed(), ..encoded })
     }
+}
+
+/// Makes the names of a rank's redundancy files durable where no leader of a node does it for all.
+fn sync_own_folder(dir: &Path, is_shared: bool) -> Result<()> {
+    if is_shared { sync_dir(&dir.join(OWN_FOLDER)) } else { Ok(()) }
 }
 
 /// Encodes what `record` names, in a test perhaps without keeping anything of it.

@@ -184,6 +184,7 @@ pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Resul
     record.descriptor.set_value("ENCODING", number);
     untouched::offer(&mut record); // all of it is new
     let protection = protect(ctx, &set, &record)?;
+    agree(ctx.world, sync_dir(&record.dir.join(OWN_FOLDER)))?;
     note_protection(&mut record, &protection);
     record.dir = old.dir.clone();
     record.descriptor.set("BEFORE", old.descriptor.clone());

@@ -7,7 +7,7 @@ use super::catalog::{Catalog, CatalogEntry};
 use super::disk::{make_own_dir, matches};
 use super::found::{Found, link};
 use super::layout::{Layout, OWN_FOLDER, Store};
-use super::seal::Marker;
+use super::marker::Marker;
 use super::{Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{DatasetKey, FileMeta};

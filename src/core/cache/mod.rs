@@ -6,6 +6,7 @@
 //! | `store.rs` | this rank's filemap in the control directory, crash-safe |
 //! | `catalog.rs` | what a dataset holds: path, owner, size of every file of every rank |
 //! | `seal.rs` | the two phases of a seal, confirmation |
+//! | `marker.rs` | what a node knows of a sealed dataset as a whole |
 //! | `encoder.rs` | the encoding of a seal on a thread beside the program |
 //! | `spare.rs` | whether a rank has a processor to spare for that |
 //! | `evict.rs` | removal: data first, record after |
@@ -49,6 +50,7 @@ mod identity;
 mod judged;
 pub mod layout;
 mod leftovers;
+mod marker;
 mod mend;
 mod node_catalog;
 mod on_prefix;

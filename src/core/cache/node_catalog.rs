@@ -31,6 +31,8 @@ const WORDS: usize = 6;
 /// Catalogs up to this size are sent to the node's ranks: two pages of memory are less than the
 /// work of sharing them.
 const SENT_BYTES_MAX: usize = 8 << 10;
+/// What the leader sends if it has none.
+const NO_CATALOG: &[u8] = &[0];
 /// The file in the control directory that is there while a catalog passes from rank to rank.
 const FILE: &str = "catalog";
 
@@ -64,18 +66,27 @@ impl NodeCatalog {
     /// # Errors
     /// Not the same on all ranks: the leader has an error instead, or memory cannot be shared.
     pub(super) fn share(ctx: &Ctx, whole: Result<Option<Catalog>>) -> Result<NodeCatalog> {
+        let none = || Error::Remote("the node's leader has no catalog".into());
+        NodeCatalog::share_if_any(ctx, whole)?.ok_or_else(none)
+    }
+
+    /// Does what [`NodeCatalog::share`] does; `None` if the leader has no catalog.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn share_if_any(
+        ctx: &Ctx,
+        whole: Result<Option<Catalog>>,
+    ) -> Result<Option<NodeCatalog>> {
         let (bytes, outcome) = match whole {
             Err(Error::Comm(what)) => return Err(Error::Comm(what)),
-            Err(error) => (Vec::new(), Err(error)),
-            Ok(whole) => (whole.map_or_else(Vec::new, |whole| pack(&whole)), Ok(())),
+            Err(error) => (NO_CATALOG.to_vec(), Err(error)),
+            Ok(whole) => (whole.map_or_else(|| NO_CATALOG.to_vec(), |whole| pack(&whole)), Ok(())),
         };
         let shared = pass(ctx.node, &ctx.layout.control_dir.join(FILE), bytes);
         outcome?;
         let catalog = NodeCatalog { bytes: Arc::new(shared?), node_ranks: ctx.node_ranks.into() };
-        match catalog.is_whole() {
-            true => Ok(catalog),
-            false => Err(Error::Remote("the node's leader has no catalog".into())),
-        }
+        Ok(catalog.is_whole().then_some(catalog))
     }
 
     /// Packs a catalog that this rank has, in its own memory.

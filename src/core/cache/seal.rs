@@ -23,60 +23,17 @@ use super::agree::agree;
 use super::disk::{describe, folders_below, make_own_dir};
 use super::encoder::{Encoded, encode_now, encode_with};
 use super::layout::OWN_FOLDER;
+use super::marker::{Marker, mark};
 use super::sharing::keep_records;
 use super::{Catalog, Ctx, NodeCatalog, Store};
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, sync_dir};
 use crate::kvtree::KvTree;
-use crate::records::text::{epoch_text, parse_epoch};
 use crate::records::{
     DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 use crate::system::{Planted, planted, test_pause};
-
-/// A marker in a dataset's own folder: a small file with the epoch that it speaks of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marker {
-    /// The dataset is known to be complete.
-    Confirmed,
-    /// A restart offered it: no rank can have begun to change it since, for what the program writes
-    /// to such a dataset goes to its next generation.
-    Offered,
-    /// All ranks were prepared, and had left it alone for longer than it took. The program may have
-    /// begun to change it since: that rank's record says so, or, if its node is lost, the restart
-    /// goes back behind the change.
-    Trusted,
-}
-
-impl Marker {
-    /// All of them.
-    pub const ALL: [Marker; 3] = [Marker::Confirmed, Marker::Offered, Marker::Trusted];
-    /// Those after which no rank can have changed the dataset.
-    pub const FINAL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
-
-    /// Returns where the marker lies for the dataset in `dir`.
-    pub fn path(self, dir: &Path) -> PathBuf {
-        dir.join(OWN_FOLDER).join(match self {
-            Marker::Confirmed => "CONFIRMED",
-            Marker::Offered => "OFFERED",
-            Marker::Trusted => "TRUSTED",
-        })
-    }
-
-    /// Writes it into the dataset in `dir`.
-    pub fn write(self, dir: &Path, epoch: u64) -> Result<()> {
-        let mut tree = KvTree::new();
-        tree.set_value("EPOCH", epoch_text(epoch));
-        tree.write_file(self.path(dir))
-    }
-
-    /// Reads the marker's epoch in the dataset in `dir`; `None` without a readable one.
-    pub fn epoch(self, dir: &Path) -> Option<u64> {
-        let tree = KvTree::read_file(self.path(dir)).ok()??;
-        parse_epoch(tree.get_value("EPOCH")?)
-    }
-}
 
 /// What is to be sealed, as this rank sees it; ranks that wrote nothing take part with no files.
 pub struct SealRequest<'a> {
@@ -189,22 +146,33 @@ fn prepare_unvoted(
         Ok((record, dir, protection, own_time))
     });
     test_pause("seal.prepared");
-    let recorded = agree_here(ctx, recorded);
-    forget_if_failed(ctx, &recorded);
-    let (record, dir, protection, own_time) = recorded?;
-    let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
-
-    let named = sync_names(ctx, &request).and_then(|()| sync_records(ctx));
-    keep_records(ctx, &record)?;
-    let files = record.files;
+    let recorded = match recorded {
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        recorded if ctx.sharing.any() => {
+            let recorded = agree_on(ctx, recorded)?;
+            keep_records(ctx, &recorded.0)?;
+            Ok(recorded)
+        }
+        recorded => recorded,
+    };
+    // Where a rank has failed, the others learn of it by the vote; no catalog tells of the seal.
+    let own = recorded.as_ref().ok().map(|(record, ..)| &record.files[..]);
     let about = (request.id, request.epoch, request.key);
-    let write = |whole: &Catalog| write_catalogs(ctx, whole);
-    let whole = Catalog::gather_on_leaders(ctx, about, &files)
+    let write = |whole: &Catalog| write_catalogs(ctx, whole).and_then(|()| sync_names(ctx, whole));
+    let whole = Catalog::gather_if_all(ctx, about, own)
         .and_then(|whole| whole.iter().try_for_each(write).map(|()| whole));
-    let catalog = NodeCatalog::share(ctx, whole);
-    let catalog = named.and(catalog);
-    let vote = catalog.and_then(|catalog| still(&mut || Ok(())).map(|()| catalog));
-    let catalog = agree_here(ctx, vote)?;
+    let catalog = NodeCatalog::share_if_any(ctx, whole);
+    if let Err(Error::Comm(what)) = catalog {
+        return Err(Error::Comm(what));
+    }
+    let vote = recorded.and_then(|recorded| {
+        let catalog = catalog?;
+        still(&mut || Ok(())).map(|()| (recorded, catalog))
+    });
+    let ((record, dir, protection, own_time), catalog) = agree_on(ctx, vote)?;
+    let catalog = catalog.ok_or_else(|| Error::Defect("a seal has no catalog".into()))?;
+    let redundancy_bytes = protection.files.iter().map(|file| file.size).sum();
+    let files = record.files;
     Ok(Prepared {
         id: request.id,
         epoch: request.epoch,
@@ -227,6 +195,15 @@ pub(super) fn agree_here<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
     agree(ctx.world, outcome.map_err(here))
 }
 
+/// Does what [`agree_here`] does. What has failed on some rank has failed on all.
+fn agree_on<T>(ctx: &Ctx, outcome: Result<T>) -> Result<T> {
+    let outcome = agree_here(ctx, outcome);
+    if outcome.is_err() {
+        ctx.protection.forget_failed();
+    }
+    outcome
+}
+
 fn touched() -> Error {
     Error::Refused("the program wrote to the dataset while it was being sealed".into())
 }
@@ -242,26 +219,37 @@ pub(super) fn make_own_folder(dir: &Path) -> Result<()> {
     }
 }
 
-/// Makes the names of all files of the node durable: a file is not sure to have its name after its
-/// own fsync. One rank does it for all, after all have made theirs.
-fn sync_names(ctx: &Ctx, request: &SealRequest) -> Result<()> {
-    let index = |store: &Store| ctx.layout.store_index(&store.name);
-    for store in ctx.led_stores() {
-        if ctx.sharing.is_shared(index(store)) {
-            continue; // where others reach it, only the writer's own client can send what it holds
-        }
-        let sealed = ctx.layout.dataset_dir(&store.name, request.id);
-        let open = ctx.layout.open_dir(&store.name, request.key);
-        for dir in [sealed, open].iter().filter(|dir| dir.exists()) {
-            folders_below(dir, OWN_FOLDER)?.iter().try_for_each(|folder| sync_dir(folder))?;
+/// Makes the names of all files of the node durable, of the program's, of redundancy files, records
+/// and the catalog, and of the directory itself: a file is not sure to have its name after its own
+/// fsync. One rank does it for all, after all have made theirs; nothing rests on them before the
+/// last vote.
+fn sync_names(ctx: &Ctx, whole: &Catalog) -> Result<()> {
+    let mut folders = BTreeSet::from([ctx.layout.control_dir.clone()]);
+    // Where other nodes reach it, only the writer's own client can send what it holds.
+    for store in ctx.led_stores().into_iter().filter(|store| !is_shared(ctx, store)) {
+        for dir in directories_of(ctx, store, whole.id, &whole.key) {
+            folders.extend(folders_below(&dir, OWN_FOLDER)?);
+            folders.insert(dir.join(OWN_FOLDER));
+            folders.insert(store.cache_dir.clone());
         }
     }
-    Ok(())
+    folders.iter().try_for_each(|folder| sync_dir(folder))
 }
 
-/// The same for the records of all ranks of the node: nothing rests on them before the last vote.
-fn sync_records(ctx: &Ctx) -> Result<()> {
-    if ctx.is_node_leader() { sync_dir(&ctx.layout.control_dir) } else { Ok(()) }
+fn is_shared(ctx: &Ctx, store: &Store) -> bool {
+    ctx.sharing.is_shared(ctx.layout.store_index(&store.name))
+}
+
+/// The dataset's directories in a store, under either name.
+fn directories_of(
+    ctx: &Ctx,
+    store: &Store,
+    id: u64,
+    key: &DatasetKey,
+) -> impl Iterator<Item = PathBuf> {
+    let sealed = ctx.layout.dataset_dir(&store.name, id);
+    let open = ctx.layout.open_dir(&store.name, key);
+    [sealed, open].into_iter().filter(|dir| dir.exists())
 }
 
 /// Finds size, mode and times of each file and makes its content durable, and its name, too, where
@@ -323,16 +311,7 @@ pub(super) fn protect(
     set: &RedundancySet,
     record: &DatasetRecord,
 ) -> Result<Protection> {
-    let outcome = agree_here(ctx, encode(ctx, set, record));
-    forget_if_failed(ctx, &outcome);
-    outcome
-}
-
-/// What has failed on some rank has failed on all.
-fn forget_if_failed<T>(ctx: &Ctx, outcome: &Result<T>) {
-    if outcome.is_err() {
-        ctx.protection.forget_failed();
-    }
+    agree_on(ctx, encode(ctx, set, record))
 }
 
 /// Encodes on the ranks of one set.
@@ -372,13 +351,13 @@ pub(crate) fn protection_of(record: &DatasetRecord) -> Vec<FileMeta> {
     files_from_list(record.descriptor.child("OWN")).unwrap_or_default()
 }
 
+/// Where no other node reaches it, the catalog's name becomes durable with those of the files.
 fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
     for store in ctx.led_stores() {
-        let sealed = ctx.layout.dataset_dir(&store.name, catalog.id);
-        let open = ctx.layout.open_dir(&store.name, &catalog.key);
-        for dir in [sealed, open] {
-            if dir.exists() {
-                catalog.write(&dir)?;
+        for dir in directories_of(ctx, store, catalog.id, &catalog.key) {
+            match is_shared(ctx, store) {
+                true => catalog.write(&dir)?,
+                false => catalog.write_unnamed(&dir)?,
             }
         }
     }
@@ -392,36 +371,49 @@ fn write_catalogs(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
 /// On all ranks if a directory of any node could not be renamed, or made durable; the next start
 /// would still count the dataset.
 pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
-    let renamed = rename_sealed(ctx, prepared.id, &prepared.key, &|_| true);
-    let durable = renamed.and_then(|()| match prepared.dir == prepared.sealed_dir {
-        // A seal before may have come to the rename, and no further.
-        true => ctx.led_stores().iter().try_for_each(|store| sync_dir(&store.cache_dir)),
-        false => Ok(()),
+    // Both names lead to the dataset, and the one before is durable. A shared store's is not.
+    let renamed = rename(ctx, prepared.id, &prepared.key, &|_| true).and_then(|_| {
+        let mut shared = ctx.led_stores().into_iter().filter(|store| is_shared(ctx, store));
+        shared.try_for_each(|store| sync_dir(&store.cache_dir))
     });
     test_pause("seal.committed");
-    let marked = durable
-        .and_then(|()| if confirmed { mark(ctx, prepared.id, Marker::Confirmed) } else { Ok(()) });
+    let marked = renamed.and_then(|()| match confirmed {
+        true => mark(ctx, prepared.id, Marker::Confirmed, Some(prepared.epoch)),
+        false => Ok(()),
+    });
     agree_here(ctx, marked)
 }
 
-/// Gives the dataset's directories on this node their final names, in the stores, by index, in
-/// which it `is_here`. One rank acts for all that share a store.
+/// Gives the dataset's directories on this node their final names, durably, in the stores, by
+/// index, in which it `is_here`. One rank acts for all that share a store.
 pub(super) fn rename_sealed(
     ctx: &Ctx,
     id: u64,
     key: &DatasetKey,
     is_here: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
+    let renamed = rename(ctx, id, key, is_here)?;
+    renamed.iter().try_for_each(|store| sync_dir(&store.cache_dir))
+}
+
+/// Does what [`rename_sealed`] does, not durably; the stores in which there was something to do.
+fn rename<'a>(
+    ctx: &'a Ctx,
+    id: u64,
+    key: &DatasetKey,
+    is_here: &dyn Fn(usize) -> bool,
+) -> Result<Vec<&'a Store>> {
     let index = |store: &&Store| ctx.layout.store_index(&store.name);
+    let mut renamed = Vec::new();
     for store in ctx.led_stores().into_iter().filter(|store| is_here(index(store))) {
         let open = ctx.layout.open_dir(&store.name, key);
         let sealed = ctx.layout.dataset_dir(&store.name, id);
         if open.exists() && !sealed.exists() {
             fs::rename(&open, &sealed).map_err(|e| Error::io("cannot rename", &open, e))?;
-            sync_dir(&store.cache_dir)?;
+            renamed.push(store);
         }
     }
-    Ok(())
+    Ok(renamed)
 }
 
 /// Marks dataset `id` as confirmed on every node, durably. Collective.
@@ -429,7 +421,7 @@ pub(super) fn rename_sealed(
 /// # Errors
 /// On all ranks if any node has no marker.
 pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
-    agree_here(ctx, mark(ctx, id, Marker::Confirmed))
+    agree_here(ctx, mark(ctx, id, Marker::Confirmed, None))
 }
 
 /// Marks dataset `id` as one that the program has left alone for long. Local.
@@ -437,18 +429,7 @@ pub fn confirm(ctx: &Ctx, id: u64) -> Result<()> {
 /// # Errors
 /// If this node has no marker then; those of others are as good.
 pub fn trust(ctx: &Ctx, id: u64) -> Result<()> {
-    mark(ctx, id, Marker::Trusted)
-}
-
-/// One rank writes for all that share a store.
-fn mark(ctx: &Ctx, id: u64, marker: Marker) -> Result<()> {
-    for store in ctx.led_stores() {
-        let dir = ctx.layout.dataset_dir(&store.name, id);
-        if let Some(catalog) = Catalog::read(&dir)? {
-            marker.write(&dir, catalog.epoch)?;
-        }
-    }
-    Ok(())
+    mark(ctx, id, Marker::Trusted, None)
 }
 
 /// Takes this rank's Prepared record back (the seal failed, or the dataset is invalid). Local.

@@ -15,7 +15,7 @@ use std::path::Path;
 use super::agree::agree;
 use super::disk::names_in;
 use super::layout::{Layout, OWN_FOLDER, sealed_id, store_of};
-use super::seal::Marker;
+use super::marker::Marker;
 use super::store::{Held, decode_records, encode_records};
 use super::{Ctx, Store};
 use crate::comm::{Comm, trees, words};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::disk::{files_below, names_in};
 use super::layout::{OWN_FOLDER, sealed_id};
+use super::marker::Marker;
 use super::seal::protection_of;
 use super::sharing::{RECORDS, StorageGroup};
-use super::{Catalog, Ctx, Evicted, seal};
+use super::{Catalog, Ctx, Evicted};
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
@@ -99,7 +100,7 @@ fn remove_unnamed_files(dir: &Path, named: &KvTree) -> Result<()> {
     for relative in files_below(dir)? {
         let known = relative.to_str().is_some_and(|name| named.contains(name));
         let path = dir.join(&relative);
-        let marker = seal::Marker::ALL.iter().any(|marker| marker.path(dir) == path);
+        let marker = Marker::ALL.iter().any(|marker| marker.path(dir) == path);
         let records = path == dir.join(OWN_FOLDER).join(RECORDS);
         if !known && !marker && !records && path != Catalog::path(dir) {
             remove_file_if_there(&path)?;

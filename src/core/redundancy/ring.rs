@@ -50,13 +50,25 @@ impl<'a> Ring<'a> {
     /// an error keeps it, and the others get the first such member's; what is unrecoverable for one
     /// is so for all. After `Err(Error::Comm)` nothing is sent any more.
     pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
-        if matches!(outcome, Err(Error::Comm(_))) {
-            return outcome;
+        Ok(self.agree_and_max(outcome, |_| 0)?.0)
+    }
+
+    /// Does what [`Ring::agree`] does, and finds the largest of the members' numbers.
+    pub fn agree_and_max<T>(
+        &self,
+        outcome: Result<T>,
+        number: impl FnOnce(&T) -> u64,
+    ) -> Result<(T, u64)> {
+        if let Err(Error::Comm(what)) = outcome {
+            return Err(Error::Comm(what));
         }
-        let mut failed = [i64::from(outcome.is_err())];
-        self.comm.all_max(&mut failed)?;
-        if failed[0] == 0 {
-            return outcome;
+        // File sizes fit into i64 on every file system.
+        let number = outcome.as_ref().map_or(0, number);
+        let mut words = [i64::from(outcome.is_err()), i64::try_from(number).unwrap_or(i64::MAX)];
+        self.comm.all_max(&mut words)?;
+        let [failed, largest] = words;
+        if failed == 0 {
+            return outcome.map(|value| (value, largest.unsigned_abs()));
         }
         let own = match &outcome {
             Ok(_) => String::new(),
@@ -69,10 +81,23 @@ impl<'a> Ring<'a> {
             Some((member, (kind, text))) => (member, *kind, String::from_utf8_lossy(text)),
             None => (self.me, b'e', "a member failed".into()),
         };
-        outcome.and_then(|_| match kind {
-            b'u' => Err(Error::Unrecoverable(text.into_owned())),
-            _ => Err(Error::Remote(format!("rank {}: {text}", self.world_rank(member)))),
+        Err(match (outcome, kind) {
+            (Err(own), _) => own,
+            (Ok(_), b'u') => Error::Unrecoverable(text.into_owned()),
+            _ => Error::Remote(format!("rank {}: {text}", self.world_rank(member))),
         })
+    }
+
+    /// Sends checksums to `to` and returns those of the `count` files of `from`.
+    pub fn swap_crcs(
+        &self,
+        crcs: &[Option<u32>],
+        to: usize,
+        (from, count): (usize, usize),
+    ) -> Result<Vec<Option<u32>>> {
+        let mut theirs = vec![0; count * CRC_BYTES];
+        self.comm.exchange(&crcs_to_bytes(crcs), to, &mut theirs, from)?;
+        Ok(crcs_from_bytes(&theirs))
     }
 
     /// Sends `out` to `to` and returns what `from` sends here; any lengths.
@@ -95,7 +120,9 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// Checksums as they travel: a marker and four bytes each.
+/// Bytes of a checksum as it travels: a marker and four bytes.
+const CRC_BYTES: usize = 5;
+
 pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
     let mut out = Writer::new();
     for crc32 in crcs {

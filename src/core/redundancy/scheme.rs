@@ -77,7 +77,8 @@ pub struct Survivor {
 
 /// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
 pub trait Scheme: Send + Sync {
-    /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/` (fsynced).
+    /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/`: their content is
+    /// durable, the names of those that lie in that folder itself with its next sync.
     ///
     /// # Errors
     /// If files cannot be read or written, or a data file is not what its record says.

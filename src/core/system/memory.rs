@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::space;
+use super::{Space, space};
 use crate::error::Result;
 
 /// Returns the bytes of memory that can be used without swapping (MemAvailable); `None` if the
@@ -92,22 +94,57 @@ fn left_at(dir: &Path, version: &Version) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(reclaimable)))
 }
 
-/// Returns the bytes that may still be put into the file system of `path`: what it has free and, if
-/// it lives in memory, half of the least of that, of the node's free memory and of the control
-/// group's. The half is for the program. To be divided by the ranks of the node.
+/// Returns what [`Memory::room`] says of the file system of `path` at present.
 ///
 /// # Errors
 /// If there is no such path.
 pub fn room(path: &Path) -> Result<u64> {
-    let space = space(path)?;
-    if !space.in_memory {
-        return Ok(space.free_bytes);
+    Ok(Memory::default().room(&space(path)?, 0))
+}
+
+/// What is left of the node's memory and the control group's. An answer serves for a moment those
+/// who want little of it: the kernel takes longer for it than a small file does.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Option<Answer>>);
+
+#[derive(Debug)]
+struct Answer {
+    given: Instant,
+    left: u64,
+    /// What has been wanted since.
+    wanted: u64,
+}
+
+impl Memory {
+    /// How long an answer serves.
+    const FRESH: Duration = Duration::from_secs(1);
+    /// All that is wanted meanwhile is at most so small a part of it.
+    const SMALL: u64 = 64;
+
+    /// Returns the bytes that may still be put into the file system that has `space`: what it has
+    /// free and, if it lives in memory, half of the least of that, of the node's free memory and of
+    /// the control group's. The half is for the program. To be divided by the ranks of the node,
+    /// which are going to put `wanted` bytes there.
+    pub fn room(&self, space: &Space, wanted: u64) -> u64 {
+        if !space.in_memory {
+            return space.free_bytes;
+        }
+        space.free_bytes.min(self.left(wanted)) / 2
     }
-    let least = [memory_available(), cgroup_memory_left()]
-        .into_iter()
-        .flatten()
-        .fold(space.free_bytes, u64::min);
-    Ok(least / 2)
+
+    fn left(&self, wanted: u64) -> u64 {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &mut *last {
+            last.wanted = last.wanted.saturating_add(wanted);
+            if last.wanted <= last.left / Self::SMALL && last.given.elapsed() < Self::FRESH {
+                return last.left - last.wanted;
+            }
+        }
+        let least = [memory_available(), cgroup_memory_left()].into_iter().flatten().min();
+        let left = least.unwrap_or(u64::MAX);
+        *last = Some(Answer { given: Instant::now(), left, wanted });
+        left
+    }
 }
 
 #[cfg(test)]
@@ -152,5 +189,18 @@ mod tests {
         assert!(available > 0);
         let shm = Path::new("/dev/shm");
         assert!(room(shm).unwrap() <= space(shm).unwrap().free_bytes / 2);
+    }
+
+    #[test]
+    fn who_wants_little_asks_the_kernel_once() {
+        let memory = Memory::default();
+        let answer = |wanted, left| Some(Answer { given: Instant::now(), left, wanted });
+        *memory.0.lock().unwrap() = answer(0, 6400);
+        assert_eq!((memory.left(60), memory.left(40)), (6340, 6300));
+        assert!(memory.left(1) > 6400, "all together it is more than little");
+        let real = memory.left(0);
+        *memory.0.lock().unwrap() = answer(0, real + 12345);
+        assert_eq!(memory.left(0), real + 12345);
+        assert_ne!(memory.left(u64::MAX), real + 12345, "that is not little");
     }
 }

@@ -30,7 +30,7 @@ pub use descriptor::{
     begin_writeback, has_writers, is_locked, next_data, try_lock, unlock, will_read_in_order,
 };
 pub use lanes::in_lanes;
-pub use memory::{cgroup_memory_left, memory_available, room};
+pub use memory::{Memory, cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use node::{
     block_signals, boot_id, exit_at_once, group_id, hostname, monotonic_ms, name_of_user,

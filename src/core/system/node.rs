@@ -1,6 +1,7 @@
 //! Names, clocks, randomness.
 
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::check;
@@ -9,8 +10,12 @@ use super::check;
 /// the system does not tell.
 #[must_use]
 pub fn boot_id() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+    };
+    BOOT.get_or_init(read).clone()
 }
 
 /// Longest host name that is read; Linux allows 64 bytes.

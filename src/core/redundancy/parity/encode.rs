@@ -12,7 +12,7 @@ use super::{Code, Shape};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::layout::LogicalFile;
-use crate::redundancy::ring::{Ring, crcs_from_bytes, crcs_to_bytes};
+use crate::redundancy::ring::Ring;
 use crate::redundancy::verify::compare_crcs;
 use crate::redundancy::{MemberData, MemberList, ParityHeader, Protection, RedundancySet};
 
@@ -20,11 +20,15 @@ use crate::redundancy::{MemberData, MemberList, ParityHeader, Protection, Redund
 pub fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
     let ring = Ring::new(set);
     let shape = Shape::of(code, set)?;
-    let mut source = ring.agree(LogicalFile::open(&data.dir, &data.files))?;
-    let chunk_bytes = shape.chunk_bytes(ring.max(source.total())?);
-    let mut header = exchange_header(&ring, code, shape, data, chunk_bytes)?;
-    let name = ParityHeader::file_name(code, set);
-    let mut writer = ring.agree(ParityWriter::create(&data.dir, name, &header))?;
+    let opened = LogicalFile::open(&data.dir, &data.files);
+    let (mut source, longest) = ring.agree_and_max(opened, LogicalFile::total)?;
+    let chunk_bytes = shape.chunk_bytes(longest);
+    let header = exchange_header(&ring, code, shape, data, chunk_bytes)?;
+    let begun = header.and_then(|header| {
+        let name = ParityHeader::file_name(code, set);
+        Ok((ParityWriter::create(&data.dir, name, &header)?, header))
+    });
+    let (mut writer, mut header) = ring.agree(begun)?;
 
     let mut sides = Sides {
         shape,
@@ -40,14 +44,14 @@ pub fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Prot
         source.crcs().iter().zip(&data.files).map(|(found, file)| found.or(file.crc32)).collect();
     failed.act(|| compare_crcs(&data.dir, &data.files, &crcs));
     header.current.set_crcs(&crcs);
-    let own = crcs_to_bytes(&crcs);
     for (distance, partner) in (1..).zip(&mut header.partners) {
-        let theirs = ring.swap(&own, ring.right_by(distance), ring.left_by(distance))?;
-        partner.set_crcs(&crcs_from_bytes(&theirs));
+        let from = (ring.left_by(distance), partner.files.len());
+        partner.set_crcs(&ring.swap_crcs(&crcs, ring.right_by(distance), from)?);
     }
+    // A file takes the place of one of the seal before as soon as it is whole: that seal is void.
     let finished = failed.outcome().and_then(|()| writer.finish(&header));
-    let file = ring.agree(finished)?;
-    ring.agree(writer.publish())?;
+    let published = finished.and_then(|file| writer.publish().map(|()| file));
+    let file = ring.agree(published)?;
     Ok(Protection { files: vec![file], file_crcs: crcs })
 }
 
@@ -61,14 +65,15 @@ fn works(shape: Shape) -> Result<Vec<Work>> {
     works.ok_or_else(|| Error::Defect("parity cannot be computed".into()))
 }
 
-/// Builds the header; the left neighbours' lists come from there, ours goes to the right.
+/// Builds the header; the left neighbours' lists come from there, ours goes to the right. The inner
+/// error is this member's: a list that cannot be read.
 fn exchange_header(
     ring: &Ring,
     code: Code,
     shape: Shape,
     data: &MemberData,
     chunk_bytes: u64,
-) -> Result<ParityHeader> {
+) -> Result<Result<ParityHeader>> {
     let set = ring.set;
     let current = MemberList::of(set, data);
     let own = current.to_tree(data.id, set.world_size).encode();
@@ -77,12 +82,13 @@ fn exchange_header(
         let left = ring.left_by(distance);
         let theirs = ring.swap(&own, ring.right_by(distance), left)?;
         let list = KvTree::decode(&theirs).ok().and_then(|tree| MemberList::from_tree(&tree));
-        partners.push(ring.agree(list.ok_or_else(|| {
+        partners.push(list.ok_or_else(|| {
             let left = ring.world_rank(left);
             Error::Unreadable(format!("the file list of rank {left} has a wrong name or size"))
-        }))?);
+        }));
     }
-    Ok(ParityHeader {
+    let partners = partners.into_iter().collect::<Result<_>>();
+    Ok(partners.map(|partners| ParityHeader {
         code,
         id: data.id,
         epoch: data.epoch,
@@ -92,5 +98,5 @@ fn exchange_header(
         chunk_bytes,
         current,
         partners,
-    })
+    }))
 }

@@ -77,11 +77,17 @@ impl ParityWriter {
         })
     }
 
-    /// Gives the file its name, durably.
+    /// Gives the file its name; durable with the next sync of its directory.
     pub fn publish(self) -> Result<()> {
         replace(&self.temporary, &self.path)
-            .map_err(|error| Error::io("cannot create", &self.path, error))?;
-        self.path.parent().map_or(Ok(()), sync_dir)
+            .map_err(|error| Error::io("cannot create", &self.path, error))
+    }
+
+    /// Does what [`ParityWriter::publish`] does, durably.
+    pub fn publish_durably(self) -> Result<()> {
+        let path = self.path.clone();
+        self.publish()?;
+        path.parent().map_or(Ok(()), sync_dir)
     }
 }
 

@@ -207,7 +207,7 @@ fn restore(
     });
     let (metas, parity_meta) = ring.agree(finished)?;
     let published = restore.map_or(Ok(()), Restore::publish);
-    ring.agree(published.and_then(|()| writer.map_or(Ok(()), ParityWriter::publish)))?;
+    ring.agree(published.and_then(|()| writer.map_or(Ok(()), ParityWriter::publish_durably)))?;
     let data = match (own.data, metas) {
         (Some(data), _) => data.clone(),
         (None, metas) => own.restored(list, metas.unwrap_or_default()),

@@ -1,6 +1,6 @@
 //! A dataset leaves the cache; its names stay until the program deletes them.
 
-use crate::cache::{self, Catalog, Ctx};
+use crate::cache::{self, Catalog, Ctx, NodeCatalog};
 use crate::error::{Error, Result};
 use crate::files::crc32_of_file;
 use crate::launch::site::Links;
@@ -103,8 +103,9 @@ impl Session {
         let mut gone = Vec::new();
         let Some(layer) = state.view.layer(key) else { return gone };
         let flushed = state.holdings.get(key).is_some_and(|holding| holding.flushed);
-        let Ok(Some(catalog)) = Catalog::read(&layer.dir) else { return gone };
-        for entry in catalog.entries {
+        let read = || Some(NodeCatalog::of(&Catalog::read(&layer.dir).ok().flatten()?, &[]));
+        let Some(catalog) = layer.catalog().cloned().or_else(read) else { return gone };
+        for entry in catalog.entries() {
             let name = entry.meta.name.clone();
             gone.push(name.clone());
             if flushed || entry.meta.on_prefix {

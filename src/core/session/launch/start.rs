@@ -41,7 +41,7 @@ use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::events::Events;
 use crate::session::updates::moves::Moves;
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::{Memory, monotonic_ms, random_u64};
 use crate::transfer::{Options, recover_journal};
 
 impl Arrival {
@@ -204,6 +204,7 @@ fn build(
         tally: Tally::new(),
         idle: Idle::default(),
         setbacks: Setbacks::default(),
+        memory: Memory::default(),
         places: Mutex::default(),
         events: Events::default(),
         evicted: Leftovers::default(),

@@ -37,7 +37,7 @@ use crate::session::handles::lent::Lent;
 use crate::session::program::Program;
 use crate::session::report::events::Events;
 use crate::session::updates::moves::Moves;
-use crate::system::monotonic_ms;
+use crate::system::{Memory, monotonic_ms};
 use crate::transfer::{AsyncFlush, Background};
 
 /// Everything that changes.
@@ -154,6 +154,7 @@ pub struct Session {
     pub(in crate::session) tally: Tally,
     pub(in crate::session) idle: Idle,
     pub(in crate::session) setbacks: Setbacks,
+    pub(in crate::session) memory: Memory,
     /// What the flush file says, as far as it is ours to say.
     pub(in crate::session) places: Mutex<Option<Places>>,
     pub(in crate::session) events: Events,

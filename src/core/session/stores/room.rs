@@ -17,7 +17,7 @@ use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
 use crate::redundancy::Spares;
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{allocated, release_excess, reserve, room, space};
+use crate::system::{allocated, release_excess, reserve, space};
 
 /// Room is plenty if this rank's part of it is so many times what its open files are going to take.
 const PLENTY: u64 = 4;
@@ -30,6 +30,8 @@ const FILES_MIN: u64 = 8;
 struct Left {
     bytes: u64,
     files: u64,
+    /// The store is in memory.
+    in_memory: bool,
 }
 
 impl Session {
@@ -46,19 +48,19 @@ impl Session {
         }
         let expected = state.machine.expected_bytes(file.series, &file.masked);
         let store = self.site.layout.store(&descriptor.base.display().to_string())?;
-        let mut left = self.left(state, store)?;
         let open = state.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
         let beside = self.overhead(file.series, number).of(expected);
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
         let wanted = wanted.saturating_add(beside);
+        let mut left = self.left(state, store, wanted)?;
         if left.bytes <= wanted || left.files < FILES_MIN {
             self.remove_evicted(store);
-            left = self.left(state, store)?;
+            left = self.left(state, store, u64::MAX)?;
         }
         if left.bytes <= wanted || left.files < FILES_MIN {
             self.give_up_spares(store);
-            left = self.left(state, store)?;
+            left = self.left(state, store, u64::MAX)?;
         }
         if left.files < FILES_MIN {
             self.setbacks.met(Setback::NoInodes(store.cache_dir.clone()));
@@ -68,7 +70,7 @@ impl Session {
             self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return None;
         }
-        let useful = || left.bytes / PLENTY < wanted || !in_memory(store);
+        let useful = || left.bytes / PLENTY < wanted || !left.in_memory;
         Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
     }
 
@@ -95,15 +97,19 @@ impl Session {
         self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
     }
 
-    /// What this rank may still take of the store; `None` if that does not say.
-    fn left(&self, state: &State, store: &Store) -> Option<Left> {
+    /// What this rank may still take of the store, of which it wants so many bytes; `None` if that
+    /// does not say.
+    fn left(&self, state: &State, store: &Store, wanted: u64) -> Option<Left> {
         let sharers = self.sharers(store);
-        let asked = room(&store.cache_dir).and_then(|bytes| Ok((bytes, space(&store.cache_dir)?)));
-        match asked {
-            Ok((bytes, space)) => Some(Left {
-                bytes: (bytes / sharers).min(self.capacity_left(state, store)),
-                files: space.free_files / sharers,
-            }),
+        match space(&store.cache_dir) {
+            Ok(space) => {
+                let bytes = self.memory.room(&space, wanted.saturating_mul(sharers));
+                Some(Left {
+                    bytes: (bytes / sharers).min(self.capacity_left(state, store)),
+                    files: space.free_files / sharers,
+                    in_memory: space.in_memory,
+                })
+            }
             Err(error) => {
                 self.setbacks.met(Setback::of(&store.cache_dir, &error));
                 None
@@ -125,7 +131,7 @@ impl Session {
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
         let fits = |left: Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
         let worth_it = holding.redundancy_bytes >= Spares::BYTES_MIN
-            && self.left(state, store).is_some_and(fits);
+            && self.left(state, store, like_it).is_some_and(fits);
         let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
         if let Err(error) = done {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
@@ -178,7 +184,7 @@ impl Session {
         let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
-        let Some(left) = self.left(&state, store) else { return false };
+        let Some(left) = self.left(&state, store, bytes) else { return false };
         if left.bytes <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
             self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
             return false;
@@ -246,10 +252,6 @@ impl Session {
             }
         }
     }
-}
-
-fn in_memory(store: &Store) -> bool {
-    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }
 
 /// What cannot be given back is only room: the file is as it should be.
