@@ -33,6 +33,7 @@ static TABLE: Engine = Engine {
     open,
     opened,
     written,
+    reuse,
     closed,
     failed,
     evacuate,
@@ -321,6 +322,10 @@ extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
 
 extern "C" fn written(token: u64, fd: c_int, bytes: u64, crc32: u32) {
     with_session((), |session| session.written(token, fd, bytes, crc32));
+}
+
+extern "C" fn reuse(token: u64, fd: c_int) -> c_int {
+    with_session(-1, |session| session.reuse(token, fd))
 }
 
 extern "C" fn closed(token: u64) -> c_int {

@@ -27,6 +27,7 @@ const FAMILIES: &str = "
     rewinddir telldir seekdir scandir scandir64 scandirat scandirat64 glob glob64
     nftw nftw64 ftw ftw64
     truncate truncate64 ftruncate ftruncate64
+    lseek lseek64 fstat fstat64 __fxstat __fxstat64 flock lockf lockf64
     chmod lchmod fchmodat chown lchown fchownat
     utime utimes lutimes futimesat utimensat
     getxattr lgetxattr listxattr llistxattr setxattr lsetxattr removexattr lremovexattr
@@ -48,8 +49,8 @@ const FAMILIES: &str = "
 /// On a descriptor, which leads to the right file already; or a file of no name; or another
 /// process, which has a shim of its own. Nothing is to be done, or README says what is not.
 const LEFT_ALONE: &str = "
-    read pread pread64 readv preadv lseek lseek64 fstat fstat64 __fxstat __fxstat64
-    fstatfs fstatvfs fchmod fchown futimes futimens flock lockf fgetxattr fsetxattr
+    read pread pread64 readv preadv fstatfs fstatvfs fchmod fchown futimes futimens
+    fgetxattr fsetxattr
     mkstemp mkostemp mkdtemp tmpfile getcwd getdents64 fts_open fts_read
     vfork
 ";

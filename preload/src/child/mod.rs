@@ -151,6 +151,7 @@ static TABLE: Engine = Engine {
     open,
     opened,
     written,
+    reuse,
     closed,
     failed,
     evacuate,
@@ -191,6 +192,10 @@ extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
 }
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
+
+extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
+    -1
+}
 
 extern "C" fn closed(_token: u64) -> c_int {
     0

@@ -16,7 +16,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::AtomicU32;
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -210,6 +210,11 @@ pub struct Engine {
     /// all `bytes` of its file, from start to end, with this CRC32 (IEEE). No other descriptor was
     /// open on it that could write, as far as this process knows.
     pub written: extern "C" fn(token: u64, fd: c_int, bytes: u64, crc32: u32),
+    /// `fd`, just opened for a token, is on an empty file that will be written from start to end:
+    /// returns a new descriptor, with its access mode and the file's attributes, on a file with old
+    /// content that the engine has no more use for; -1: there is none. The shim sees to it that no
+    /// one finds old content under the empty file's name, which it gives that file.
+    pub reuse: extern "C" fn(token: u64, fd: c_int) -> c_int,
     /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed. Nonzero:
     /// what it has written is lost.
     pub closed: extern "C" fn(token: u64) -> c_int,

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use crate::engine::abi::{Engine, StatAnswer, Verdict, event, kind};
 use crate::engine::{self, Active};
+use crate::fd::reuse;
 use crate::path::canonical::Located;
 use crate::path::glance::{self, Where};
 use crate::path::memory::{Key, Known};
@@ -91,6 +92,9 @@ pub(crate) unsafe fn below_prefix_for<T>(
 ) -> Option<T> {
     // SAFETY: the caller's promise.
     let (active, path) = unsafe { to_be_asked(path) }?;
+    if reuse::is_pending() && leads_to_descriptor(path) {
+        reuse::settle();
+    }
     let written = Key::as_written(dirfd, path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     match written.map_or(Known::Nothing, Key::recall) {
@@ -148,6 +152,11 @@ unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static Active, &'a [
     Some((active, unsafe { CStr::from_ptr(path) }.to_bytes()))
 }
 
+/// Tells whether the name may lead to the file of a descriptor, whatever that is called.
+fn leads_to_descriptor(path: &[u8]) -> bool {
+    path.is_empty() || path.starts_with(b"/proc/") || path.starts_with(b"/dev/fd/")
+}
+
 /// `job`, but a name that the program means for a directory's is none of a cached file.
 fn refusing_files<T>(
     written: &[u8],
@@ -177,6 +186,7 @@ fn ask_below<T>(
     if canonical::surely_outside(&active.prefix, path) || !engine::own_process() {
         return None;
     }
+    reuse::settle();
     let glance = || glance::at(&active.prefix, dirfd, path);
     if let Where::Elsewhere { stays } = guard::look(glance)? {
         written.filter(|_| stays).inspect(|key| key.remember(Known::Foreign));
@@ -218,6 +228,7 @@ pub(crate) fn handle<T>(
     _active: &'static Active,
     job: impl FnOnce() -> Outcome<T>,
 ) -> Option<T> {
+    reuse::settle();
     let outcome = guard::work(|| if engine::own_process() { job() } else { Outcome::Pass })?;
     match outcome {
         Outcome::Pass => None,

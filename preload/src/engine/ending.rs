@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::engine::abi::event;
 use crate::engine::{self, Active};
-use crate::{fd::open_files, signal::guard, signal::handlers, signal::stand_in};
+use crate::{fd::open_files, fd::reuse, signal::guard, signal::handlers, signal::stand_in};
 
 /// The sync of a large file to a slow file system takes its time.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -45,6 +45,7 @@ fn tell(engine: &Active, what: i32) {
 
 fn give_up_descriptors(engine: &Active) {
     for token in open_files::detach_all() {
+        reuse::tell_failure(&engine.table, token);
         (engine.table.closed)(token);
     }
 }

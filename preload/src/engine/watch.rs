@@ -78,6 +78,7 @@ pub(super) fn table() -> Option<Engine> {
         open,
         opened,
         written,
+        reuse,
         closed,
         failed,
         evacuate,
@@ -220,6 +221,10 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
 }
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
+
+extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
+    -1
+}
 
 extern "C" fn closed(token: u64) -> c_int {
     let name = watch().and_then(|watch| watch.open().remove(&token));

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::abi::Engine;
 use crate::engine::ask::{Answer, ask};
-use crate::{engine, signal::guard};
+use crate::{engine, fd::reuse, signal::guard};
 
 /// By number; what a number stands for may have changed since, so it is compared.
 static NAMES: Lock<BTreeMap<c_int, CString>> =
@@ -30,6 +30,7 @@ pub(crate) fn number_in(path: &[u8]) -> Option<c_int> {
 /// Finds the canonical name of the cached file that `fd` is open on.
 pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
     let active = engine::active()?;
+    reuse::settle();
     guard::work(|| {
         let wanted = identity(|found| {
             // SAFETY: fstat writes the structure when it returns 0.

@@ -6,12 +6,16 @@
 //! mapping, truncation, a failure. So does whatever was not seen, if it has moved the descriptor's
 //! place or the file's end. No lock: a handler of a signal may write where it has interrupted a
 //! write. Of two threads that write at the same time the second one ends it for both.
+//!
+//! What ends it settles the file first, if it is written over old pages ([`reuse`]).
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crc32fast::Hasher;
 use libc::iovec;
+
+use crate::fd::reuse;
 
 /// Descriptors from this number on are not followed.
 const FOLLOWED: usize = 1024;
@@ -25,9 +29,14 @@ const FOLLOWING: u32 = 1;
 const WRITING: u32 = 2;
 /// It is, and nothing will be known when it returns.
 const SPOILED: u32 = 3;
+/// Its file is settled, and nobody may write meanwhile.
+const PAUSED: u32 = 4;
 
-struct Course {
+/// What is known of one descriptor.
+pub(crate) struct Course {
     state: AtomicU32,
+    /// The descriptor.
+    number: AtomicI32,
     crc32: AtomicU32,
     /// Bytes written so far: where the next one goes.
     bytes: AtomicU64,
@@ -38,6 +47,7 @@ struct Course {
 static COURSES: [Course; FOLLOWED] = [const {
     Course {
         state: AtomicU32::new(UNKNOWN),
+        number: AtomicI32::new(-1),
         crc32: AtomicU32::new(0),
         bytes: AtomicU64::new(0),
         device: AtomicU64::new(0),
@@ -52,7 +62,8 @@ fn used() -> &'static [Course] {
     &COURSES[..USED.load(Ordering::Acquire)]
 }
 
-fn course(fd: c_int) -> Option<&'static Course> {
+/// Returns what is known of `fd`; `None`: it is never followed.
+pub(crate) fn course(fd: c_int) -> Option<&'static Course> {
     COURSES.get(usize::try_from(fd).ok()?)
 }
 
@@ -84,6 +95,7 @@ pub(crate) struct Whole {
 /// followed no more. `follow` it: its file is in the cache, and what is written through it is seen.
 pub(crate) fn begin(fd: c_int, follow: bool) {
     let is_used = USED.load(Ordering::Acquire) > 0;
+    reuse::settle();
     let Some(found) = Some(fd).filter(|_| is_used || follow).and_then(status) else { return };
     let is_same = |one: &&Course| {
         one.state.load(Ordering::Acquire) != UNKNOWN
@@ -94,6 +106,7 @@ pub(crate) fn begin(fd: c_int, follow: bool) {
     let is_new = found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size == 0;
     let Some(course) = course(fd).filter(|_| is_new && follow && !known_before) else { return };
     if course.moves(UNKNOWN, WRITING) {
+        course.number.store(fd, Ordering::Relaxed);
         USED.fetch_max(fd.unsigned_abs() as usize + 1, Ordering::AcqRel);
         course.crc32.store(0, Ordering::Relaxed);
         course.bytes.store(0, Ordering::Relaxed);
@@ -119,16 +132,24 @@ pub(crate) fn next(fd: c_int, at: At) -> Next {
 
 fn next_followed(fd: c_int, at: At) -> Next {
     let Some(course) = course(fd) else { return Next(None) };
-    if !course.moves(FOLLOWING, WRITING) {
-        course.stop();
-        return Next(None);
+    if at != At::Place {
+        reuse::settle_of(fd); // the descriptor's place would not tell how long the file is
     }
+    while !course.moves(FOLLOWING, WRITING) {
+        if course.state.load(Ordering::Acquire) != PAUSED {
+            stop(fd);
+            return Next(None);
+        }
+        std::thread::yield_now();
+    }
+    reuse::note_writer(fd);
     let place = match at {
         At::Offset(offset) => offset,
         // SAFETY: system call on numbers.
         At::Place => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
     };
-    if u64::try_from(place) != Ok(course.bytes.load(Ordering::Relaxed)) {
+    if u64::try_from(place) != Ok(course.bytes()) {
+        reuse::settle_moved(fd);
         course.forget();
         return Next(None);
     }
@@ -139,27 +160,60 @@ fn next_followed(fd: c_int, at: At) -> Next {
 #[inline]
 pub(crate) fn stop(fd: c_int) {
     if is_followed(fd) {
+        reuse::settle_of(fd);
         course(fd).into_iter().for_each(Course::stop);
     }
 }
 
 /// Ends it for all descriptors: something may change their files that no hook sees.
 pub(crate) fn stop_all() {
+    reuse::settle();
     used().iter().for_each(Course::stop);
 }
 
 /// Ends it for `fd`, which is about to be closed. Returns what its file is now, if that is long
 /// enough to be worth it.
 pub(crate) fn finish(fd: c_int) -> Option<Whole> {
+    reuse::settle_of(fd);
     let course = course(fd)?;
-    let bytes = course.bytes.load(Ordering::Acquire);
+    let bytes = course.bytes();
     let crc32 = course.crc32.load(Ordering::Relaxed);
     let whole = course.moves(FOLLOWING, UNKNOWN);
     course.stop();
     (whole && bytes >= BYTES_MIN).then_some(Whole { bytes, crc32 })
 }
 
+/// Notes that `fd`, to which nothing is written yet, is on another file now. False: it is not
+/// followed.
+pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
+    let Some(course) = course(fd).filter(|course| course.pause().is_some()) else { return false };
+    course.device.store(device, Ordering::Relaxed);
+    course.inode.store(inode, Ordering::Relaxed);
+    course.go_on();
+    true
+}
+
+/// Returns what was written to `fd` so far, if that is followed.
+pub(crate) fn bytes_so_far(fd: c_int) -> Option<u64> {
+    is_followed(fd).then(|| course(fd).map(Course::bytes)).flatten()
+}
+
 impl Course {
+    /// Returns what was written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Has writers wait, and returns what was written; `None`: a call is writing.
+    pub(crate) fn pause(&self) -> Option<u64> {
+        self.moves(FOLLOWING, PAUSED).then(|| self.bytes())
+    }
+
+    /// Lets them go on.
+    pub(crate) fn go_on(&self) {
+        self.moves(PAUSED, FOLLOWING);
+    }
+
     fn moves(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -170,6 +224,10 @@ impl Course {
             let next = match self.state.load(Ordering::Relaxed) {
                 FOLLOWING => (FOLLOWING, UNKNOWN),
                 WRITING => (WRITING, SPOILED),
+                PAUSED => {
+                    std::thread::yield_now();
+                    continue;
+                }
                 _ => return,
             };
             if self.moves(next.0, next.1) {
@@ -180,6 +238,7 @@ impl Course {
 
     /// Ends it for the call that is under way.
     fn forget(&self) {
+        reuse::settle_of(self.number.load(Ordering::Relaxed));
         self.state.store(UNKNOWN, Ordering::Release);
     }
 
@@ -201,8 +260,12 @@ impl Course {
             left -= now;
         }
         self.crc32.store(hasher.finalize(), Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
-        if left > 0 || !self.moves(WRITING, FOLLOWING) {
+        self.bytes.store(bytes, Ordering::Release);
+        if left > 0 {
+            return self.forget();
+        }
+        reuse::note_written(self.number.load(Ordering::Relaxed));
+        if !self.moves(WRITING, FOLLOWING) {
             self.forget();
         }
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::abi::Engine;
 use crate::engine::ask::{Outcome, handle};
-use crate::{engine, fd::in_order, fd::open_files, signal::guard};
+use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
@@ -58,6 +58,7 @@ thread_local! {
 pub(crate) fn before_fork() {
     in_order::stop_all();
     if let Some(active) = engine::active() {
+        reuse::give_up();
         let _: Option<()> = handle((), active, || {
             let lazy = open_files::lazy_holders().into_iter();
             if lazy.filter(|(token, _)| !wake(&active.table, *token)).count() > 0 {
@@ -112,6 +113,7 @@ pub(crate) extern "C" fn wake_token(token: u64) {
 /// Makes a descriptor of ours on the file of `token`: the program may close its own, and use the
 /// number for another file.
 pub(crate) fn hold(token: u64) -> Option<c_int> {
+    reuse::settle();
     // SAFETY: system calls on numbers only.
     let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
     open_files::hold(token, copy).filter(|own| *own >= 0)

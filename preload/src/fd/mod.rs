@@ -15,4 +15,6 @@ pub(crate) mod moves;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod open_files;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod reuse;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod stream_writes;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::fd::in_order;
+use crate::fd::{in_order, reuse};
 
 /// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;
@@ -263,6 +263,7 @@ pub(crate) fn forget_in_child() {
     HELD.iter().chain(&LAZY).for_each(|bits| bits.store(0, Ordering::Release));
     HELD_ABOVE.store(0, Ordering::Release);
     MAPPINGS.store(0, Ordering::Release);
+    reuse::forget_in_child();
     in_order::stop_all();
 }
 

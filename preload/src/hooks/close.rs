@@ -11,7 +11,7 @@ use crate::fd::open_files::Released;
 use crate::hooks::hidden;
 use crate::hooks::open::{fresh, report, take_back};
 use crate::signal::guard;
-use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::stream_writes};
+use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::reuse, fd::stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -159,7 +159,11 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     let call = || unsafe { real(fd, command, argument) };
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, call),
-        _ => call(),
+        libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => call(),
+        _ => {
+            reuse::settle_of(fd); // locks, leases, another way of writing
+            call()
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::base::family::interpose;
 use crate::fd::changes::{self, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::fd::in_order::{self, At};
-use crate::{engine, signal::guard};
+use crate::{engine, fd::reuse, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
@@ -309,6 +309,7 @@ unsafe fn copied_by_hand(
 }
 
 unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    reuse::settle_of(fd);
     // SAFETY: the argument is passed on in the width of a register, as it came.
     let call = || unsafe { real(fd, request, argument) };
     if !matches!(request, FICLONE | FICLONERANGE) {
@@ -342,6 +343,7 @@ unsafe fn fdatasync(real: Sync, fd: c_int) -> c_int {
 
 /// Changes nothing: the file may move meanwhile.
 fn synced(real: Sync, fd: c_int) -> c_int {
+    reuse::settle_of(fd);
     let begun = Moment::now();
     // SAFETY: the program's own call, made again when its file has moved.
     let call = || unsafe { real(fd) };

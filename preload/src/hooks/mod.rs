@@ -17,6 +17,7 @@ mod file_actions;
 mod formatted;
 mod hidden;
 mod intent;
+mod lengths;
 mod links;
 mod mapping;
 mod mpi;

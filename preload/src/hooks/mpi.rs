@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::real::Symbol;
 use crate::engine::abi::{event, sync_kind};
+use crate::fd::reuse;
 use crate::hooks::hidden;
 use crate::signal::guard::{self, Caller, MpiDepth, MpiFiles};
 use crate::{
@@ -151,6 +152,7 @@ pub(super) fn missing(symbol: &str) -> c_int {
 /// Runs `call`, and what `role` asks for if the program itself made the call.
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call() };
+    reuse::settle(); // other ranks may hear of the file by this call
     let synchronises = matches!(role, Role::Sync(..));
     let mut of_mpi_io = None;
     match role {

@@ -13,7 +13,7 @@ use crate::fd::lazy::{wake_beyond, wake_descriptor};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim, Released};
 use crate::hooks::hidden;
-use crate::{engine, fd::identity, fd::in_order, signal::guard};
+use crate::{engine, fd::identity, fd::in_order, fd::reuse, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -123,7 +123,10 @@ unsafe fn open_any(
             });
             match opened {
                 None => Outcome::Pass,
-                Some(Ok(fd)) if may_stay(engine, fd) => Outcome::Done(fd),
+                Some(Ok(fd)) if may_stay(engine, fd) => {
+                    reuse::begin(engine, fd, flags);
+                    Outcome::Done(fd)
+                }
                 Some(Ok(fd)) => {
                     take_back(engine, fd, || libc::close(fd));
                     Outcome::Fail(libc::ENOSPC)
@@ -278,7 +281,10 @@ pub(super) fn report(
     table: &crate::engine::abi::Engine,
     released: impl IntoIterator<Item = Released>,
 ) -> bool {
-    let lost = |gone: &Released| gone.last && (table.closed)(gone.claim.token) != 0;
+    let lost = |gone: &Released| {
+        reuse::tell_failure(table, gone.claim.token);
+        gone.last && (table.closed)(gone.claim.token) != 0
+    };
     released.into_iter().filter(lost).count() == 0
 }
 

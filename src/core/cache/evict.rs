@@ -22,7 +22,7 @@ use crate::comm::trees;
 use crate::error::{Result, again};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetKey, DatasetRecord, FileMeta};
 use crate::redundancy::Spares;
 
 /// First part of the name of what was evicted, in the directory that the datasets lie in.
@@ -120,15 +120,23 @@ pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
-/// Keeps this rank's redundancy files of the sealed dataset `id`, which is about to be evicted, for
-/// its next ones to be written over. Local.
+/// Keeps files of this rank of the sealed dataset `id`, which is about to be evicted, for its next
+/// ones to be written over: those of redundancy, if they are `protective`, and those of the program
+/// that are `wanted`. Local.
 ///
 /// # Errors
 /// If one could not be: it goes with the dataset.
-pub fn keep_spares(ctx: &Ctx, id: u64) -> Result<()> {
+pub fn keep_spares(
+    ctx: &Ctx,
+    id: u64,
+    protective: bool,
+    wanted: &dyn Fn(&FileMeta) -> bool,
+) -> Result<()> {
     let Some(record) = ctx.filemap.get_id(id) else { return Ok(()) };
     let dir = ctx.layout.data_dir(&record);
-    Spares::beside(&dir, ctx.world.rank()).keep(&dir, &protection_of(&record))
+    let mut files = if protective { protection_of(&record) } else { Vec::new() };
+    files.extend(record.files.iter().filter(|file| !file.on_prefix && wanted(file)).cloned());
+    Spares::beside(&dir, ctx.world.rank()).keep(&dir, &files)
 }
 
 /// Removes everything that the chosen records of this node's ranks name, but for directories that

@@ -96,6 +96,8 @@ pub struct Tracked {
     pub distrusted: bool,
     /// Somebody else may write the file, too.
     pub doubted: bool,
+    /// It was written from its start to its end.
+    pub in_order: bool,
 }
 
 impl Tracked {
@@ -103,7 +105,8 @@ impl Tracked {
     pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
         let room = Room::default();
-        Tracked { key, name, way, made: false, room, distrusted: false, doubted: false }
+        let (made, distrusted, doubted, in_order) = (false, false, false, false);
+        Tracked { key, name, way, made, room, distrusted, doubted, in_order }
     }
 
     /// Tells whether the file has lost its name. What it is called instead is no name below the

@@ -129,6 +129,10 @@ parameters! {
             at_least(1);
         CACHE_BYPASS: Bool = "0", "",
             "1: write straight to the parallel file system, cache nothing.";
+        CACHE_REUSE: Bool = "1", "",
+            "1: on a RAM disk with room to spare, a large file that the program writes from start \
+             to end is written over one of a checkpoint that has left the cache, which costs half; \
+             as much memory stays taken between checkpoints. 0: into new pages.";
         CACHE_PURGE: Bool = "0", "", "1: delete the cache at start.";
     }
     "Redundancy" {

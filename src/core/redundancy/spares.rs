@@ -1,5 +1,5 @@
-//! Redundancy files of the dataset that a rank evicted last, kept for its next ones to be written
-//! over.
+//! Files of the dataset that a rank evicted last, kept for its next ones to be written over: those
+//! of redundancy, and large ones that the program wrote from start to end.
 //!
 //! The pages of a new file have to be found and cleared, those of a removed one given back: on a
 //! RAM disk that is three quarters of what writing costs. Of a file that is written over they are
@@ -21,6 +21,9 @@ use crate::records::FileMeta;
 
 /// First part of the name of the folder, in the directory that the datasets lie in.
 const FOLDER_PREFIX: &str = "scr.spare.";
+
+/// Last part of the name of the one that is lent to the program, beside that folder.
+const LENT: &str = ".lent";
 
 /// Most files that are kept: a search for one must not take long.
 const FILES_MAX: usize = 32;
@@ -47,7 +50,7 @@ impl Spares {
         name.starts_with(FOLDER_PREFIX)
     }
 
-    /// Takes the large ones of the redundancy `files` out of `dataset`, which is about to be
+    /// Takes the large ones of `files` out of `dataset`, which is about to be
     /// removed. What was kept before goes.
     ///
     /// # Errors
@@ -86,14 +89,48 @@ impl Spares {
         if size < Self::BYTES_MIN {
             return None;
         }
-        let spares = fs::read_dir(&self.dir).ok()?.flatten();
-        let sized = spares.filter_map(|spare| Some((spare.metadata().ok()?.len(), spare.path())));
-        // The smallest of those that are large enough, else the largest.
-        let (_, spare) = sized.min_by_key(|(found, _)| (*found < size, found.abs_diff(size)))?;
-        fs::rename(spare, to).ok()?;
+        fs::rename(self.fitting(size)?.0, to).ok()?;
         let file = OpenOptions::new().write(true).open(to).ok()?;
         file.set_len(size).ok()?;
         Some(file)
+    }
+
+    /// Finds the smallest of those that are large enough, else the largest, and how long that is.
+    fn fitting(&self, size: u64) -> Option<(PathBuf, u64)> {
+        let spares = fs::read_dir(&self.dir).ok()?.flatten();
+        let sized = spares.filter_map(|spare| Some((spare.path(), spare.metadata().ok()?.len())));
+        sized.min_by_key(|(_, found)| (*found < size, found.abs_diff(size)))
+    }
+
+    /// Counts the bytes of those that nobody has taken.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let spares = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        spares.filter_map(|spare| Some(spare.metadata().ok()?.len())).sum()
+    }
+
+    /// Takes one out for a file of the program of about `size` bytes: `open` opens it to write, or
+    /// has no use for it. It lies where no one looks for spares until it gets that file's name; if
+    /// it never does, the next one takes its place there.
+    pub fn lend<T>(&self, size: u64, open: impl FnOnce(&Path) -> Option<T>) -> Option<T> {
+        let (spare, found) = self.fitting(size)?;
+        let opened = if found >= size / 2 { open(&spare)? } else { return None };
+        fs::rename(spare, self.lent()).ok().map(|()| opened)
+    }
+
+    fn lent(&self) -> PathBuf {
+        let mut name = self.dir.clone().into_os_string();
+        name.push(LENT);
+        name.into()
+    }
+
+    /// Gives the room back of those that are left, and of one that was lent: the program writes no
+    /// more.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub fn end(&self) -> Result<()> {
+        self.clear().and(remove_tree(&self.lent()))
     }
 
     /// Gives their room back.

@@ -152,6 +152,19 @@ pub fn has_writers(path: &Path) -> io::Result<Option<bool>> {
     Ok(held.map(|held| !held))
 }
 
+/// Tells whether anybody else has the file open that `file` writes to, or maps it. `None` if the
+/// kernel does not tell for this file.
+///
+/// A write lease is refused then; it is asked for and given back at once.
+#[must_use]
+pub fn is_open_elsewhere(file: &File) -> Option<bool> {
+    let held = take_lease(file, libc::F_WRLCK)?;
+    if held {
+        drop_lease(file);
+    }
+    Some(!held)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Seek as _, SeekFrom, Write as _};
@@ -172,6 +185,18 @@ mod tests {
         assert_eq!(has_writers(&path).unwrap(), Some(false));
         // And the lease is gone: a writer can come back at once.
         File::options().append(true).open(&path).unwrap();
+    }
+
+    #[test]
+    fn whoever_has_it_open_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ckpt");
+        let writer = File::create(&path).unwrap();
+        assert_eq!(is_open_elsewhere(&writer), Some(false));
+        let reader = File::open(&path).unwrap();
+        assert_eq!(is_open_elsewhere(&writer), Some(true));
+        drop(reader);
+        assert_eq!(is_open_elsewhere(&writer), Some(false));
     }
 
     #[test]

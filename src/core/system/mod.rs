@@ -27,7 +27,8 @@ pub use access::{is_denied, may_write};
 pub use affinity::{bind_thread, parent, permitted, processor_time, processors};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{
-    begin_writeback, has_writers, is_locked, next_data, try_lock, unlock, will_read_in_order,
+    begin_writeback, has_writers, is_locked, is_open_elsewhere, next_data, try_lock, unlock,
+    will_read_in_order,
 };
 pub use lanes::in_lanes;
 pub use memory::{Memory, cgroup_memory_left, memory_available, room};

@@ -19,18 +19,18 @@ impl Session {
         self.stop_background(id);
         self.write_given_up(key);
         let ctx = links.ctx(&self.site);
+        if self.site.settings.get(keys::CRC_ON_DELETE) {
+            self.check_before_deletion(&ctx, key, id);
+        }
         let gone = {
             let mut state = self.state();
-            self.keep_spares(&state, &ctx, key, id);
+            self.keep_spares(&mut state, &ctx, key, id);
             let gone = self.leave_evicted_names(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.holdings.remove(key);
             gone
         };
-        if self.site.settings.get(keys::CRC_ON_DELETE) {
-            self.check_before_deletion(&ctx, key, id);
-        }
         let outcome = match id {
             0 => cache::drop_open(&ctx, &self.record_key(key)),
             _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted)),

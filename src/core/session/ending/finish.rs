@@ -58,7 +58,7 @@ impl Session {
         self.forget_moved();
         self.record_end();
         self.evicted.remove();
-        self.site.layout.stores.iter().for_each(|store| self.give_up_spares(store));
+        self.site.layout.stores.iter().for_each(|store| self.end_spares(store));
         self.clear_cache(links)?;
         self.record_places();
         self.tally.time(Count::EndNs, begin);

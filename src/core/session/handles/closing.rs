@@ -24,6 +24,7 @@ impl Session {
         let mut state = self.state_when(|state| !being_named(state));
         let Some(mut tracked) = state.tokens.take(token) else { return true };
         self.give_back(&mut state, &tracked);
+        self.learn_order(&mut state, &tracked);
         let kept = !tracked.distrusted || self.leave_distrusted(&mut state, &mut tracked);
         self.settle_closed(state, &tracked);
         kept

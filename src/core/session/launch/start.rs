@@ -40,6 +40,7 @@ use crate::session::program::Program;
 use crate::session::rank::publishing::{Publishing, Shared};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::report::events::Events;
+use crate::session::stores::pages::Pages;
 use crate::session::updates::moves::Moves;
 use crate::system::{Memory, monotonic_ms, random_u64};
 use crate::transfer::{Options, recover_journal};
@@ -180,6 +181,7 @@ fn build(
         out_of_reach: Vec::new(),
         troubles: Default::default(),
         checksums: Checksums::default(),
+        pages: Pages::default(),
         publishing: Publishing::default(),
     };
     Session {

@@ -23,7 +23,8 @@ impl Session {
     pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
         let Some(found) = look(fd) else { return };
         let mut state = self.state_to_look();
-        let Some(one) = state.tokens.get(token).filter(|one| !one.doubted) else { return };
+        let Some(one) = state.tokens.get_mut(token).filter(|one| !one.doubted) else { return };
+        one.in_order = true;
         let name = one.name.clone();
         state.checksums.put(&name, &found, bytes, crc32);
     }

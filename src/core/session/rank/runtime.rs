@@ -36,6 +36,7 @@ use crate::session::handles::children::Counter;
 use crate::session::handles::lent::Lent;
 use crate::session::program::Program;
 use crate::session::report::events::Events;
+use crate::session::stores::pages::Pages;
 use crate::session::updates::moves::Moves;
 use crate::system::{Memory, monotonic_ms};
 use crate::transfer::{AsyncFlush, Background};
@@ -75,6 +76,8 @@ pub(in crate::session) struct State {
     pub troubles: Troubles,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
+    /// What the program may write over.
+    pub pages: Pages,
     /// What threads are renaming on the PFS, without the lock.
     pub publishing: Publishing,
 }

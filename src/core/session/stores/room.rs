@@ -15,6 +15,7 @@ use crate::handles::{Room, Tracked, Way};
 use crate::log;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
+use crate::records::FileMeta;
 use crate::redundancy::Spares;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{allocated, release_excess, reserve, space};
@@ -117,11 +118,12 @@ impl Session {
         }
     }
 
-    /// Keeps the redundancy files of a dataset that is about to be evicted: they stay as spares if
-    /// there is room for another checkpoint like it beside them.
+    /// Keeps files of a dataset that is about to be evicted as spares: those of redundancy, if
+    /// there is room for another checkpoint like it beside them, and what the program may write its
+    /// next one over ([`Self::pages_of`]).
     pub(in crate::session) fn keep_spares(
         &self,
-        state: &State,
+        state: &mut State,
         ctx: &Ctx,
         key: &DatasetKey,
         id: u64,
@@ -129,10 +131,16 @@ impl Session {
         let Some(holding) = state.holdings.get(key) else { return };
         let Some(store) = self.site.layout.store(&holding.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
-        let fits = |left: Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
-        let worth_it = holding.redundancy_bytes >= Spares::BYTES_MIN
-            && self.left(state, store, like_it).is_some_and(fits);
-        let done = if worth_it { cache::keep_spares(ctx, id) } else { self.spares(store).clear() };
+        let fits = |left: &Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
+        let left = self.left(state, store, like_it);
+        let protective =
+            holding.redundancy_bytes >= Spares::BYTES_MIN && left.as_ref().is_some_and(fits);
+        let pages = self.pages_of(state, store, key, left.map_or(0, |left| left.bytes));
+        let wanted = |file: &FileMeta| pages.contains(&file.name);
+        let done = match protective || !pages.is_empty() {
+            true => cache::keep_spares(ctx, id, protective, &wanted),
+            false => self.spares(store).clear(),
+        };
         if let Err(error) = done {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
@@ -152,7 +160,7 @@ impl Session {
         }
     }
 
-    fn spares(&self, store: &Store) -> Spares {
+    pub(super) fn spares(&self, store: &Store) -> Spares {
         Spares::beside(&store.cache_dir.join("x"), self.site.rank)
     }
 
@@ -252,6 +260,10 @@ impl Session {
             }
         }
     }
+}
+
+pub(super) fn in_memory(store: &Store) -> bool {
+    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }
 
 /// What cannot be given back is only room: the file is as it should be.

@@ -1,0 +1,381 @@
+//! A file that is written over the pages of one that its rank no longer needs, which costs half of
+//! what new pages cost on a RAM disk.
+//!
+//! The program's own open has made an empty file, the *stand-in*. Its descriptor is put on a file
+//! of the engine's with old content ([`begin`]), which is written from its start to its end as
+//! [`in_order`] follows it. Nobody else can see that file. [`settle`] cuts it behind what was
+//! written and gives it the name of the stand-in: before anything that could tell it from a new
+//! file, and so before anything that [`in_order`] does not follow. Until then other processes see
+//! the stand-in, an empty file.
+//!
+//! One file at a time: an open settles the one before. No lock and no allocation: a handler of a
+//! signal may be the one who settles. Where the stand-in is by then its descriptor tells.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{CStr, c_char, c_int, c_long};
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::engine::abi::{Engine, PATH_BYTES};
+use crate::fd::in_order::{self, Course};
+use crate::fd::lazy::put_in_place;
+use crate::{fd::open_files, signal::guard};
+
+/// The descriptor on such a file, -1: there is none.
+static FD: AtomicI32 = AtomicI32::new(-1);
+static STAND_IN: AtomicI32 = AtomicI32::new(-1);
+static TOKEN: AtomicU64 = AtomicU64::new(0);
+static DEVICE: AtomicU64 = AtomicU64::new(0);
+static INODE: AtomicU64 = AtomicU64::new(0);
+/// Its length when it was taken.
+static OLD_BYTES: AtomicU64 = AtomicU64::new(0);
+/// Stands for the thread that is writing to it.
+static WRITER: AtomicUsize = AtomicUsize::new(0);
+/// Held by the thread that settles, and by one that begins.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// A token whose file is not what the program has written, 0: none.
+static FAILED: AtomicU64 = AtomicU64::new(0);
+/// Files, one after the other, that gave most of their old pages back.
+static IN_VAIN: AtomicU32 = AtomicU32::new(0);
+
+/// So many of them, and no more is tried.
+const IN_VAIN_MAX: u32 = 2;
+/// A thread that never returns from a write (it was cancelled there) is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_micros(100);
+/// The stand-in gets a number from here on, so that the program's numbers are what they would be.
+const NUMBERS: [c_int; 2] = [900, 200];
+/// What an open may ask for beside writing.
+const PLAIN_FLAGS: c_int = libc::O_WRONLY
+    | libc::O_CREAT
+    | libc::O_EXCL
+    | libc::O_TRUNC
+    | libc::O_CLOEXEC
+    | libc::O_LARGEFILE
+    | libc::O_NOFOLLOW
+    | libc::O_NOCTTY;
+
+struct Place(UnsafeCell<[u8; PATH_BYTES]>);
+
+// SAFETY: used by the one thread that has BUSY.
+unsafe impl Sync for Place {}
+
+/// Where the file lies.
+static PLACE: Place = Place(UnsafeCell::new([0; PATH_BYTES]));
+/// Where the stand-in lies, while the file is settled.
+static TARGET: Place = Place(UnsafeCell::new([0; PATH_BYTES]));
+
+thread_local! {
+    static SELF: Cell<u8> = const { Cell::new(0) };
+}
+
+fn myself() -> usize {
+    SELF.with(|own| std::ptr::from_ref(own) as usize)
+}
+
+/// Tells whether there is a file that is not settled.
+#[inline]
+pub(crate) fn is_pending() -> bool {
+    FD.load(Ordering::Relaxed) >= 0
+}
+
+/// Tells whether that of `fd` is one.
+#[inline]
+pub(crate) fn is_of(fd: c_int) -> bool {
+    fd >= 0 && FD.load(Ordering::Relaxed) == fd
+}
+
+/// Settles the file that is not settled, if there is one: somebody may look at it.
+#[inline]
+pub(crate) fn settle() {
+    if is_pending() {
+        settle_now(false);
+    }
+}
+
+/// Settles that of `fd`.
+#[inline]
+pub(crate) fn settle_of(fd: c_int) {
+    if is_of(fd) {
+        settle_now(false);
+    }
+}
+
+/// Settles that of `fd`, whose place is not where the last write has ended.
+#[cold]
+pub(crate) fn settle_moved(fd: c_int) {
+    if is_of(fd) {
+        settle_now(true);
+    }
+}
+
+/// Notes that the calling thread is about to write to `fd`.
+#[inline]
+pub(crate) fn note_writer(fd: c_int) {
+    if is_of(fd) {
+        WRITER.store(myself(), Ordering::Release);
+    }
+}
+
+/// Notes that it has written.
+#[inline]
+pub(crate) fn note_written(fd: c_int) {
+    if is_of(fd) {
+        WRITER.store(0, Ordering::Release);
+    }
+}
+
+/// Tells whether the calling thread is the one that writes: it cannot wait for itself.
+fn is_writer() -> bool {
+    WRITER.load(Ordering::Acquire) == myself()
+}
+
+/// Tries no more: a process that has been started may look at files at any time.
+pub(crate) fn give_up() {
+    settle();
+    IN_VAIN.store(IN_VAIN_MAX, Ordering::Relaxed);
+}
+
+/// Forgets all in a forked child: the parent has settled its file.
+pub(crate) fn forget_in_child() {
+    FD.store(-1, Ordering::Release);
+    BUSY.store(false, Ordering::Release);
+    IN_VAIN.store(IN_VAIN_MAX, Ordering::Relaxed);
+}
+
+/// Tells the engine, before it hears of the close of `token`, if its file is not what was written.
+/// Guard held.
+pub(crate) fn tell_failure(table: &Engine, token: u64) {
+    if FAILED.load(Ordering::Relaxed) == token && token != 0 {
+        FAILED.store(0, Ordering::Relaxed);
+        (table.failed)(token, libc::EIO);
+    }
+}
+
+/// Corrects what fstat(2) said of `fd`: its file is as long as what was written.
+pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
+    if !is_of(fd) || found.st_ino != INODE.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Some(bytes) = in_order::bytes_so_far(fd) {
+        found.st_size = bytes.cast_signed();
+        found.st_blocks = bytes.div_ceil(PAGE_BYTES).cast_signed() * (PAGE_BYTES / 512) as i64;
+    }
+}
+
+const PAGE_BYTES: u64 = 4096;
+
+/// Puts `fd`, which the program has opened just now on an empty file and will get, on a file to be
+/// written over, if there is one for it. Guard held.
+pub(crate) fn begin(table: &Engine, fd: c_int, flags: c_int) {
+    let fits = flags & libc::O_ACCMODE == libc::O_WRONLY && flags & !PLAIN_FLAGS == 0;
+    let tries = IN_VAIN.load(Ordering::Relaxed) < IN_VAIN_MAX;
+    if !fits || !tries || is_pending() || !in_order::is_followed(fd) {
+        return;
+    }
+    let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
+    let new = claim.map_or(-1, |claim| (table.reuse)(claim.token, fd));
+    if let Some(claim) = claim.filter(|_| new >= 0) {
+        if !BUSY.swap(true, Ordering::AcqRel) {
+            put_on(fd, new, claim.token);
+            BUSY.store(false, Ordering::Release);
+        }
+        // SAFETY: the engine gave us the descriptor.
+        unsafe { libc::syscall(libc::SYS_close, new) };
+    }
+}
+
+/// [`BUSY`] is held. What is not put there the engine removes in its time.
+fn put_on(fd: c_int, new: c_int, token: u64) {
+    let Some(found) = status(new) else { return };
+    let copy = |from: &c_int| {
+        // SAFETY: system call on numbers.
+        let copy = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, *from) };
+        c_int::try_from(copy).ok().filter(|copy| *copy >= 0)
+    };
+    let Some(stand_in) = NUMBERS.iter().find_map(copy) else { return };
+    // SAFETY: this thread has BUSY.
+    let readable = unsafe { lies_at(stand_in, &TARGET) && lies_at(new, &PLACE) };
+    if !readable || !in_order::moves_to(fd, found.st_dev, found.st_ino) {
+        // SAFETY: made above.
+        unsafe { libc::syscall(libc::SYS_close, stand_in) };
+        return;
+    }
+    put_in_place(new, fd);
+    STAND_IN.store(stand_in, Ordering::Relaxed);
+    TOKEN.store(token, Ordering::Relaxed);
+    DEVICE.store(found.st_dev, Ordering::Relaxed);
+    INODE.store(found.st_ino, Ordering::Relaxed);
+    OLD_BYTES.store(found.st_size.unsigned_abs(), Ordering::Relaxed);
+    WRITER.store(0, Ordering::Relaxed);
+    FD.store(fd, Ordering::Release);
+}
+
+/// See [`settle`]. `moved`: see [`settle_moved`].
+#[cold]
+fn settle_now(moved: bool) {
+    let code = guard::errno();
+    // A handler that came in between would wait for this thread.
+    let mask = block_signals();
+    let until = Instant::now() + PATIENCE;
+    while BUSY.swap(true, Ordering::AcqRel) {
+        std::thread::sleep(INTERVAL); // its own patience has an end
+    }
+    let fd = FD.load(Ordering::Acquire);
+    if let Some(course) = in_order::course(fd) {
+        let written = at_rest(course, until);
+        if !settle_held(fd, course, written, moved) {
+            FAILED.store(TOKEN.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        FD.store(-1, Ordering::Release);
+        if written.is_some() {
+            course.go_on();
+        }
+    }
+    BUSY.store(false, Ordering::Release);
+    unblock_signals(&mask);
+    guard::set_errno(code);
+}
+
+/// Waits until no other thread writes, and keeps it so. Returns what was written; `None`: this
+/// thread is in a write, or one that does not come back, and the descriptor's place has to tell.
+fn at_rest(course: &Course, until: Instant) -> Option<u64> {
+    loop {
+        if let Some(bytes) = course.pause() {
+            return Some(bytes);
+        }
+        if is_writer() || Instant::now() > until {
+            return None;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Makes what is behind `fd` the file that the program has written. False: it is not. [`BUSY`] is
+/// held.
+fn settle_held(fd: c_int, course: &Course, written: Option<u64>, moved: bool) -> bool {
+    // SAFETY: this thread has BUSY; the place was written when the file was taken.
+    let place = unsafe { CStr::from_ptr(PLACE.0.get().cast::<c_char>()) };
+    let is_ours = |found: &libc::stat| {
+        found.st_dev == DEVICE.load(Ordering::Relaxed)
+            && found.st_ino == INODE.load(Ordering::Relaxed)
+    };
+    let open = status(fd).filter(is_ours);
+    // SAFETY: system call on numbers.
+    let at = open.map(|_| unsafe { libc::syscall(libc::SYS_lseek, fd, 0, libc::SEEK_CUR) });
+    let at = at.and_then(|at| u64::try_from(at).ok());
+    // A descriptor that was closed by a way that no hook sees has written no more.
+    let bytes = written.or(at).unwrap_or_else(|| course.bytes());
+    let known = !moved && at.is_none_or(|at| at == bytes);
+    let old = OLD_BYTES.load(Ordering::Relaxed);
+    let in_vain = bytes < old / 2;
+    IN_VAIN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| match count {
+        _ if count >= IN_VAIN_MAX => None,
+        _ => Some(if in_vain { count + 1 } else { 0 }),
+    }).ok();
+    let cut = cut(place, bytes);
+    let stand_in = STAND_IN.swap(-1, Ordering::Relaxed);
+    let named = cut && take_name(place, stand_in);
+    // SAFETY: a descriptor of ours.
+    unsafe { libc::syscall(libc::SYS_close, stand_in) };
+    known && named
+}
+
+/// Cuts the file behind `bytes`. What the time of its last change was it stays.
+fn cut(place: &CStr, bytes: u64) -> bool {
+    // SAFETY: a C string, a structure that is written before it is read, numbers.
+    unsafe {
+        let mut found = MaybeUninit::<libc::stat>::uninit();
+        let to = found.as_mut_ptr();
+        if libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, place.as_ptr(), to, 0) != 0 {
+            return false;
+        }
+        let found = found.assume_init();
+        if found.st_size.unsigned_abs() == bytes {
+            return true;
+        }
+        let omitted = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
+        let changed = libc::timespec { tv_sec: found.st_mtime, tv_nsec: found.st_mtime_nsec };
+        let times = [omitted, changed];
+        libc::syscall(libc::SYS_truncate, place.as_ptr(), bytes) == 0
+            && libc::syscall(
+                libc::SYS_utimensat,
+                libc::AT_FDCWD,
+                place.as_ptr(),
+                times.as_ptr(),
+                0,
+            ) == 0
+    }
+}
+
+/// Gives the file at `place` the name of the stand-in, or none if that has none any more.
+fn take_name(place: &CStr, stand_in: c_int) -> bool {
+    let Some(empty) = status(stand_in) else { return false };
+    // SAFETY: C strings and numbers; this thread has BUSY.
+    unsafe {
+        if empty.st_nlink == 0 {
+            return libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, place.as_ptr(), 0) == 0;
+        }
+        if empty.st_nlink > 1 || empty.st_size != 0 || !lies_at(stand_in, &TARGET) {
+            return false;
+        }
+        let target = TARGET.0.get().cast::<c_char>();
+        let (here, none) = (libc::AT_FDCWD, 0);
+        libc::syscall(libc::SYS_renameat2, here, place.as_ptr(), here, target, none) == 0
+    }
+}
+
+/// Finds out where the file of `fd` lies. False: the kernel does not tell, or it has no name.
+///
+/// # Safety
+/// The calling thread has [`BUSY`].
+unsafe fn lies_at(fd: c_int, to: &Place) -> bool {
+    let mut link = [0_u8; 32];
+    if write!(&mut link[..], "/proc/self/fd/{fd}\0").is_err() {
+        return false;
+    }
+    // SAFETY: the link is a C string, the buffer as long as is said, and no one else uses it.
+    unsafe {
+        let place = to.0.get().cast::<u8>();
+        let (here, most) = (libc::AT_FDCWD, PATH_BYTES - 1);
+        let length = libc::syscall(libc::SYS_readlinkat, here, link.as_ptr(), place, most);
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length < most) else {
+            return false;
+        };
+        place.add(length).write(0);
+        let mut found = MaybeUninit::<libc::stat>::uninit();
+        let (file, none) = (found.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW);
+        libc::syscall(libc::SYS_newfstatat, here, place, file, none) == 0
+            && status(fd).is_some_and(|own| {
+                let found = found.assume_init();
+                (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
+            })
+    }
+}
+
+/// What the kernel says of a descriptor's file.
+fn status(fd: c_int) -> Option<libc::stat> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the call writes the structure when it returns 0.
+    unsafe {
+        let done: c_long = libc::syscall(libc::SYS_fstat, fd, found.as_mut_ptr());
+        (done == 0).then(|| found.assume_init())
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: both sets are filled before they are used.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+fn unblock_signals(before: &libc::sigset_t) {
+    // SAFETY: a set that the kernel gave.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}

@@ -1,0 +1,142 @@
+//! Pages of files that have left the cache, for the program to write its next ones over: on a RAM
+//! disk that costs half of what new pages cost, and nobody has to give the old ones back.
+//!
+//! The file of a program shows no content but its own. So only such files are written over others
+//! that the program has written from start to end the last time, as the door says
+//! ([`Session::written`](crate::session::rank::runtime::Session)), and the door goes on to see to
+//! it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
+
+use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::os::fd::IntoRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::room::in_memory;
+use super::space::open_alike;
+use crate::cache::Store;
+use crate::handles::{Tracked, Way};
+use crate::log;
+use crate::machine::DatasetKey;
+use crate::params::keys;
+use crate::session::rank::runtime::{Session, State};
+use crate::system::{has_kernel_queues, is_open_elsewhere, user_attributes_at};
+
+/// Smaller files gain nothing.
+const BYTES_MIN: u64 = 8 << 20;
+
+/// What this rank may take of the store has to be so many times what is kept.
+const PLENTY: u64 = 2;
+
+/// Evictions, one after the other, at which nobody had taken what was kept: nothing more is.
+const UNUSED_MAX: u32 = 2;
+
+/// What a rank knows of files that may be written over.
+#[derive(Debug, Default)]
+pub struct Pages {
+    /// Files that were written from start to end the last time: series and masked name.
+    in_order: BTreeSet<(usize, String)>,
+    /// Evictions at which nobody had taken what was kept.
+    unused: u32,
+    /// Bytes that were kept at the last one.
+    kept: u64,
+}
+
+impl Session {
+    /// Opens, for the token's descriptor `fd`, which is on a new and empty file, one with old
+    /// content to be written over. Returns its descriptor, -1: there is none.
+    pub fn reuse(&self, token: u64, fd: i32) -> i32 {
+        let lent = self.wanted_pages(token).and_then(|(store, bytes)| {
+            self.spares(store).lend(bytes, |spare| open_in_place_of(fd, spare))
+        });
+        lent.map_or(-1, File::into_raw_fd)
+    }
+
+    /// Where the token's file lies and how many bytes it will have, if it can be written over
+    /// another one.
+    fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
+        let state = self.state_to_look();
+        let one = state.tokens.get(token).filter(|one| one.way == Way::Cached && !one.doubted)?;
+        let room = one.room;
+        if state.pages.kept == 0 || room.wanted || room.reserved > 0 {
+            return None;
+        }
+        let file = self.file_ref(&one.name).filter(|_| state.tokens.count(&one.name) == 1)?;
+        let bytes = state.machine.expected_bytes(file.series, &file.masked);
+        let known = state.pages.in_order.contains(&(file.series, file.masked));
+        let store = self.site.layout.store(&self.store_for(&state, &one.key))?;
+        drop(state);
+        let fits = known && bytes >= BYTES_MIN && in_memory(store) && !has_kernel_queues();
+        fits.then_some((store, bytes))
+    }
+
+    /// Learns from a close whether the file was written from start to end.
+    pub(in crate::session) fn learn_order(&self, state: &mut State, tracked: &Tracked) {
+        let of_cache = tracked.way == Way::Cached && self.site.settings.get(keys::CACHE_REUSE);
+        let Some(file) = Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.file_ref(it))
+        else {
+            return;
+        };
+        let name = (file.series, file.masked);
+        match tracked.in_order {
+            true => state.pages.in_order.insert(name),
+            false => state.pages.in_order.remove(&name),
+        };
+    }
+
+    /// Names the files of the dataset of `key`, which is about to be evicted, that are to be kept
+    /// for the program, which may take `left` bytes more.
+    pub(super) fn pages_of(
+        &self,
+        state: &mut State,
+        store: &Store,
+        key: &DatasetKey,
+        left: u64,
+    ) -> BTreeSet<String> {
+        if !self.site.settings.get(keys::CACHE_REUSE) || state.pages.unused >= UNUSED_MAX {
+            return BTreeSet::new();
+        }
+        if state.pages.kept > 0 {
+            let all_there = self.spares(store).bytes() >= state.pages.kept;
+            state.pages.unused = if all_there { state.pages.unused + 1 } else { 0 };
+        }
+        let size = |name: &str| Some(state.view.layer(key)?.dir.join(name).metadata().ok()?.len());
+        let wanted = |name: &String| {
+            let file = self.file_ref(name)?;
+            let known = state.pages.in_order.contains(&(file.series, file.masked));
+            let bytes = size(name).filter(|bytes| known && *bytes >= BYTES_MIN)?;
+            Some((name.clone(), bytes))
+        };
+        let files = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
+        let (names, sizes): (BTreeSet<String>, Vec<u64>) = files.filter_map(wanted).unzip();
+        let bytes: u64 = sizes.iter().sum();
+        let fits = left / PLENTY >= bytes && in_memory(store);
+        state.pages.kept = if fits { bytes } else { 0 };
+        if fits { names } else { BTreeSet::new() }
+    }
+
+    /// Gives up what is left of spares, and what was lent, at the end.
+    pub(in crate::session) fn end_spares(&self, store: &Store) {
+        if let Err(error) = self.spares(store).end() {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+}
+
+/// Opens `spare` as `fd` is, with the attributes of that one's file; `None`: it cannot be that
+/// file, or somebody may look at it still.
+fn open_in_place_of(fd: i32, spare: &Path) -> Option<File> {
+    let like = PathBuf::from(format!("/proc/self/fd/{fd}")).metadata().ok()?;
+    let file = open_alike(fd, spare).ok()?;
+    let found = file.metadata().ok()?;
+    let alike = (found.dev(), found.uid(), found.gid()) == (like.dev(), like.uid(), like.gid());
+    let is_ours = found.is_file() && found.nlink() == 1 && alike && like.len() == 0;
+    if !is_ours || is_open_elsewhere(&file) != Some(false) || !user_attributes_at(spare).is_empty()
+    {
+        return None;
+    }
+    file.set_permissions(Permissions::from_mode(like.mode() & 0o7777)).ok()?;
+    file.set_modified(SystemTime::now()).ok()?;
+    Some(file)
+}
