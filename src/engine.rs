@@ -63,7 +63,7 @@ fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> 
         return Err(registered.err().unwrap_or_else(|| Error::Comm("MPI_COMM_SELF".into())));
     }
     let classifier = Classifier::new(world.size(), words[0] != 0);
-    let session = arrival.start(Box::new(world))?;
+    let session = Session::start(arrival, Box::new(world))?;
     let running = RUNNING.get_or_init(|| Running { session, classifier });
     running.session.halt_at_start();
     running.session.start_helper();

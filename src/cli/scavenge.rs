@@ -110,7 +110,7 @@ pub fn outcome(args: &Args) -> Result<Option<Scavenged>> {
     let shell = shell(&settings, &environment, &*find(&environment, None));
     let limit = args.timeout.map_or(LIMIT, Duration::from_secs);
     let nodes = nodes.hosts().to_vec();
-    scavenge(&settings, &environment, (nodes, args.id), &shell, limit).map(Some)
+    scavenge(&settings, &environment, nodes, args.id, &shell, limit).map(Some)
 }
 
 /// Scavenges from `nodes`, from those of the last run if there are none; only dataset `id`, if that
@@ -118,7 +118,8 @@ pub fn outcome(args: &Args) -> Result<Option<Scavenged>> {
 pub fn scavenge(
     settings: &Settings,
     environment: &Environment,
-    (nodes, id): (Vec<String>, Option<u64>),
+    nodes: Vec<String>,
+    id: Option<u64>,
     shell: &Shell,
     limit: Duration,
 ) -> Result<Scavenged> {

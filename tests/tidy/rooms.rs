@@ -23,6 +23,9 @@ const ROOMS: [&str; 12] = [
 /// A folder that nobody sees at a glance is two.
 const FILES_MAX: usize = 13;
 
+/// What can stand without a session belongs below it, where it is tested by itself.
+const LINES_MAX: usize = 14_000;
+
 fn level(room: &str) -> Option<usize> {
     ROOMS.iter().position(|one| *one == room)
 }
@@ -57,7 +60,8 @@ pub fn arrows(sources: &[Source]) -> Vec<String> {
     found.map(|(file, used)| format!("{SESSION}{file} uses {used}, a higher room")).collect()
 }
 
-/// Files that are in no room, rooms without a place in the order, and rooms that are too large.
+/// Files that are in no room, rooms without a place in the order, rooms that are too large, and a
+/// session that is.
 pub fn sizes(sources: &[Source]) -> Vec<String> {
     let ours: Vec<_> = sources.iter().filter(|one| one.path.starts_with(SESSION)).collect();
     let flat = ours.iter().filter(|one| place(one).is_none() && !one.path.ends_with("/mod.rs"));
@@ -72,6 +76,10 @@ pub fn sizes(sources: &[Source]) -> Vec<String> {
         if files.len() > FILES_MAX {
             complaints.push(format!("{SESSION}{room} has {} files", files.len()));
         }
+    }
+    let lines: usize = ours.iter().map(|one| one.text.lines().count()).sum();
+    if lines > LINES_MAX {
+        complaints.push(format!("{SESSION} has {lines} lines, {LINES_MAX} at most"));
     }
     complaints
 }
@@ -101,5 +109,7 @@ mod tests {
             .collect();
         assert_eq!(sizes(&many).len(), 1);
         assert_eq!(sizes(&[Source::of("src/core/session/attic/a.rs", "")]).len(), 1);
+        let long = Source::of("src/core/session/names/a.rs", &"\n".repeat(LINES_MAX + 1));
+        assert_eq!(sizes(&[long]).len(), 1);
     }
 }

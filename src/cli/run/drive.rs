@@ -245,7 +245,8 @@ impl Driver<'_> {
         let answer = crate::scavenge::scavenge(
             &setup.settings,
             &setup.environment,
-            (nodes, None),
+            nodes,
+            None,
             &setup.shell,
             crate::scavenge::LIMIT,
         );

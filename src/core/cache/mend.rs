@@ -92,7 +92,7 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
         let known = protection_of(record);
         let is_damaged = |file: &FileMeta| damage_of(&dir.join(&file.name), file, true).is_some();
         if known.iter().any(is_damaged) {
-            mend_protection(layout, &held, (&from, &dir), rebuilt.0, &mut mended);
+            mend_protection(layout, &held, &from, &dir, rebuilt.0, &mut mended);
         }
     }
     Ok(mended)
@@ -103,7 +103,8 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
 fn mend_protection(
     layout: &Layout,
     (rank, record): &Held,
-    (from, dir): (&Path, &Path),
+    from: &Path,
+    dir: &Path,
     rebuilt: &[Held],
     mended: &mut Mended,
 ) {

@@ -319,7 +319,8 @@ impl Refused {
 fn refused(
     ctx: &Ctx,
     &Case { chosen, facts, .. }: &Case,
-    (reason, trouble): (String, Option<Trouble>),
+    reason: String,
+    trouble: Option<Trouble>,
 ) -> Result<Refused> {
     let no_room = any(ctx.world, trouble.as_ref().is_some_and(|trouble| trouble.no_room))?;
     let own = trouble.map(|trouble| trouble.why).unwrap_or_default();
@@ -365,7 +366,7 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
         let trouble = distribute(ctx, chosen, &facts.rounds)?;
         let recovered = match recover(ctx, case)? {
             Ok(recovered) => recovered,
-            Err(reason) => return refused(ctx, case, (reason, trouble)).map(Err),
+            Err(reason) => return refused(ctx, case, reason, trouble).map(Err),
         };
         let catalog = complete_folders(ctx, chosen, &recovered)?;
         Ok(Ok((recovered, catalog)))

@@ -120,7 +120,7 @@ fn attempt(
     for round in &rounds {
         let own_set = round.iter().find(|set| set.contains(&me));
         let needed = own_set.is_some_and(|s| s.iter().any(|rank| parts[*rank] == Part::Lost));
-        let mut outcome = rebuild_round(ctx, case, round, &mut record, (part, look));
+        let mut outcome = rebuild_round(ctx, case, round, &mut record, part, look);
         let failed = matches!(&outcome, Err(error) if !matches!(error, Error::Comm(_)));
         if failed && !needed && all_read {
             // Nothing but redundancy is lost, and that can be made anew from the files.
@@ -282,7 +282,8 @@ fn rebuild_round(
     case: &Case,
     round: &[Vec<usize>],
     record: &mut Option<DatasetRecord>,
-    (part, look): (Part, Look),
+    part: Part,
+    look: Look,
 ) -> Result<()> {
     let me = ctx.world.rank();
     let mine = round.iter().position(|set| set.contains(&me));

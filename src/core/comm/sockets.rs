@@ -106,8 +106,8 @@ impl Stream {
     }
 }
 
-/// Moves `out` `to` one stream and `into` `from` another (or the same) until both are through; gives up
-/// when no byte has moved for `patience`.
+/// Moves `out` `to` one stream and `into` `from` another (or the same) until both are through;
+/// gives up when no byte has moved for `patience`.
 fn pump(
     out: &[u8],
     to: &Stream,

@@ -14,6 +14,7 @@
 //! | `ineffective.rs` | settings that do nothing for want of another one |
 //! | `job.rs` | where a job has its directories |
 //! | `resources.rs` | what the resource manager tells of the job |
+//! | `join.rs` | the ranks come together |
 //! | `together.rs` | settings, locks and troubles of all ranks |
 //! | `earlier.rs` | purges, and the cache of a run with another number of ranks |
 //! | `meeting.rs` | ranks that meet without MPI when they exit |
@@ -28,6 +29,7 @@ pub(crate) mod earlier;
 pub(crate) mod host;
 pub(crate) mod ineffective;
 pub(crate) mod job;
+pub(crate) mod join;
 pub(crate) mod meeting;
 pub(crate) mod prepare;
 pub(crate) mod required;

@@ -141,7 +141,7 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
         return Ok(Err("its summary cannot be read".into()));
     };
     let others = generations(prefix, &index, wanted);
-    if let Some(why) = obstacle(prefix, id, (&files, &others), damaged)? {
+    if let Some(why) = obstacle(prefix, id, &files, &others, damaged)? {
         return Ok(Err(why));
     }
     let mut kept = Vec::new();
@@ -189,7 +189,8 @@ fn generations(prefix: &Path, index: &PrefixIndex, wanted: &IndexEntry) -> Vec<G
 fn obstacle(
     prefix: &Path,
     id: u64,
-    (files, others): (&[FileMeta], &[Generation]),
+    files: &[FileMeta],
+    others: &[Generation],
     damaged: bool,
 ) -> Result<Option<String>> {
     for file in files {

@@ -338,7 +338,7 @@ impl Cluster {
         let around = self.surroundings(hosts, rank, files.clone());
         let arrival = Arrival::new(around, &Silence)?;
         let required = arrival.required();
-        let started = arrival.start(comm);
+        let started = Session::start(arrival, comm);
         let told = started.inspect_err(|error| required.fall_back(error, rank == 0));
         let session = told.ok()?;
         session.halt_at_start();

@@ -62,7 +62,7 @@ impl Brought {
             brought.files.insert(key, path);
         }
         if !nodes.is_empty() {
-            brought.bring(reach, listing, (&list, bytes), &nodes)?;
+            brought.bring(reach, listing, &list, bytes, &nodes)?;
         }
         Ok(brought)
     }
@@ -71,7 +71,8 @@ impl Brought {
         &mut self,
         reach: &Reach<'_>,
         listing: &Listing,
-        (list, bytes): (&KvTree, u64),
+        list: &KvTree,
+        bytes: u64,
         nodes: &BTreeSet<String>,
     ) -> Result<()> {
         let prefix = &listing.places.prefix;

@@ -135,7 +135,7 @@ fn complete(
     remove_tree(&work)?;
     let restored = restore_flat(&work, &flat(dir, key, &found));
     let put = restored.and_then(|restored| match restored {
-        Ok(parts) => put_in_place((prefix, dir), &found, &missing, &parts).map(|()| None),
+        Ok(parts) => put_in_place(prefix, dir, &found, &missing, &parts).map(|()| None),
         Err(why) => Ok(Some(why)),
     });
     remove_tree(&work)?;
@@ -187,7 +187,8 @@ fn like_the_others(dir: &Path, found: &Scan, path: &Path) -> Result<()> {
 
 /// Gives the files of the `missing` ranks their places, with sidecars and filemaps.
 fn put_in_place(
-    (prefix, dir): (&Path, &Path),
+    prefix: &Path,
+    dir: &Path,
     found: &Scan,
     missing: &BTreeSet<usize>,
     parts: &[Restored],

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::co_writers::{Change, Standing};
 use crate::error::Result;
-use crate::handles::Base;
-use crate::handles::{Room, Tracked, Way, stamp};
+use crate::handles::{Base, Room, Tracked, Way, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
 use crate::session::rank::runtime::{Session, State};

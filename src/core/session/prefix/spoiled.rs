@@ -4,8 +4,7 @@ use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::restart::index::newest_left;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, Listed, newest_left};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Verified, names_on_prefix};
 

@@ -14,19 +14,14 @@ use std::sync::{Arc, Mutex};
 use super::publishing::{Publishing, Shared};
 use crate::account::tally::Tally;
 use crate::account::unmatched::Unmatched;
-use crate::cache::Setbacks;
-use crate::cache::{Leftovers, Spare};
+use crate::cache::{Leftovers, Setbacks, Spare};
 use crate::files::lease::Lease;
-use crate::handles::Checksums;
-use crate::handles::{Holding, Tokens};
+use crate::handles::{Checksums, Holding, Tokens};
 use crate::launch::site::{Links, Site};
-use crate::machine::Need;
-use crate::machine::{DatasetKey, Deletion, FileRef, Idle, Machine};
-use crate::namespace::Directories;
-use crate::namespace::Silenced;
-use crate::namespace::ToldElsewhere;
-use crate::namespace::{self as ns, View};
-use crate::namespace::{Claimed, Neighbours};
+use crate::machine::{DatasetKey, Deletion, FileRef, Idle, Machine, Need};
+use crate::namespace::{
+    self as ns, Claimed, Directories, Neighbours, Silenced, ToldElsewhere, View,
+};
 use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
 use crate::session::conference::trouble::Troubles;

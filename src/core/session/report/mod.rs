@@ -7,7 +7,7 @@
 //! | `paces.rs` | how fast each node seals and flushes |
 //! | `passed.rs` | what went straight to the prefix, and why |
 //! | `phases.rs` | the program's phases in that log |
-//! | `unprotected.rs` | a launch whose patterns match nothing, or that has none |
+//! | `unprotected.rs` | a launch whose patterns match nothing |
 
 pub(super) mod events;
 mod paces;

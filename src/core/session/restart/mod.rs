@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `carry_out.rs` | the plan, done |
 //! | `restore.rs` | what the cache holds comes into view |
-//! | `arrival.rs` | what the settings ask of a start: purge, publish, drop |
+//! | `arrival.rs` | what the settings ask of a start: publish, drop, end |
 //! | `telling.rs` | what a restart tells |
 //! | `generations.rs` | the way back to an older one without an id |
 //! | `going_back.rs` | the user has a run go back to an older one |

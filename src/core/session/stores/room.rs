@@ -8,8 +8,7 @@
 
 use std::io::ErrorKind;
 
-use crate::cache::Setback;
-use crate::cache::{self, Ctx, Store};
+use crate::cache::{self, Ctx, Setback, Store};
 use crate::descriptors::Overhead;
 use crate::handles::{Room, Tracked, Way};
 use crate::log;

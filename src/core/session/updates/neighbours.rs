@@ -1,10 +1,10 @@
 //! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
 //! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
 //!
-//! Who looks where a name leads, to change that, claims the name first ([`super::co_writers`]): the
-//! log takes a claim only from one who has heard all, so that of two the second hears of the first
-//! one and looks again. Between the claim and what it is for, a rank may be stopped; so a claim
-//! says what is to be done, and who cannot go on without it does it ([`Session::honour`]).
+//! Who looks where a name leads, to change that, claims the name first (`handles/co_writers.rs`):
+//! the log takes a claim only from one who has heard all, so that of two the second hears of the
+//! first one and looks again. Between the claim and what it is for, a rank may be stopped; so a
+//! claim says what is to be done, and who cannot go on without it does it ([`Session::honour`]).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;

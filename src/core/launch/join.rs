@@ -1,0 +1,119 @@
+//! The ranks of a launch come together: of what each has prepared, the site and the communicators
+//! are made that stay for its life.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::prepare::{Arrival, Preparation};
+use super::required::Required;
+use super::site::{Links, Site};
+use super::together::{share_trouble, warn};
+use super::{aliases, resources};
+use crate::cache::{FilemapFile, Sets, Sharing};
+use crate::comm::Comm;
+use crate::descriptors::{Descriptors, Groups};
+use crate::error::{Error, Result};
+use crate::files::lease::Lease;
+use crate::patterns::{PatternConfig, SeriesSet};
+use crate::records::Zone;
+use crate::transfer::Options;
+
+/// A rank of a launch that is together.
+pub(crate) struct Joined {
+    /// What stays the same.
+    pub site: Arc<Site>,
+    /// The communicators.
+    pub links: Links,
+    /// What the patterns say.
+    pub series: SeriesSet,
+    /// Names of the nodes, by rank.
+    pub hosts: Vec<String>,
+    /// What a launch must share with the one whose cache it takes over.
+    pub identity: String,
+    /// Locks on the prefix and on this node.
+    pub leases: Vec<Lease>,
+}
+
+impl Arrival {
+    /// Brings the ranks together; `world` is ours alone. Collective.
+    ///
+    /// # Errors
+    /// Communication failed, or a rank cannot take part.
+    pub(crate) fn join(mut self, world: Box<dyn Comm>) -> Result<Joined> {
+        let trouble = match &mut self {
+            Arrival::Ready(ready) => {
+                if let Some(launch) = ready.launch.take() {
+                    launch.clean_up();
+                }
+                ready.trouble.take()
+            }
+            Arrival::Unable { why, .. } => {
+                Some(std::mem::replace(why, Error::Remote("a rank cannot take part".to_string())))
+            }
+        };
+        share_trouble(world.as_ref(), trouble.as_ref(), true)?;
+        match self {
+            Arrival::Ready(ready) => ready.join(world),
+            Arrival::Unable { why, .. } => Err(why),
+        }
+    }
+
+    /// Tells what is to become of the run if the start fails.
+    pub fn required(&self) -> Required {
+        match self {
+            Arrival::Ready(ready) => Required::of(ready),
+            Arrival::Unable { required, .. } => required.clone(),
+        }
+    }
+}
+
+impl Preparation {
+    fn join(mut self, world: Box<dyn Comm>) -> Result<Joined> {
+        self.share_settings(world.as_ref())?;
+        let hosts = Groups::gather_hosts(world.as_ref(), &self.node_name)?;
+        let node_ranks: Vec<usize> =
+            (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
+        let first = node_ranks.first().copied().unwrap_or(self.rank);
+        let node = require(world.split(first as i64, self.rank as i64)?)?;
+        let leads = if node.rank() == 0 { 0 } else { -1 };
+        let leaders = world.split(leads, self.rank as i64)?;
+        let for_sets = require(world.split(0, self.rank as i64)?)?;
+        let descriptors = Descriptors::new(&self.settings, &hosts)?;
+        let leases = self.take_leases(world.as_ref(), node.rank() == 0)?;
+        let sets = Sets::new(for_sets, descriptors.clone(), &self.settings);
+        self.add_former_stores(world.as_ref(), node.rank() == 0)?;
+        let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
+        let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
+        let series = SeriesSet::new(&patterns)?.with_program();
+        let identity = self.identity(&series);
+        let site = Arc::new(Site {
+            filemap: FilemapFile::new(&self.layout, node.rank(), self.rank),
+            host: self.host,
+            rank: self.rank,
+            size: self.size,
+            node_name: self.node_name,
+            aliases: aliases::agree(world.as_ref(), &self.prefix, &series)?,
+            prefix: self.prefix,
+            layout: self.layout,
+            leads_node: first == self.rank,
+            ranks_on_node: node_ranks.len() as u64,
+            store_sharers: sharing.counts(),
+            transfer: Options::new(&self.settings),
+            settings: self.settings,
+            overheads: descriptors.overheads(self.rank),
+            descriptors,
+            end_time: resources::end_time(&self.environment),
+            zone: Zone::new(&self.environment),
+            begun: SystemTime::now(),
+        });
+        if site.rank == 0 {
+            warn(&site, &series, &sharing);
+        }
+        let links = Links { world, node, node_ranks, leaders, sets, sharing };
+        Ok(Joined { site, links, series, hosts, identity, leases })
+    }
+}
+
+fn require(comm: Option<Box<dyn Comm>>) -> Result<Box<dyn Comm>> {
+    comm.ok_or_else(|| Error::Comm("a split gave no communicator".to_string()))
+}
