@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, requires = "explain")]
     all: bool,
     /// The system's config file.
-    #[arg(long, value_name = "FILE", default_value = SYSTEM_FILE)]
+    #[arg(long, value_name = "FILE", default_value = SYSTEM_FILE, requires = "explain")]
     system_file: PathBuf,
     /// Only parameters whose name contains this text.
     #[arg(value_name = "NAME")]
@@ -236,10 +236,11 @@ mod tests {
 
     #[test]
     fn mistakes_in_patterns_and_lines_are_found() {
-        let message = series(&settings(&[("SCR_CHECKPOINT_PATTERN", "a_{di}")])).expect_err("di");
+        let wrong = settings(&[("SCR_CHECKPOINT_PATTERN", "a_{di}")]);
+        let message = series(&wrong).expect_err("di").to_string();
         assert!(message.contains("did you mean id?"), "{message}");
         let too_many = settings(&[("SCR_COPY_TYPE", "RS"), ("SCR_SET_FAILURES", "200")]);
-        let message = check_descriptors(&too_many).expect_err("too many failures");
+        let message = check_descriptors(&too_many).expect_err("too many failures").to_string();
         assert!(message.contains("less than 128"), "{message}");
     }
 }

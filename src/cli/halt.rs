@@ -65,6 +65,9 @@ pub struct Args {
     /// The runs' prefix directories; SCR_PREFIX or the working directory by default.
     #[arg(value_name = "PREFIX")]
     prefixes: Vec<PathBuf>,
+    /// One more, as other commands take it.
+    #[arg(long = "prefix", value_name = "DIRECTORY")]
+    named: Vec<PathBuf>,
 }
 
 /// What can be taken back.
@@ -89,14 +92,14 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let prefixes = match args.prefixes.is_empty() {
-        true => vec![super::prefix_or_default(None)],
-        false => args.prefixes.clone(),
-    };
+    let mut prefixes = [args.prefixes.clone(), args.named.clone()].concat();
+    if prefixes.is_empty() {
+        prefixes.push(super::prefix_or_default(None));
+    }
     let (mut text, mut all, mut failed) = (String::new(), Vec::new(), false);
     for prefix in &prefixes {
         let file = match args.list {
-            true => read_halt_file(prefix),
+            true => crate::existing(prefix).and_then(|()| read_halt_file(prefix)),
             false => change_halt_file(prefix, &wishes),
         };
         match file {

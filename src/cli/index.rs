@@ -102,7 +102,7 @@ it cannot be found out, or an argument is wrong. Example:\n
 pub fn run(args: &Args) -> ExitCode {
     let prefix = super::prefix_or_default(args.prefix.as_deref());
     let outcome = match &args.action {
-        Action::List { json } => list(&prefix, *json),
+        Action::List { json } => super::existing(&prefix).and_then(|()| list(&prefix, *json)),
         Action::Build => build_index(&prefix).map(|index| {
             let count = index.newest_first().count();
             format!("the index has {count} datasets\n")

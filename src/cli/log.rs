@@ -138,6 +138,7 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 
 fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
     let (settings, _) = crate::load_settings(prefix)?;
+    crate::existing(&settings.get(keys::PREFIX))?;
     let filter = Filter {
         event: args.event.clone(),
         dataset: args.dataset,
@@ -155,6 +156,9 @@ fn shown(prefix: Option<&str>, args: &Show) -> Result<String> {
     if args.json {
         let all = found.events.iter().map(in_json).collect();
         return Ok(format!("{:#}\n", Value::Array(all)));
+    }
+    if found.events.is_empty() {
+        crate::narrate("log", "there is no such event");
     }
     let zone = crate::zone();
     let local = |time: &str| time.parse().map_or(time.to_owned(), |moment| zone.write(moment));

@@ -55,7 +55,17 @@ use scr_core::records::Zone;
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
 #[derive(Parser)]
-#[command(name = "scr", version, arg_required_else_help = true)]
+#[command(
+    name = "scr",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Before a run:    scr learn, scr doctor, scr config --explain\n\
+A run:           scr run, scr status, scr top, scr halt\n\
+Its files:       scr ls, scr cat, scr cp, scr exec, scr verify\n\
+After a failure: scr explain JOB.out, scr doctor, scr scavenge, scr index list\n\
+All runs:        scr report, scr log show"
+)]
 struct Cli {
     #[command(subcommand)]
     tool: Tool,
@@ -197,6 +207,17 @@ fn command() -> clap::Command {
 fn prefix_or_default(given: Option<&Path>) -> PathBuf {
     let set = || std::env::var_os("SCR_PREFIX").filter(|value| !value.is_empty());
     given.map(Path::to_path_buf).or_else(|| set().map(PathBuf::from)).unwrap_or_else(|| ".".into())
+}
+
+/// Makes sure that a prefix is there: a name with a slip in it is not one that has had no run.
+fn existing(prefix: &Path) -> Result<()> {
+    let why = match std::fs::metadata(prefix) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "it is no directory".to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => "it is not there".to_owned(),
+        Err(error) => return Err(Error::io("cannot look at the prefix", prefix, error)),
+    };
+    Err(Error::Missing(format!("cannot use the prefix {}: {why}", prefix.display())))
 }
 
 /// The settings of a run in `prefix`, SCR_PREFIX or the working directory, and the environment.

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
-use scr_core::log::messages;
 use scr_core::operations::{Life, Status, read_status, state_of};
 use scr_core::records::{IndexEntry, RunDataset, RunRecord, Timestamp};
 use scr_core::transfer::Progress;
@@ -41,8 +40,12 @@ pub struct Args {
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let prefix = super::prefix_or_default(args.prefix.as_deref());
+    if let Err(error) = super::existing(&prefix) {
+        crate::complain("status", &error);
+        return ExitCode::FAILURE;
+    }
     let status = read_status(&prefix);
-    status.unreadable.iter().for_each(|what| crate::tell("status", messages::FILE_DAMAGED, what));
+    status.unreadable.iter().for_each(|what| crate::tell("status", what.id, &what.text));
     let printed = match args.json {
         true => super::print(&format!("{:#}\n", in_json(&prefix, &status))),
         false => super::print(&in_words(&prefix, &status)),
@@ -59,7 +62,10 @@ fn in_words(prefix: &Path, status: &Status) -> String {
     let whole = std::path::absolute(prefix).unwrap_or_else(|_| prefix.to_path_buf());
     line(&mut text, "prefix", whole.display());
     match &status.run {
-        None => line(&mut text, "run", "none has been started here"),
+        None if status.unreadable.is_empty() => {
+            line(&mut text, "run", "none has been started here");
+        }
+        None => line(&mut text, "run", "nothing is known of one: records cannot be read"),
         Some(run) => of_run(&mut text, run, status),
     }
     if let Some(refusal) = &status.refused {
@@ -69,6 +75,8 @@ fn in_words(prefix: &Path, status: &Status) -> String {
     }
     line(&mut text, "restart", restart(status));
     for (id, name) in &status.only_in_caches {
+        let of_run = status.run.as_ref().and_then(|run| run.datasets.get(id));
+        let name = of_run.map_or(name, |one| &one.name);
         let what = format!("{name} (dataset {id}): scr scavenge brings it to the prefix");
         line(&mut text, "unsaved", format!("only the nodes' caches have {what}"));
     }
@@ -150,7 +158,10 @@ fn lasted(from: u64, to: u64) -> String {
 pub fn restart(status: &Status) -> String {
     let on_prefix = match &status.newest {
         Some(entry) => from(entry),
-        None => "the prefix has no checkpoint that a run could go on from".to_owned(),
+        None if status.unreadable.is_empty() => {
+            "the prefix has no checkpoint that a run could go on from".to_owned()
+        }
+        None => "nobody can tell from which checkpoint: records cannot be read".to_owned(),
     };
     let known = status.newest.as_ref().map_or(0, |entry| entry.id);
     let newer = status.run.iter().flat_map(|run| run.datasets.iter().rev());
@@ -165,7 +176,12 @@ pub fn restart(status: &Status) -> String {
 }
 
 fn from(entry: &IndexEntry) -> String {
-    let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);
+    // As the run's messages and record have it.
+    let name = match &entry.dataset {
+        Some(dataset) if dataset.key.series.is_empty() => dataset.name.clone(),
+        Some(dataset) => dataset.key.title(),
+        None => entry.dir.clone(),
+    };
     let when =
         entry.flushed.map(|time| format!(", on the prefix since {}", show(time.unix_seconds())));
     format!("from {name} (dataset {}){}", entry.id, when.unwrap_or_default())
@@ -296,7 +312,7 @@ pub fn in_json(prefix: &Path, status: &Status) -> Value {
             "before": status.halt.exit_before.map(iso),
             "seconds": status.halt.halt_seconds,
         },
-        "unreadable": status.unreadable,
+        "unreadable": status.unreadable.iter().map(|one| &one.text).collect::<Vec<_>>(),
     })
 }
 

@@ -130,7 +130,7 @@ fn head(prefix: &Path, status: &Status) -> Vec<Line<'static>> {
     }
     lines.push(Line::from(format!("restart {}", restart(status))));
     lines.push(Line::from(describe(&status.halt)));
-    lines.extend(status.unreadable.iter().map(|what| Line::from(what.clone()).bold()));
+    lines.extend(status.unreadable.iter().map(|what| Line::from(what.text.clone()).bold()));
     lines.push(Line::default());
     lines
 }

@@ -257,6 +257,7 @@ fn files_are_listed_by_their_names_with_their_places() {
     assert_eq!(names(&["ckpt/2/part_0"]), of_two);
     assert_eq!(names(&["ckpt/2/part_0/rank_?"]), of_two);
     assert_eq!(names(&["ckpt.20"]).len(), 6);
+    assert_eq!(names(&["ckpt 20"]).len(), 6, "as messages have it");
     assert_eq!(names(&["1", "2"]).len(), 12);
     let absolute = nodes.cluster.prefix().join("ckpt/1/part_0/rank_2");
     assert_eq!(names(&[absolute.to_str().unwrap()]), ["ckpt/1/part_0/rank_2"]);

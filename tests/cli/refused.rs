@@ -126,6 +126,49 @@ fn settings_that_are_no_good_are_told_by_each_command() {
     }
 }
 
+/// A slip in its name is not a prefix that has had no run.
+#[test]
+fn a_prefix_that_is_not_there_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("not_there");
+    let tools = [&["status"][..], &["index", "list"], &["halt", "--list"], &["log", "show"]];
+    for words in [&tools[..], &[&["report"]]].concat() {
+        let named = [words, &["--prefix", place.to_str().unwrap()]].concat();
+        let output = ask(dir.path(), &named);
+        let told = err(&output);
+        assert_eq!((code(&output), out(&output).as_str()), (Some(1), ""), "{words:?}: {told}");
+        assert!(told.contains("not_there") && told.contains("(SCR-7"), "{words:?}: {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    assert!(!place.exists());
+}
+
+/// As records of another user: nothing false is said of them, and the cause once.
+#[test]
+fn records_that_may_not_be_read_are_told_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join(".scr");
+    std::fs::create_dir(&state).unwrap();
+    for name in ["run.scr", "index.scr", "halt.scr", "flush.scr", "lease"] {
+        std::os::unix::fs::symlink(name, state.join(name)).unwrap();
+    }
+    for tool in ["status", "report"] {
+        let output = ask(dir.path(), &[tool, "--prefix", "."]);
+        assert_eq!(code(&output), Some(2), "{}", err(&output));
+        let told = err(&output);
+        assert!(told.contains("other records there (SCR-7001)"), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    let shown = out(&ask(dir.path(), &["status"]));
+    assert!(
+        shown.contains("nothing is known of one") && !shown.contains("no checkpoint"),
+        "{shown}"
+    );
+    let output = ask(dir.path(), &["status", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(told["state"], "unknown");
+}
+
 #[test]
 fn a_list_of_hosts_that_is_none_is_told() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use scr_core::files::lease::{Taken, take};
 use scr_core::records::{
-    Dataset, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _, RunDataset,
-    RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
+    Dataset, DatasetKey, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _,
+    RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn the_screen_has_what_a_person_asks_for() {
         .write(&dir.path().join(".scr/halt.scr"))
         .unwrap();
     let mut index = PrefixIndex::default();
-    let dataset = Dataset { id: 1, name: "checkpoint.10".into(), ..Dataset::default() };
+    let dataset = written(1, "10");
     index.insert(IndexEntry {
         id: 1,
         dir: "scr.dataset.1".into(),
@@ -124,7 +124,7 @@ fn the_screen_has_what_a_person_asks_for() {
         "after 1 h 1 min",
         "4 ranks on 2 nodes, Open MPI v4.1.4",
         "XOR in /dev/shm",
-        "from checkpoint 20 (dataset 2) in the caches; without these from checkpoint.10 \
+        "from checkpoint 20 (dataset 2) in the caches; without these from checkpoint 10 \
          (dataset 1)",
         "16.00 KiB/s",
         "halt after 3 more checkpoints",
@@ -157,6 +157,13 @@ fn the_screen_has_what_a_person_asks_for() {
     assert_eq!(told["run"]["passed"][0]["reason"], "it is never quiet");
 }
 
+/// A dataset of the series `checkpoint`.
+fn written(id: u64, step: &str) -> Dataset {
+    let (series, id_in_names) = ("checkpoint".to_owned(), step.to_owned());
+    let key = DatasetKey { series, id: id_in_names, generation: 0 };
+    Dataset { id, name: key.name(), key, ..Dataset::default() }
+}
+
 #[test]
 fn what_only_caches_have_is_told_of_a_dead_run() {
     let dir = prefix(&record());
@@ -165,7 +172,26 @@ fn what_only_caches_have_is_told_of_a_dead_run() {
     flush.set_name(2, "checkpoint.20");
     flush.write(&dir.path().join(".scr/flush.scr")).unwrap();
     assert_eq!(ask(dir.path()).1["only_in_caches"], json!([{ "id": 2, "name": "checkpoint.20" }]));
-    assert!(screen(dir.path()).contains("scr scavenge"), "{}", screen(dir.path()));
+    let line = "only the nodes' caches have checkpoint 20 (dataset 2): scr scavenge";
+    assert!(screen(dir.path()).contains(line), "{}", screen(dir.path()));
+    // One of a time, with a dot in its name, is older than that of the prefix.
+    flush.set_name(2, "checkpoint.0.45");
+    flush.write(&dir.path().join(".scr/flush.scr")).unwrap();
+    let mut index = PrefixIndex::default();
+    index.insert(IndexEntry {
+        id: 3,
+        dir: "scr.dataset.3".into(),
+        complete: true,
+        dataset: Some(written(3, "0.5")),
+        ..IndexEntry::default()
+    });
+    index.write(&dir.path().join(".scr/index.scr")).unwrap();
+    assert_eq!(ask(dir.path()).1["only_in_caches"], json!([]));
+    // A name that a message has is one for commands.
+    for name in ["checkpoint 0.5", "checkpoint.0.5", "3"] {
+        let output = scr(dir.path(), &["index", "current", name]).output().unwrap();
+        assert_eq!(code(&output), Some(0), "{name}: {}", err(&output));
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 blocks in one shell, in a home of its own. What follows in a `text` block has to be in the output of
 that block's commands, in that order. Blocks of `sh build` are what `make build` has done already:
 target/dist stands for the installation.
+Options of `scr` commands on any page of ours are options of theirs.
 The program of api.md is built with the line of the page, and goes on from its checkpoint. The lines
 for .scrconf of every page are settings that SCR takes. Links between the pages lead somewhere, and
 every `scr` command that a page names is there.
@@ -91,6 +92,33 @@ def commands():
             assert name in template, f"{page.name}: {name}"
 
 
+def options():
+    """Every option that a page gives a command, it has."""
+    known, checked = {}, 0
+
+    def options_of(words):
+        if words not in known:
+            done = subprocess.run([SCR, *words, "--help"], capture_output=True, text=True,
+                                  check=False)
+            found = set(re.findall(r"(?<![\w-])(--?[A-Za-z][a-z-]*)", done.stdout))
+            known[words] = found if done.returncode == 0 else set()
+        return known[words]
+
+    # What the shim says to the command is no business of users.
+    docs = [page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md"]
+    pages = [ROOT / "README.md", *docs, *GUIDE.glob("*.md")]
+    for page in pages:
+        for line in re.findall(r"(?:`|^ {4}|\$ )scr ([a-z][^`\n]*)", page.read_text(), re.M):
+            own = re.split(r" -- | #|[|;&]", line + " ")[0].split()
+            tool = tuple(own[:1])
+            action = tuple(word for word in own[1:] if re.fullmatch("[a-z-]+", word))[:1]
+            wanted = {word.split("=")[0] for word in own[1:] if re.match("--?[A-Za-z]", word)}
+            missing = wanted - options_of(tool) - options_of(tool + action)
+            assert not missing, f"{page.name}: scr {line}: {sorted(missing)}"
+            checked += len(wanted)
+    assert checked > 20, f"only {checked} options"
+
+
 def settings():
     """What a page has as lines of .scrconf SCR takes without a word."""
     found = 0
@@ -162,7 +190,7 @@ def clean():
 
 def main():
     failed = 0
-    tests = (links, commands, settings, api_page, first_page)
+    tests = (links, commands, options, settings, api_page, first_page)
     for test in tests:
         try:
             test()

@@ -19,7 +19,7 @@ pub fn of(report: &Report) -> Value {
         "nodes": report.paces().into_iter().map(node).collect::<Vec<_>>(),
         "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "interval": report.advice.as_ref().map(advice),
-        "unreadable": report.unreadable,
+        "unreadable": report.unreadable.iter().map(|one| &one.text).collect::<Vec<_>>(),
     })
 }
 

@@ -11,7 +11,6 @@ use std::process::ExitCode;
 
 use indicatif::HumanBytes;
 use scr_core::error::Error;
-use scr_core::log::messages;
 use scr_core::operations::report::{Report, read_report};
 use scr_core::records::RunPace;
 
@@ -31,6 +30,9 @@ pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
     #[arg(value_name = "PREFIX")]
     prefix: Option<PathBuf>,
+    /// The same, as other commands take it.
+    #[arg(long = "prefix", value_name = "DIRECTORY", conflicts_with = "prefix")]
+    named: Option<PathBuf>,
     /// Only launches of this job.
     #[arg(short, long, value_name = "ID")]
     job: Option<String>,
@@ -53,13 +55,14 @@ fn hours(text: &str) -> std::result::Result<f64, String> {
 
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
-    let prefix = super::prefix_or_default(args.prefix.as_deref());
+    let named = args.prefix.as_deref().or(args.named.as_deref());
+    let prefix = super::prefix_or_default(named);
     let prefix = std::path::absolute(&prefix).unwrap_or(prefix);
-    let report = match read(args, &prefix) {
+    let report = match super::existing(&prefix).and_then(|()| read(args, &prefix)) {
         Ok(report) => report,
         Err(error) => return super::finish("report", Err(error)),
     };
-    report.unreadable.iter().for_each(|what| crate::tell("report", messages::FILE_DAMAGED, what));
+    report.unreadable.iter().for_each(|what| crate::tell("report", what.id, &what.text));
     let printed = match (&args.html, args.json) {
         (Some(file), _) => super::finish("report", write_page(file, &report)),
         (None, true) => super::print(&format!("{:#}\n", json::of(&report))),

@@ -6,7 +6,7 @@ use super::salvage::alone_on_prefix;
 use super::scavenge::holder;
 use super::state_dir;
 use crate::error::{Error, Result};
-use crate::records::{FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
+use crate::records::{Dataset, FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
 use crate::transfer::{repair_prefix, set_aside_datasets};
 
 /// Returns the index; an empty one if the prefix has none.
@@ -17,7 +17,8 @@ pub fn read_index(prefix: &Path) -> Result<PrefixIndex> {
     Ok(PrefixIndex::read(&state_dir(prefix).join(PrefixIndex::NAME))?.unwrap_or_default())
 }
 
-/// Finds a dataset by its id or its name; the newest, if several have the name.
+/// Finds a dataset by its id or its name, also as messages have it ("checkpoint 50"); the newest,
+/// if several have the name.
 ///
 /// # Errors
 /// If the index cannot be read, or has no such dataset.
@@ -28,7 +29,8 @@ pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
 /// Does the same in an index that was read already.
 pub(super) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
     let named = |entry: &&IndexEntry| {
-        entry.dir == wanted || entry.dataset.as_ref().is_some_and(|one| one.name == wanted)
+        let is = |one: &Dataset| one.name == wanted || one.key.title() == wanted;
+        entry.dir == wanted || entry.dataset.as_ref().is_some_and(is)
     };
     let by_id = wanted.parse().ok().and_then(|id| index.by_id(id));
     let found = by_id.or_else(|| index.newest_first().find(named));

@@ -136,7 +136,8 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
         let mut listed = list_prefix(prefix)?;
         listed.retain(|one| one.restorable);
         left.retain(|(id, name)| {
-            let series = name.rsplit_once('.').map_or(name.as_str(), |(series, _)| series);
+            // An id may have a dot in it (a time), a series has none.
+            let series = name.split_once('.').map_or(name.as_str(), |(series, _)| series);
             let is_output = series.starts_with("output");
             let newer = |one: &OnPrefix| !is_output && one.id > *id && one.key.series == series;
             !listed.iter().any(|one| one.id == *id || newer(one))

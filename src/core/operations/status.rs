@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::scavenge::left_in_caches;
 use super::state_dir;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::lease;
+use crate::log::{Id, messages};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 use crate::transfer::{Progress, flushes_under_way};
 
@@ -30,8 +31,17 @@ pub struct Status {
     pub flushes: BTreeMap<u64, Progress>,
     /// What only the caches of a run that is over have: id and name.
     pub only_in_caches: Vec<(u64, String)>,
-    /// Records that could not be read, in sentences.
-    pub unreadable: Vec<String>,
+    /// Records that could not be read.
+    pub unreadable: Vec<Unread>,
+}
+
+/// Why a record could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The message that explains it.
+    pub id: Id,
+    /// A sentence without its full stop.
+    pub text: String,
 }
 
 /// Whether a launch lives.
@@ -70,7 +80,9 @@ pub fn read_status(prefix: &Path) -> Status {
     let state = state_dir(prefix);
     let mut status = Status::default();
     let mut unreadable = Vec::new();
-    status.run = kept(RunRecord::read(&state.join(RunRecord::NAME)), &mut unreadable).flatten();
+    let run = kept(RunRecord::read(&state.join(RunRecord::NAME)), &mut unreadable);
+    let is_known = run.is_some();
+    status.run = run.flatten();
     let refused = Refusal::read(&state.join(Refusal::NAME));
     status.refused = kept(refused, &mut unreadable).flatten();
     let holder = lease::holder(&state.join("lease"));
@@ -90,14 +102,36 @@ pub fn read_status(prefix: &Path) -> Status {
         let left = kept(left_in_caches(prefix), &mut unreadable);
         status.only_in_caches = left.unwrap_or_default();
     }
-    unreadable.dedup();
-    status.unreadable = unreadable;
+    if !is_known && status.life == Life::None {
+        status.life = Life::Unknown;
+    }
+    status.unreadable = each_cause_once(unreadable);
     status
 }
 
 /// What was read; else a sentence says why it was not.
-fn kept<T>(read: Result<T>, unreadable: &mut Vec<String>) -> Option<T> {
-    read.map_err(|error| unreadable.push(error.to_string())).ok()
+fn kept<T>(read: Result<T>, unreadable: &mut Vec<Unread>) -> Option<T> {
+    let mut note =
+        |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
+    read.map_err(&mut note).ok()
+}
+
+/// Who may not read one record may not read the others: the first tells of all.
+fn each_cause_once(mut unreadable: Vec<Unread>) -> Vec<Unread> {
+    unreadable.dedup();
+    let is_refused = |one: &Unread| one.id == messages::SYSTEM_REFUSED;
+    let refused = unreadable.iter().filter(|one| is_refused(one)).count();
+    let mut first = true;
+    unreadable.retain_mut(|one| {
+        if !is_refused(one) {
+            return true;
+        }
+        if first && refused > 1 {
+            one.text += "; and so it is with other records there";
+        }
+        std::mem::take(&mut first)
+    });
+    unreadable
 }
 
 /// `holder`: who has the prefix, if that could be found out.

@@ -209,8 +209,10 @@ impl Listing {
     /// # Errors
     /// It means none, or is no pattern.
     pub fn select(&self, word: &str, all: bool) -> Result<Vec<&Listed>> {
-        let of_dataset =
-            |one: &&Listed| (one.id > 0 && one.id.to_string() == word) || one.key.name() == word;
+        let of_dataset = |one: &&Listed| {
+            let is_id = one.id > 0 && one.id.to_string() == word;
+            is_id || one.key.name() == word || one.key.title() == word
+        };
         let found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
         if !found.is_empty() {
             return Ok(found);

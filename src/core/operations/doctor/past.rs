@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Finding, Level, shell};
+use crate::log::messages;
 use crate::machine::Reason;
 use crate::operations::{Life, Status};
 use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp, Zone};
@@ -15,8 +16,11 @@ pub fn look_at_past(prefix: &Path, status: &Status, zone: &Zone) -> Vec<Finding>
     let quoted = shell(prefix.display());
     let mut findings = Vec::new();
     for what in &status.unreadable {
-        let cure = format!("scr index verify --prefix {quoted}");
-        findings.push(Finding::fault("record-unreadable", what, cure));
+        let cure = match what.id == messages::SYSTEM_REFUSED {
+            true => format!("ls -la {}", shell(prefix.join(".scr").display())),
+            false => format!("scr index verify --prefix {quoted}"),
+        };
+        findings.push(Finding::fault("record-unreadable", &what.text, cure));
     }
     if let Some(refusal) = &status.refused {
         let time = zone.write(Timestamp::from_unix_seconds(refusal.time));
@@ -148,6 +152,7 @@ fn cure_of(reason: Reason, prefix: &str) -> (Level, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::Unread;
     use crate::records::{HaltFile, Refusal, RunDataset, RunNode};
 
     fn found(run: RunRecord, life: Life) -> Vec<(&'static str, Level)> {
@@ -241,7 +246,7 @@ mod tests {
             halt: HaltFile { exit_reason: Some("maintenance".into()), ..HaltFile::default() },
             holder: Some("host n1".into()),
             only_in_caches: vec![(7, "checkpoint.70".into())],
-            unreadable: vec!["x is damaged".into()],
+            unreadable: vec![Unread { id: messages::FILE_DAMAGED, text: "x is damaged".into() }],
             refused: Some(Refusal { time: 0, why: "node b has no shim".into() }),
             ..Status::default()
         };

@@ -15,9 +15,10 @@ pub use interval::{Advice, Costs, daly, waste, young};
 pub use losses::Failure;
 pub use runs::{Close, Point, RunStory};
 
-use super::{Life, log::read_log, read_status};
+use super::{Life, Unread, log::read_log, read_status};
 use crate::error::Result;
 use crate::events::Filter;
+use crate::log::messages;
 use crate::params::Settings;
 use crate::records::RunPace;
 
@@ -36,7 +37,7 @@ pub struct Report {
     /// There is a log of events.
     pub has_log: bool,
     /// What could not be read, in sentences.
-    pub unreadable: Vec<String>,
+    pub unreadable: Vec<Unread>,
 }
 
 impl Report {
@@ -79,9 +80,11 @@ pub fn read_report(
     let log = read_log(settings, prefix, &Filter::default(), false)?;
     let mut unreadable = Vec::new();
     if log.unreadable > 0 {
-        unreadable.push(format!("{} lines of the log are no events", log.unreadable));
+        let text = format!("{} lines of the log are no events", log.unreadable);
+        unreadable.push(Unread { id: messages::FILE_DAMAGED, text });
     }
-    unreadable.extend(log.trouble);
+    let trouble = log.trouble.map(|text| Unread { id: messages::UNREADABLE, text });
+    unreadable.extend(trouble);
     let has_log = !log.events.is_empty();
     let mut runs = runs::stories(&log.events);
     let status = read_status(prefix);
