@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::abi::{Engine, PATH_BYTES};
 use crate::fd::in_order::{self, Course};
-use crate::fd::lazy::put_in_place;
-use crate::{fd::open_files, signal::guard};
+use crate::signal::guard;
 
 /// The descriptor on such a file, -1: there is none.
 static FD: AtomicI32 = AtomicI32::new(-1);
@@ -167,28 +166,24 @@ pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Puts `fd`, which the program has opened just now on an empty file and will get, on a file to be
-/// written over, if there is one for it. Guard held.
-pub(crate) fn begin(table: &Engine, fd: c_int, flags: c_int) {
-    let fits = flags & libc::O_ACCMODE == libc::O_WRONLY && flags & !PLAIN_FLAGS == 0;
+/// Tells whether a file that was opened with these flags at `fd` may be one.
+pub(crate) fn fits(fd: c_int, flags: c_int) -> bool {
+    let writes = flags & libc::O_ACCMODE == libc::O_WRONLY && flags & !PLAIN_FLAGS == 0;
     let tries = IN_VAIN.load(Ordering::Relaxed) < IN_VAIN_MAX;
-    if !fits || !tries || is_pending() || !in_order::is_followed(fd) {
-        return;
-    }
-    let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
-    let new = claim.map_or(-1, |claim| (table.reuse)(claim.token, fd));
-    if let Some(claim) = claim.filter(|_| new >= 0) {
-        if !BUSY.swap(true, Ordering::AcqRel) {
-            put_on(fd, new, claim.token);
-            BUSY.store(false, Ordering::Release);
-        }
-        // SAFETY: the engine gave us the descriptor.
-        unsafe { libc::syscall(libc::SYS_close, new) };
+    writes && tries && !is_pending() && in_order::is_followed(fd)
+}
+
+/// Puts `fd` of `token`, which the program has opened just now on an empty file and will get, on
+/// the file of `new`, by `put`.
+pub(crate) fn begin(token: u64, fd: c_int, new: c_int, put: impl FnOnce()) {
+    if !BUSY.swap(true, Ordering::AcqRel) {
+        put_on(fd, new, token, put);
+        BUSY.store(false, Ordering::Release);
     }
 }
 
 /// [`BUSY`] is held. What is not put there the engine removes in its time.
-fn put_on(fd: c_int, new: c_int, token: u64) {
+fn put_on(fd: c_int, new: c_int, token: u64, put: impl FnOnce()) {
     let Some(found) = status(new) else { return };
     let copy = |from: &c_int| {
         // SAFETY: system call on numbers.
@@ -203,7 +198,7 @@ fn put_on(fd: c_int, new: c_int, token: u64) {
         unsafe { libc::syscall(libc::SYS_close, stand_in) };
         return;
     }
-    put_in_place(new, fd);
+    put();
     STAND_IN.store(stand_in, Ordering::Relaxed);
     TOKEN.store(token, Ordering::Relaxed);
     DEVICE.store(found.st_dev, Ordering::Relaxed);
@@ -271,10 +266,12 @@ fn settle_held(fd: c_int, course: &Course, written: Option<u64>, moved: bool) ->
     let known = !moved && at.is_none_or(|at| at == bytes);
     let old = OLD_BYTES.load(Ordering::Relaxed);
     let in_vain = bytes < old / 2;
-    IN_VAIN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| match count {
-        _ if count >= IN_VAIN_MAX => None,
-        _ => Some(if in_vain { count + 1 } else { 0 }),
-    }).ok();
+    IN_VAIN
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| match count {
+            _ if count >= IN_VAIN_MAX => None,
+            _ => Some(if in_vain { count + 1 } else { 0 }),
+        })
+        .ok();
     let cut = cut(place, bytes);
     let stand_in = STAND_IN.swap(-1, Ordering::Relaxed);
     let named = cut && take_name(place, stand_in);
@@ -300,13 +297,8 @@ fn cut(place: &CStr, bytes: u64) -> bool {
         let changed = libc::timespec { tv_sec: found.st_mtime, tv_nsec: found.st_mtime_nsec };
         let times = [omitted, changed];
         libc::syscall(libc::SYS_truncate, place.as_ptr(), bytes) == 0
-            && libc::syscall(
-                libc::SYS_utimensat,
-                libc::AT_FDCWD,
-                place.as_ptr(),
-                times.as_ptr(),
-                0,
-            ) == 0
+            && libc::syscall(libc::SYS_utimensat, libc::AT_FDCWD, place.as_ptr(), times.as_ptr(), 0)
+                == 0
     }
 }
 

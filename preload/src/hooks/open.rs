@@ -9,7 +9,7 @@ use crate::engine::abi::{TOKEN_LAZY, event};
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
 use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
-use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim, Released};
 use crate::hooks::hidden;
@@ -124,7 +124,7 @@ unsafe fn open_any(
             match opened {
                 None => Outcome::Pass,
                 Some(Ok(fd)) if may_stay(engine, fd) => {
-                    reuse::begin(engine, fd, flags);
+                    write_over(engine, fd, flags);
                     Outcome::Done(fd)
                 }
                 Some(Ok(fd)) => {
@@ -216,6 +216,19 @@ pub(super) fn open_below<T>(
 fn may_stay(table: &crate::engine::abi::Engine, fd: c_int) -> bool {
     let unseen = || open_files::is_lazy(fd) && !hidden::are_seen();
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
+}
+
+/// Has `fd`, which the program has opened just now, write over a file that is no longer needed, if
+/// the engine has one for it. Guard held.
+fn write_over(table: &crate::engine::abi::Engine, fd: c_int, flags: c_int) {
+    let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
+    let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
+    let new = (table.reuse)(claim.token, fd);
+    if new >= 0 {
+        reuse::begin(claim.token, fd, new, || put_in_place(new, fd));
+        // SAFETY: the engine gave us the descriptor.
+        unsafe { libc::close(new) };
+    }
 }
 
 /// Asks once and opens; the first part says whether the engine has another answer by now.

@@ -27,9 +27,10 @@ static void look(const char *what, const char *at)
     int known = stat(at, &by_name), fd = open(at, O_RDONLY);
     ssize_t n = fd < 0 ? -1 : read(fd, found, sizeof found);
     if (fd >= 0) close(fd);
+    if (known != 0) memset(&by_name, 0, sizeof by_name);
+    int too_much = by_name.st_blocks * 512 > by_name.st_size + 65536;
     printf("%s %s: %d size %ld blocks %d links %d mode %o read %ld sum %08x\n", what, at, known,
-           known ? -1L : (long)by_name.st_size, !known && by_name.st_blocks * 512 > by_name.st_size + 65536,
-           known ? -1 : (int)by_name.st_nlink, known ? 0 : by_name.st_mode, (long)n,
+           (long)by_name.st_size, too_much, (int)by_name.st_nlink, by_name.st_mode, (long)n,
            n < 0 ? 0 : sum(found, (size_t)n));
 }
 
@@ -56,10 +57,19 @@ static void between(const char *what, int fd)
     pid_t child;
     pthread_t thread;
     if (!strcmp(what, "longer")) tell("more", write(fd, data + HALF, MANY - HALF));
-    if (!strcmp(what, "shorter")) { tell("cut", ftruncate(fd, 5)); tell("back", lseek(fd, 0, SEEK_END)); }
+    if (!strcmp(what, "shorter")) {
+        tell("cut", ftruncate(fd, 5));
+        tell("back", lseek(fd, 0, SEEK_END));
+    }
     if (!strcmp(what, "grown")) tell("grow", ftruncate(fd, MANY));
-    if (!strcmp(what, "back")) { tell("seek", lseek(fd, 3, SEEK_SET)); tell("patch", write(fd, "xyz", 3)); }
-    if (!strcmp(what, "stay")) { tell("seek", lseek(fd, HALF, SEEK_SET)); tell("at", lseek(fd, 0, SEEK_CUR)); }
+    if (!strcmp(what, "back")) {
+        tell("seek", lseek(fd, 3, SEEK_SET));
+        tell("patch", write(fd, "xyz", 3));
+    }
+    if (!strcmp(what, "stay")) {
+        tell("seek", lseek(fd, HALF, SEEK_SET));
+        tell("at", lseek(fd, 0, SEEK_CUR));
+    }
     if (!strcmp(what, "hole")) tell("seek", lseek(fd, 5000, SEEK_CUR));
     if (!strcmp(what, "end")) tell("seek", lseek(fd, 0, SEEK_END));
     if (!strcmp(what, "data")) tell("seek", lseek(fd, 0, SEEK_HOLE));
@@ -68,11 +78,20 @@ static void between(const char *what, int fd)
     if (!strcmp(what, "vector")) tell("writev", writev(fd, parts, 2));
     if (!strcmp(what, "fstat")) look_through("fstat", fd);
     if (!strcmp(what, "stat")) look("stat", name);
-    if (!strcmp(what, "dup")) { tell("dup", (two = dup(fd)) >= 0); half(two, 2); tell("close", close(two)); }
-    if (!strcmp(what, "dup2")) { two = open("/dev/null", O_WRONLY); tell("dup2", dup2(two, fd) == fd); close(two); }
+    if (!strcmp(what, "dup")) {
+        tell("dup", (two = dup(fd)) >= 0);
+        half(two, 2);
+        tell("close", close(two));
+    }
+    if (!strcmp(what, "dup2")) {
+        two = open("/dev/null", O_WRONLY);
+        tell("dup2", dup2(two, fd) == fd);
+        close(two);
+    }
     if (!strcmp(what, "printed")) tell("dprintf", dprintf(fd, "%d", 5));
     if (!strcmp(what, "append")) tell("append", fcntl(fd, F_SETFL, O_APPEND));
-    if (!strcmp(what, "flags")) tell("flags", fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_TRUNC));
+    if (!strcmp(what, "flags"))
+        tell("flags", fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_TRUNC));
     if (!strcmp(what, "sync")) tell("fsync", fsync(fd));
     if (!strcmp(what, "lock")) tell("flock", lockf(fd, F_TLOCK, 5));
     if (!strcmp(what, "mode")) { tell("fchmod", fchmod(fd, 0600)); look("mode", name); }
@@ -139,7 +158,12 @@ static void one(const char *what)
     int flags = O_WRONLY | (!strcmp(what, "exclusive") ? O_EXCL : O_TRUNC);
     int fd = opened(flags);
     tell("open", fd >= 0);
-    if (!strcmp(what, "nothing")) { look_through("nothing", fd); close(fd); look("end", name); return; }
+    if (!strcmp(what, "nothing")) {
+        look_through("nothing", fd);
+        close(fd);
+        look("end", name);
+        return;
+    }
     half(fd, 0);
     if (!strcmp(what, "one half")) { close(fd); look("end", name); return; }
     between(what, fd);
