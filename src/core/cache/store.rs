@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::names_in;
@@ -18,15 +19,24 @@ pub type Held = (usize, DatasetRecord);
 
 /// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
 /// of ranks that run elsewhere now. Every change is on disk when the call returns (but see
-/// [`FilemapFile::forget`]); if it fails, the old state holds, in memory too. May be used from
-/// several threads.
+/// [`FilemapFile::forget`] and [`FilemapFile::note_open`]); if it fails, the old state holds, in
+/// memory too. May be used from several threads.
 #[derive(Debug)]
 pub struct FilemapFile {
     path: PathBuf,
     layout: Layout,
     rank: usize,
     held: Mutex<Vec<Held>>,
+    /// Changed with `held` locked: what of it is in memory alone.
+    begun: AtomicU8,
 }
+
+/// All that is held is written.
+const WRITTEN: u8 = 0;
+/// A dataset has begun of which nothing is written.
+const BEGUN: u8 = 1;
+/// And that was so when it was asked last.
+const WAITS: u8 = 2;
 
 impl FilemapFile {
     /// Makes the filemap of local rank `local_rank` (its rank among those of the node), which is
@@ -39,6 +49,7 @@ impl FilemapFile {
             layout: layout.clone(),
             rank: world_rank,
             held: Mutex::default(),
+            begun: AtomicU8::new(WRITTEN),
         }
     }
 
@@ -49,13 +60,46 @@ impl FilemapFile {
         if self.get(key).is_some() {
             return Ok(());
         }
+        self.put_unnamed(self.open_record(key, store))
+    }
+
+    /// Does what [`FilemapFile::record_open`] does, but in memory alone: the record of a checkpoint
+    /// that is sealed soon is written once. Until [`FilemapFile::write_begun`] has written it, it is
+    /// after a kill as if the dataset had not begun on this rank.
+    pub fn note_open(&self, key: &DatasetKey, store: &str) {
+        let mut held = self.lock();
+        if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
+            put(self.rank, self.open_record(key, store))(&mut held);
+            self.begun.store(BEGUN, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the records of [`FilemapFile::note_open`] that were there, unwritten, when this was
+    /// called last. To be called now and then.
+    ///
+    /// # Errors
+    /// As [`FilemapFile::record_open`]; the next call tries again.
+    pub fn write_begun(&self) -> Result<()> {
+        let held = self.lock();
+        if self.begun.load(Ordering::Relaxed) == BEGUN {
+            self.begun.store(WAITS, Ordering::Relaxed);
+            return Ok(());
+        }
+        drop(held);
+        match self.begun.load(Ordering::Relaxed) {
+            WAITS => self.change_by(|_| {}, |map| self.replace(map)),
+            _ => Ok(()),
+        }
+    }
+
+    fn open_record(&self, key: &DatasetKey, store: &str) -> DatasetRecord {
         let mut record = DatasetRecord {
             key: key.clone(),
             dir: self.layout.open_dir(store, key),
             ..DatasetRecord::default()
         };
         record.descriptor.set_value("STORE", store);
-        self.put_unnamed(record)
+        record
     }
 
     /// Notes that everything of this rank's part is durable: state Prepared.
@@ -229,6 +273,7 @@ impl FilemapFile {
         // What fails once is done again: a passing error would end caching.
         again(|| write(&map))?;
         *current = next;
+        self.begun.store(WRITTEN, Ordering::Relaxed);
         Ok(())
     }
 

@@ -144,6 +144,13 @@ impl Session {
         );
     }
 
+    /// Of datasets that take longer than most.
+    fn write_begun_records(&self) {
+        if let Err(error) = self.site.filemap.write_begun() {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn start_helper(&'static self) {
         let body = move || {
@@ -166,6 +173,7 @@ impl Session {
                     self.kill(limit);
                 }
                 drop(self.end_lent());
+                self.write_begun_records();
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();

@@ -51,7 +51,7 @@ impl Session {
         self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
     }
 
-    /// Writes down what must be durable before the first byte is written.
+    /// Notes what the first byte that is written changes; what takes a promise back is durable then.
     pub(in crate::session) fn record_begin(
         &self,
         state: &mut State,
@@ -70,7 +70,7 @@ impl Session {
             let _ = ns::make_parents(&dir, "x");
             state.view.begin(ns::Layer::new(key.clone(), dir));
             state.holdings.entry(key.clone()).or_default().store.clone_from(&store);
-            self.site.filemap.record_open(&record, &store)?;
+            self.site.filemap.note_open(&record, &store);
         }
         if revoke {
             self.site.filemap.revoke(&record)?;
